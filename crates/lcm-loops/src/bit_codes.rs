@@ -1,15 +1,19 @@
-//! Numbers as bits: the codes that postings are made of.
+//! Bit codes for the numbers of postings.
 //!
-//! Three codes: a number below a known bound in as few bits as that takes, a number of unknown size
-//! (Elias gamma), and an ascending list between known bounds (binary interpolative coding: the
-//! middle first, then both halves between what is known). A list that its bounds leave no choice
-//! takes nothing. Reading never fails: behind the end are zeros, and [`BitReader::is_over`] tells.
+//! | code | number |
+//! |---|---|
+//! | truncated binary | a number below a known bound |
+//! | Elias gamma | a number without a known bound |
+//! | binary interpolative | an ascending list within known bounds: first the middle, then both halves |
+//!
+//! A list that fills its bounds completely takes no bits. Reading never fails: behind the end all
+//! bits are zeros, and [`BitReader::is_past_end`] reports the overrun.
 
 use alloc::vec::Vec;
 
 use crate::int;
 
-/// Collects bits, the first in the lowest bit of the first byte.
+/// A writer of bits; the first bit is the lowest of the first byte.
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
     bytes: Vec<u8>,
@@ -60,7 +64,7 @@ impl BitWriter {
     /// Appends a number from 1 to 2^32 - 1.
     pub(crate) fn write_gamma(&mut self, value: u64) {
         let width = value.max(1).ilog2();
-        // The zeros and the first one; then what is below it.
+        // `width` zeros and a one, then the bits below the highest one.
         self.write_bits(1 << width, width + 1);
         self.write_bits(value - (1 << width), width);
     }
@@ -71,7 +75,7 @@ impl BitWriter {
             return self.write_bounded(*one - low, high - low + 1);
         }
         let count = int::to_u64(list.len());
-        // No choice is left, or nothing to choose.
+        // The list is full or empty; its bounds determine the list.
         if count == 0 || high - low + 1 == count {
             return;
         }
@@ -88,7 +92,7 @@ impl BitWriter {
         }
     }
 
-    /// Appends everything to `out`, filled up to whole bytes, and starts anew.
+    /// Appends all bits to `out`, padded to whole bytes, and clears the writer.
     pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.bytes);
         let bytes = int::to_usize(u64::from(self.filled.div_ceil(8)));
@@ -97,7 +101,7 @@ impl BitWriter {
     }
 }
 
-/// Reads what a [`BitWriter`] wrote.
+/// A reader of the bits that a [`BitWriter`] wrote.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     rest: &'a [u8],
@@ -111,12 +115,12 @@ impl<'a> BitReader<'a> {
         Self { rest: bytes, pending: 0, filled: 0, past_end: false }
     }
 
-    /// Whether more was read than there is.
+    /// Returns whether the reader passed the end.
     pub(crate) const fn is_past_end(&self) -> bool {
         self.past_end
     }
 
-    /// At least 32 bits become pending.
+    /// Fills `pending` to at least 32 bits.
     fn fill_pending(&mut self) {
         if let Some((head, rest)) = self.rest.split_first_chunk::<4>() {
             self.pending |= u64::from(u32::from_le_bytes(*head)) << self.filled;
@@ -125,7 +129,7 @@ impl<'a> BitReader<'a> {
             return;
         }
         let Some((byte, rest)) = self.rest.split_first() else {
-            // Zeros, far behind the end.
+            // Zeros, behind the end.
             self.past_end = self.filled == 0 || self.past_end;
             self.filled += 32;
             return;
@@ -157,7 +161,7 @@ impl<'a> BitReader<'a> {
         low | (self.read_bits(width - 32) << 32)
     }
 
-    /// A number below `bound`.
+    /// Reads a number below `bound`.
     pub(crate) fn read_bounded(&mut self, bound: u64) -> u64 {
         if bound <= 1 {
             return 0;
@@ -168,7 +172,7 @@ impl<'a> BitReader<'a> {
         if value < short { value } else { 2 * value + self.read_bits(1) - short }
     }
 
-    /// A number from 1 to 2^32 - 1.
+    /// Reads a number from 1 to 2^32 - 1.
     pub(crate) fn read_gamma(&mut self) -> u64 {
         if self.filled < 32 {
             self.fill_pending();
@@ -179,8 +183,8 @@ impl<'a> BitReader<'a> {
         (1 << width) | self.read_bits(width)
     }
 
-    /// A strictly ascending list within `low..=high`, which must have room for it, as long as
-    /// `list`.
+    /// Reads a strictly ascending list within `low..=high` into `list`; the range must have at
+    /// least as many numbers as the list.
     pub(crate) fn read_ascending(&mut self, list: &mut [u64], low: u64, high: u64) {
         if let [one] = list {
             *one = low + self.read_bounded(high - low + 1);

@@ -1,11 +1,11 @@
 //! Case and accent folding of single characters.
 //!
-//! In: a character. Out: what stands for it in a term: lower case, without accents, full-width
-//! forms of ASCII as ASCII; nothing for a mark that only sits on another character. One table for
-//! Latin, rows for Greek and Cyrillic; a test compares them with Unicode's decompositions. Not
-//! here: scripts whose marks change the word, such as kana and the scripts of India.
+//! Input: a character. Output: its form in a search term: lower case, without accents, full-width
+//! ASCII as ASCII; nothing for a combining mark. Tables cover Latin, Greek and Cyrillic; a test
+//! compares them with Unicode's decompositions. Scripts whose marks change the word, such as kana
+//! and the scripts of India, are not folded.
 
-/// Base letters of U+00C0 to U+024F; `.`: folded by case alone.
+/// Base letters of U+00C0 to U+024F; `.` means that only the case is folded.
 const LATIN: &[u8; 400] = b"\
 aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y\
 aaaaaaccccccccdd..eeeeeeeeeegggggggghh..iiiiiiiii...jjkk.llllll....nnnnnn...oooooo..rrrrrrsssssss\
@@ -19,7 +19,7 @@ aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmmmmmmnnnnnnnnoooo
 ssssssssssttttttttuuuuuuuuuuvvvvwwwwwwwwwwxxxxyyzzzzzzhtwy......aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
 
-/// Whether a character only modifies the one before it, so that it is no part of a term.
+/// Returns whether a character is a combining mark or invisible, so that it is no part of a term.
 pub const fn is_mark(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}'
         | '\u{64b}'..='\u{65f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
@@ -27,7 +27,7 @@ pub const fn is_mark(c: char) -> bool {
         | '\u{fe20}'..='\u{fe2f}')
 }
 
-/// ASCII for a full-width form of it, else the character itself.
+/// Returns ASCII for a full-width character, else the character itself.
 pub fn to_half_width(c: char) -> char {
     match u32::from(c) {
         code @ 0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(c),
@@ -35,7 +35,7 @@ pub fn to_half_width(c: char) -> char {
     }
 }
 
-/// Hands out what stands for a character in a term: nothing, one character or several.
+/// Calls `each` with the folded form of a character: nothing, one character or several.
 pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     if c.is_ascii() {
         return each(c.to_ascii_lowercase());
@@ -50,8 +50,8 @@ pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     }
 }
 
-/// What one character stands for that is several letters (full case folding of Unicode); the
-/// ligatures come out of documents that were set in print.
+/// Returns the letters of a ligature or of a sharp s, by Unicode's full case folding. Ligatures
+/// come from documents that were typeset.
 const fn expand_letters(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{df}' | '\u{1e9e}' => "ss",
@@ -65,7 +65,7 @@ const fn expand_letters(c: char) -> Option<&'static str> {
     })
 }
 
-/// A lower-case letter without its accents.
+/// Removes the accents of a lower-case letter.
 fn strip_accent(c: char) -> char {
     let latin = |table: &[u8], first: u32| {
         let index = crate::int::to_usize(u64::from(u32::from(c) - first));
@@ -126,7 +126,7 @@ fn fold_greek(c: char) -> char {
         | '\u{1fa0}'..='\u{1faf}'
         | '\u{1ff2}'..='\u{1ff7}' => '\u{3c9}',
         '\u{1fe4}' | '\u{1fe5}' => '\u{3c1}',
-        // The sigma at the end of a word.
+        // Final sigma.
         '\u{3c2}' => '\u{3c3}',
         _ => c,
     }

@@ -1,6 +1,4 @@
-//! Chinese, Japanese and Korean script: the one table for estimates of tokens and for search.
-//!
-//! In: a character. Out: whether it belongs to it.
+//! Recognises Chinese, Japanese and Korean script, for token estimates and for search.
 
 /// The ranges of Chinese, Japanese and Korean script, first and last code point, ascending.
 const CJK: [(u32, u32); 8] = [
@@ -15,8 +13,8 @@ const CJK: [(u32, u32); 8] = [
     (0x20000, 0x2EBEF),
 ];
 
-/// Whether a character belongs to Chinese, Japanese or Korean script, punctuation and full-width
-/// forms included. The one table for estimates and search.
+/// Returns whether a character belongs to Chinese, Japanese or Korean script, punctuation and
+/// full-width forms included. Token estimates and search use the same table.
 #[must_use]
 pub const fn is_cjk(c: char) -> bool {
     let [radicals, kana, extension_a, unified, hangul, compatibility, full_width, astral] = CJK;

@@ -1,25 +1,25 @@
-//! A text as one run of letters and digits, and where in it a piece may begin.
+//! Folds a text to one run of letters and digits, with the boundaries at which words begin.
 //!
-//! Case and everything between letters and digits are left out, except that a point stays between
-//! two digits: `parse_config`, `parseConfig` and "parse config" are the same, 1.23 and 12.3 are
-//! not. Something begins with a word, a run of digits, a part with a capital and each ideograph.
-//! Not here: looking a piece up.
+//! Case and all characters between letters and digits are removed; a point between two digits
+//! stays. So `parse_config`, `parseConfig` and "parse config" are equal, 1.23 and 12.3 are not. A
+//! boundary is at each word, run of digits, capital inside a word, and ideograph. Search in the
+//! folded text is done by the callers.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::{cjk::is_cjk, int};
 
-/// Letters and digits of a text, and its boundaries.
+/// A folded text and its boundaries.
 #[derive(Debug, Default)]
 pub struct FoldedText {
     /// The letters and digits.
     pub text: String,
-    /// Places where something begins, ascending.
+    /// Offsets of the boundaries, ascending.
     pub starts: Vec<u32>,
     last: CharKind,
-    /// Whether something was left out since the last letter.
+    /// Whether characters were removed since the last letter.
     has_gap: bool,
-    /// Capitals in a row at the end.
+    /// Number of consecutive capitals at the end.
     capitals: usize,
 }
 
@@ -30,7 +30,7 @@ enum CharKind {
     Lower,
     Upper,
     Digit,
-    /// Each is a word of its own.
+    /// An ideograph, which is a word of its own.
     Ideograph,
 }
 
@@ -72,7 +72,7 @@ impl FoldedText {
             self.starts.push(int::to_u32(self.text.len()));
             self.capitals = 0;
         } else if kind == CharKind::Lower && self.capitals > 1 {
-            // `HTTPServer`: the last capital begins a part.
+            // In `HTTPServer` the last capital of the run begins a word.
             self.starts.push(int::to_u32(self.text.len() - 1));
             keep_starts_sorted(&mut self.starts);
         }
@@ -89,7 +89,7 @@ impl FoldedText {
     }
 }
 
-/// Keeps the places ascending and distinct after one that lies before the last was added.
+/// Restores the ascending order after an offset before the last one was added; removes duplicates.
 fn keep_starts_sorted(starts: &mut Vec<u32>) {
     let length = starts.len();
     if let Some([before, last]) = starts.get_mut(length.saturating_sub(2)..)

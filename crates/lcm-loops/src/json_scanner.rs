@@ -1,23 +1,23 @@
-//! The tokens of a JSON text, one after the other, checked against the grammar.
+//! Scans the tokens of a JSON text and checks its grammar.
 //!
-//! In: a text. Out: tokens with their byte range and depth, or the first fault. Which containers
-//! are open is a bit each, so memory is constant and nothing recurses.
+//! Input: a text. Output: tokens with byte range and depth, or the first fault. Each open container
+//! takes one bit, so memory is constant and nothing recurses.
 
 use crate::int;
 
-/// Containers that may be open at once; the outermost counts.
+/// Most nested containers, the outermost included.
 pub const DEPTH_MAX: u32 = 512;
 
-/// The first thing in a text that is not JSON.
+/// The first place at which a text is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JsonFault {
-    /// What is wrong, to stand before "at byte".
+    /// Description of the fault, to be followed by "at byte".
     pub what: &'static str,
-    /// Byte offset.
+    /// Byte offset of the fault.
     pub at: usize,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum JsonTokenKind {
     /// `{`.
@@ -28,7 +28,7 @@ pub enum JsonTokenKind {
     ArrayStart,
     /// `]`.
     ArrayEnd,
-    /// A key, quotes included; its colon is passed.
+    /// A key, quotes included; the scanner has passed its colon.
     Key,
     /// A string, quotes included.
     String,
@@ -42,16 +42,16 @@ pub enum JsonTokenKind {
     Null,
 }
 
-/// One token. Colons and commas are none.
+/// One token. Colons and commas are no tokens.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JsonToken {
-    /// What it is.
+    /// Kind of the token.
     pub kind: JsonTokenKind,
     /// Offset of its first byte.
     pub start: usize,
     /// Offset behind its last byte.
     pub end: usize,
-    /// Containers around it; the start and end of a container do not count for themselves.
+    /// Number of containers around the token; a bracket is not inside its own container.
     pub depth: u32,
 }
 
@@ -65,13 +65,13 @@ enum ExpectedToken {
     Nothing,
 }
 
-/// Reads one JSON value with whitespace around it, token by token.
+/// A scanner of one JSON value with optional whitespace around it.
 #[derive(Debug)]
 pub struct JsonScanner<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: u32,
-    /// One bit per open container, set for an object; the outermost is bit 0.
+    /// One bit per open container, 1 for an object; the outermost is bit 0.
     objects: [u64; 8],
     expect: ExpectedToken,
 }
@@ -79,7 +79,7 @@ pub struct JsonScanner<'a> {
 type ScanResult<T> = core::result::Result<T, JsonFault>;
 
 impl<'a> JsonScanner<'a> {
-    /// At the beginning of a text.
+    /// Starts at the beginning of a text.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
         Self {
@@ -91,8 +91,8 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Reads values with commas between, as they stand inside an array, which counts as open. The
-    /// end of the text is a fault; what is read before it is sound.
+    /// Starts inside an open array, to scan comma-separated values. The end of the text is reported
+    /// as a fault, but all tokens before the end are valid.
     #[must_use]
     pub const fn inside_array(text: &'a str) -> Self {
         Self {
@@ -104,11 +104,11 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// The next token; `None` once, and whenever, the text is over.
+    /// Returns the next token; `None` at the end of the text.
     ///
     /// # Errors
     ///
-    /// The first thing that is not JSON.
+    /// The first place at which the text is not JSON.
     pub fn next_token(&mut self) -> ScanResult<Option<JsonToken>> {
         loop {
             self.skip_whitespace();
@@ -162,7 +162,7 @@ impl<'a> JsonScanner<'a> {
         JsonFault { what, at: self.at }
     }
 
-    /// The token from the current offset to `end`, which is passed.
+    /// Makes a token from the current offset to `end` and advances to `end`.
     const fn take_token(&mut self, kind: JsonTokenKind, end: usize) -> JsonToken {
         let token = JsonToken { kind, start: self.at, end, depth: self.depth };
         self.at = end;
@@ -239,7 +239,7 @@ impl<'a> JsonScanner<'a> {
     }
 }
 
-/// Offset behind the string literal that starts at `start`.
+/// Returns the offset behind the string literal that starts at `start`.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let mut at = start + 1;
     loop {
@@ -263,9 +263,9 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     }
 }
 
-/// How many bytes at the beginning stand for themselves in a string.
+/// Returns how many bytes at the beginning need no escape in a string.
 ///
-/// Most of what is scanned is text, and every text is scanned several times: eight bytes at once.
+/// The function reads eight bytes at once, because every text is scanned several times.
 pub(crate) fn count_plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
@@ -274,8 +274,8 @@ pub(crate) fn count_plain_bytes(bytes: &[u8]) -> usize {
         let word = u64::from_le_bytes(*word);
         let quote = word ^ (ONES * 0x22);
         let backslash = word ^ (ONES * 0x5C);
-        // The highest bit of a byte that is below 0x20, or one of the two. A borrow can only set
-        // bits above the first such byte, and the first is what counts.
+        // Marks bytes below 0x20, quotes and backslashes by their highest bit. A borrow can mark
+        // only bytes after the first real one, and only the first mark counts.
         let found = (word.wrapping_sub(ONES * 0x20) & !word)
             | (quote.wrapping_sub(ONES) & !quote)
             | (backslash.wrapping_sub(ONES) & !backslash);
@@ -289,7 +289,7 @@ pub(crate) fn count_plain_bytes(bytes: &[u8]) -> usize {
     at + rest.iter().take_while(is_plain).count()
 }
 
-/// Offset behind the number that starts at `start`.
+/// Returns the offset behind the number that starts at `start`.
 fn number_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let mut at = start;
     if bytes.get(at) == Some(&b'-') {
@@ -313,7 +313,7 @@ fn number_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     Ok(at)
 }
 
-/// Offset behind one or more digits.
+/// Returns the offset behind one or more digits.
 fn digits_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let rest = bytes.get(start..).unwrap_or_default();
     match rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len()) {

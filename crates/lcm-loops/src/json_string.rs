@@ -1,16 +1,16 @@
-//! From string literals to text and back.
+//! Decodes and encodes JSON string literals.
 //!
-//! In: literals that the scanner accepted, quotes included; any other text is taken as it stands.
-//! Out: their characters, or, for [`write_string`], a literal. Nothing here can fail.
+//! Input: literals that the scanner accepted, quotes included; any other text is used unchanged.
+//! Output: their characters, or a literal from [`write_string`]. No function can fail.
 
 use alloc::{borrow::Cow, string::String};
 
 use crate::json_scanner::{count_plain_bytes, string_end};
 
-/// A stretch of decoded text.
+/// A piece of decoded text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StringPiece<'a> {
-    /// As it stands in the literal.
+    /// Text without escapes, borrowed from the literal.
     Plain(&'a str),
     /// An escaped character.
     Char(char),
@@ -18,7 +18,7 @@ pub enum StringPiece<'a> {
     LoneSurrogate(u16),
 }
 
-/// What stands between the quotes of a literal; `None`: it is no string.
+/// Returns the text between the quotes of a literal; `None`: the text is no literal.
 #[must_use]
 pub fn string_body(literal: &str) -> Option<&str> {
     match literal.as_bytes() {
@@ -27,8 +27,8 @@ pub fn string_body(literal: &str) -> Option<&str> {
     }
 }
 
-/// The first stretch of what stands between the quotes of a literal, and the bytes it takes there;
-/// `None`: nothing is left.
+/// Decodes the first piece of the text between quotes. Returns the piece and its length in the
+/// literal; `None`: the text is empty.
 #[must_use]
 pub fn first_piece(written: &str) -> Option<(StringPiece<'_>, usize)> {
     match written.split_once('\\') {
@@ -41,8 +41,8 @@ pub fn first_piece(written: &str) -> Option<(StringPiece<'_>, usize)> {
     }
 }
 
-/// Hands out the decoded text of a JSON value piece by piece; a value that is no string is one
-/// piece.
+/// Calls `emit` with each piece of the decoded text of a JSON value; a value that is no string is
+/// one piece.
 pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(StringPiece<'a>)) {
     let Some(mut rest) = string_body(value) else {
         return emit(StringPiece::Plain(value));
@@ -53,7 +53,8 @@ pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(StringPiece<'a>)) {
     }
 }
 
-/// As [`each_piece`], with U+FFFD for each half of a surrogate pair.
+/// Calls `emit` with the decoded text as [`each_piece`], with U+FFFD for each half of a surrogate
+/// pair.
 pub fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
     each_piece(value, &mut |piece| match piece {
         StringPiece::Plain(plain) => emit(plain),
@@ -62,7 +63,7 @@ pub fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
     });
 }
 
-/// The text of a JSON value: a string decoded, anything else as it stands.
+/// Returns the decoded text of a string, or any other JSON value unchanged.
 #[must_use]
 pub fn decode_string(value: &str) -> Cow<'_, str> {
     match string_body(value) {
@@ -76,7 +77,7 @@ pub fn decode_string(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Hands out a JSON value without the whitespace outside its strings, piece by piece.
+/// Calls `emit` with the pieces of a JSON value without whitespace outside strings.
 pub fn each_compact_piece<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
     let bytes = value.as_bytes();
     let (mut from, mut at) = (0, 0);
@@ -94,7 +95,7 @@ pub fn each_compact_piece<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
     emit(value.get(from..).unwrap_or_default());
 }
 
-/// Appends `text` as a JSON string literal. Only what must be escaped is.
+/// Appends `text` as a JSON string literal with the fewest escapes.
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
@@ -124,7 +125,7 @@ pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// What the escape means whose backslash was just passed, and the bytes it takes.
+/// Decodes an escape, given without its backslash; returns the piece and its length.
 fn decode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     let c = match escape.as_bytes().first() {
         Some(b'b') => '\u{8}',
@@ -142,7 +143,7 @@ fn decode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     (StringPiece::Char(c), 1)
 }
 
-/// As [`unescape`], for `u` and its hex digits; joins the two escapes of a surrogate pair.
+/// Decodes `u` and its hex digits as [`decode_escape`]; joins the two escapes of a surrogate pair.
 fn decode_unicode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     let Some(unit) = escape.get(1..5).and_then(|hex| u16::from_str_radix(hex, 16).ok()) else {
         return (StringPiece::Char('\u{fffd}'), 1);

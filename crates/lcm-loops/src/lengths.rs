@@ -1,12 +1,13 @@
-//! Lengths of documents, a byte each.
+//! Lengths of documents in one byte each.
 //!
-//! In: how many positions a document has. Out: a byte, and from it a bound of its positions.
+//! Input: the number of positions in a document. Output: a byte, and from the byte an upper bound
+//! of the positions.
 
 use alloc::vec::Vec;
 
 use crate::int;
 
-/// A length as one byte: exact below 16, then rounded up to one of 16 steps for each doubling.
+/// Encodes a length as one byte: exact below 16, else rounded up to one of 16 steps per doubling.
 pub fn quantize_length(length: u64) -> u8 {
     if length < 16 {
         return u8::try_from(length).unwrap_or(0);
@@ -19,7 +20,7 @@ pub fn quantize_length(length: u64) -> u8 {
     16 + 16 * shift + u8::try_from(step).unwrap_or(15)
 }
 
-/// The length that a byte stands for.
+/// Returns the length that a byte encodes.
 pub fn dequantize_length(byte: u8) -> u64 {
     match byte.checked_sub(16) {
         None => u64::from(byte),
@@ -30,14 +31,14 @@ pub fn dequantize_length(byte: u8) -> u64 {
 /// Lengths of consecutive documents.
 #[derive(Debug, Default)]
 pub struct DocumentLengths {
-    /// The first document.
+    /// Number of the first document.
     pub first: u64,
-    /// A byte for each document.
+    /// Encoded length of each document.
     pub bytes: Vec<u8>,
 }
 
 impl DocumentLengths {
-    /// Bound of the positions in a document with so many of them: at least that many.
+    /// Returns an upper bound of the positions in a document that has at least `count` positions.
     pub fn position_bound(&self, document: u64, count: u64) -> u64 {
         let at = document.checked_sub(self.first).map(int::to_usize);
         let byte = at.and_then(|at| self.bytes.get(at)).copied().unwrap_or(0);
@@ -46,7 +47,7 @@ impl DocumentLengths {
 }
 
 impl DocumentLengths {
-    /// Whether a document has no positions at all.
+    /// Returns whether a document has no positions.
     pub fn is_zero(&self, document: u64) -> bool {
         let at = document.checked_sub(self.first).map(int::to_usize);
         at.and_then(|at| self.bytes.get(at)).is_none_or(|byte| *byte == 0)

@@ -1,10 +1,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
-//! The inner loops of the engine: where an append spends most of its time.
+//! The inner loops of the engine, in which an append spends most of its time.
 //!
-//! In: texts, or the blocks of search segments. Out: the tokens of JSON, the terms of a text,
-//! postings, blocks. A crate of its own because the guest is built for size and this part of it for
-//! speed. Not here: what any of it means and what is read and written; that is `lcm-core`.
+//! Input: texts, or the blocks of search segments. Output: JSON tokens, search terms, postings,
+//! blocks. The loops are a separate crate because the component is built for size and this crate
+//! for speed. What is read and written, and what it means, is decided in `lcm-core`.
 
 extern crate alloc;
 

@@ -1,14 +1,17 @@
-//! Blocks: the postings of consecutive keys, and how a key is found among them.
+//! Blocks: the encoded postings of consecutive keys, and lookup of a key in a block.
 //!
 //! ```text
 //! block    groups (2 bytes), then for each group: first key (6 bytes), bytes of its documents (2),
 //!          bytes of its positions (2); then the documents of all groups, then their positions
-//! group    at most 64 keys, ascending: keys, how many documents, how many occurrences; then for
-//!          each key its documents and how often it occurs in each
+//! group    at most 64 keys, ascending: keys, number of documents, number of occurrences; then for
+//!          each key its documents and the number of occurrences in each
 //! ```
 //!
-//! All as `bits`. A long list is parted; each part begins a group of its own, so that the
-//! same key stands in several. A part ends behind 1,024 documents or 4,096 occurrences.
+//! Numbers are encoded by `bit_codes`. A long list is split into parts. Each part begins a group,
+//! so that several groups may have the same key. A part ends after 1,024 documents or 4,096
+//! occurrences.
+//!
+//! A *unit* is a block of consecutive documents for which grams, three bytes in a row, are listed.
 
 use alloc::vec::Vec;
 
@@ -20,30 +23,30 @@ use crate::{
 
 /// Most keys of one group.
 const GROUP_KEYS_MAX: usize = 64;
-/// Documents and occurrences from which on a group is closed.
+/// Documents, and occurrences, from which a group is closed.
 const GROUP_DOCUMENTS: usize = 768;
 const GROUP_OCCURRENCES: usize = 1_536;
-/// Most documents of one part of a list.
+/// Most documents in one part of a list.
 pub const PART_DOCUMENTS_MAX: usize = 1_024;
-/// Occurrences from which on a part of a list is closed. All of a document stand in one part, so
-/// that it has at most those of one document more; their positions take at most a bit for each
-/// position that the document has, and 64 KiB, which a group may have, are twice as many as that.
+/// Occurrences from which a part of a list is closed. All occurrences of a document are in one
+/// part, so a part may exceed the number by those of one document. Positions take at most one bit
+/// for each position of the document; a group has room for twice as much, 64 KiB.
 pub const PART_OCCURRENCES_MAX: u64 = 4_096;
-/// Documents from which on a list says where it begins and ends.
+/// Documents from which a list stores its first and last document.
 const BOUNDED_DOCUMENTS: usize = 16;
-/// Bytes of one group in the table.
+/// Bytes of one row in the table of groups.
 const TABLE_ROW: usize = 10;
-/// Bits of a key: 40 of a hash, and two for the kind.
+/// Bits of a key: 40 of a hash and 2 of the kind.
 pub const KEY_BITS: u32 = 42;
 
 /// First key of terms without positions.
 pub const FIRST_POSITIONLESS_KEY: u64 = 1 << 40;
 /// First key of grams.
 pub const FIRST_GRAM_KEY: u64 = 1 << 41;
-/// The key of units whose grams are too many to keep.
+/// The key of units with too many grams to list.
 pub const EVERY_GRAM_KEY: u64 = FIRST_GRAM_KEY + (1 << 24);
 
-/// Documents and units that a segment covers.
+/// The documents and units of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentRange {
     /// First and last document.
@@ -58,23 +61,23 @@ impl SegmentRange {
     }
 }
 
-/// Lists of one or several keys, one after the other.
+/// The lists of one or several keys, concatenated.
 #[derive(Debug, Default)]
 pub struct PostingGroup {
     /// The keys, ascending.
     pub keys: Vec<u64>,
-    /// Documents of each key, and occurrences in all of them.
+    /// For each key, its number of documents and of occurrences.
     pub sizes: Vec<(usize, u64)>,
-    /// Documents of all keys in turn, or units.
+    /// Documents of all keys, or units for grams.
     pub documents: Vec<u64>,
-    /// Occurrences in each of them.
+    /// Occurrences in each of the documents.
     pub counts: Vec<u64>,
-    /// Positions of the keys below [`BARE`].
+    /// Positions for the keys below [`FIRST_POSITIONLESS_KEY`].
     pub positions: Vec<u64>,
 }
 
 impl PostingGroup {
-    /// Forgets all lists; the memory is used again.
+    /// Removes all lists and keeps the memory.
     pub fn clear(&mut self) {
         self.keys.clear();
         self.sizes.clear();
@@ -141,7 +144,7 @@ impl PostingGroup {
         bits.drain_into(out);
     }
 
-    /// Reads the lists of a group; `None`: it is none.
+    /// Decodes the lists of a group; `None`: the bytes are no group.
     fn decode(&mut self, bytes: &[u8], first: u64, range: &SegmentRange) -> Option<()> {
         self.clear();
         let mut bits = BitReader::new(bytes);
@@ -186,7 +189,7 @@ impl PostingGroup {
         (!bits.is_past_end()).then_some(())
     }
 
-    /// Reads the positions of a group whose lists were read; `None`: there are none.
+    /// Decodes the positions of a group whose lists were decoded; `None`: there are none.
     fn decode_positions(&mut self, bytes: &[u8], lengths: &DocumentLengths) -> Option<()> {
         let mut bits = BitReader::new(bytes);
         let mut rows = self.documents.iter().zip(&self.counts);
@@ -240,7 +243,8 @@ fn decode_counts(bits: &mut BitReader<'_>, counts: &mut [u64], occurrences: u64)
     *last = occurrences - before;
 }
 
-/// Appends numbers. Most lists have one or two, and in the guest a copy is a call of the host.
+/// Appends numbers one by one. Most lists have one or two numbers, and a bulk copy in the component
+/// is a call of the host.
 #[inline]
 pub(crate) fn extend_list(list: &mut Vec<u64>, more: &[u64]) {
     if more.len() > 16 {
@@ -251,26 +255,26 @@ pub(crate) fn extend_list(list: &mut Vec<u64>, more: &[u64]) {
     }
 }
 
-/// Makes blocks from ascending lists.
+/// A writer of blocks from ascending lists.
 #[derive(Debug)]
 pub struct BlockWriter<'a> {
     range: SegmentRange,
     lengths: &'a DocumentLengths,
-    /// Bytes from which on a block is closed.
+    /// Bytes from which a block is closed.
     target: usize,
     group: PostingGroup,
     bits: BitWriter,
     table: Vec<u8>,
     documents: Vec<u8>,
     positions: Vec<u8>,
-    /// First key and bytes of each block.
+    /// First key and bytes of each finished block.
     pub blocks: Vec<(u64, Vec<u8>)>,
-    /// Bytes of all groups that were closed.
+    /// Bytes of all finished groups.
     pub bytes: usize,
 }
 
 impl<'a> BlockWriter<'a> {
-    /// For blocks of a segment that covers `range`, of about `target` bytes.
+    /// Starts the blocks of a segment that covers `range`; a block has about `target` bytes.
     #[must_use]
     pub fn new(range: SegmentRange, lengths: &'a DocumentLengths, target: usize) -> Self {
         Self {
@@ -287,8 +291,8 @@ impl<'a> BlockWriter<'a> {
         }
     }
 
-    /// Adds the documents of a key, or a part of them; keys and documents ascend. `positions` are
-    /// those of all documents in turn, and none for keys from [`BARE`] on.
+    /// Adds documents of a key, or a part of them; keys and documents must ascend. `positions` are
+    /// the positions in all documents in turn; empty from [`FIRST_POSITIONLESS_KEY`] on.
     pub fn push(&mut self, key: u64, documents: &[u64], counts: &[u64], positions: &[u64]) {
         if self.group.keys.last() == Some(&key) || self.group.is_full() {
             self.close_group();
@@ -328,7 +332,7 @@ impl<'a> BlockWriter<'a> {
         self.blocks.push((first, block));
     }
 
-    /// Closes the last block and hands out all.
+    /// Closes the last block and returns all blocks.
     pub fn finish(mut self) -> Vec<(u64, Vec<u8>)> {
         self.close_group();
         self.close_block();
@@ -336,7 +340,7 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-/// The key that a row begins with.
+/// Reads the key at the beginning of a row.
 fn read_key(row: &[u8]) -> Option<u64> {
     let bytes: &[u8; 6] = row.first_chunk()?;
     Some(bytes.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
@@ -347,14 +351,14 @@ fn read_size(row: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_le_bytes(*bytes)))
 }
 
-/// A block that cannot be read.
+/// A block that cannot be decoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DamagedBlock;
 
-/// Takes the documents of a list, how often each has the key, and the positions in all of them.
+/// Receives the documents of a list, the occurrences in each document, and all positions.
 pub type EachList<'e> = &'e mut dyn FnMut(&[u64], &[u64], &[u64]);
 
-/// A block that is read group by group.
+/// A reader of a block, group by group.
 #[derive(Debug)]
 pub struct BlockReader<'a> {
     table: &'a [u8],
@@ -364,7 +368,7 @@ pub struct BlockReader<'a> {
 }
 
 impl<'a> BlockReader<'a> {
-    /// Opens a block; `None`: it is none.
+    /// Opens a block; `None`: the bytes are no block.
     #[must_use]
     pub fn new(block: &'a [u8], range: SegmentRange) -> Option<Self> {
         let (groups, rest) = block.split_first_chunk::<2>()?;
@@ -382,12 +386,12 @@ impl<'a> BlockReader<'a> {
         Some(Self { table, documents, positions, range })
     }
 
-    /// First key of the next group; `None`: there is none.
+    /// Returns the first key of the next group; `None`: there is no group left.
     fn next_key(&self) -> Option<u64> {
         read_key(self.table)
     }
 
-    /// Passes groups that end before a key.
+    /// Skips groups that end before `key`.
     pub fn skip_below(&mut self, key: u64) {
         while self.table.get(TABLE_ROW..).and_then(read_key).is_some_and(|next| next < key) {
             if self.take_group().is_none() {
@@ -396,7 +400,7 @@ impl<'a> BlockReader<'a> {
         }
     }
 
-    /// Takes the next group's bytes.
+    /// Takes the bytes of the next group.
     fn take_group(&mut self) -> Option<(u64, &'a [u8], &'a [u8])> {
         let (row, table) = self.table.split_at_checked(TABLE_ROW)?;
         let (documents, later) = self.documents.split_at_checked(read_size(row, 6)?)?;
@@ -406,11 +410,12 @@ impl<'a> BlockReader<'a> {
         Some((key, documents, positions))
     }
 
-    /// Reads the next group, with positions if lengths are given; `false`: there is none.
+    /// Decodes the next group, with positions if lengths are given; `false`: there is no group
+    /// left.
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The group cannot be decoded.
     pub fn next_group(
         &mut self,
         lengths: Option<&DocumentLengths>,
@@ -427,11 +432,11 @@ impl<'a> BlockReader<'a> {
         Ok(true)
     }
 
-    /// Hands out the lists of a key, part by part.
+    /// Calls `each` with the lists of a key, part by part.
     ///
     /// # Errors
     ///
-    /// A group cannot be read.
+    /// A group cannot be decoded.
     pub fn find_lists(
         &mut self,
         key: u64,
@@ -465,8 +470,8 @@ impl<'a> BlockReader<'a> {
         Ok(())
     }
 
-    /// Whether the next group, which begins below the key, can hold it although the one behind it
-    /// begins at or below the key: only when the list is continued there.
+    /// Returns whether the next group, which begins below `key`, may hold the key. If the group
+    /// after it begins at or below the key, that is only so when the list continues there.
     const fn may_contain(&self, key: u64, next: Option<u64>) -> bool {
         matches!(next, Some(next) if next == key)
     }

@@ -1,7 +1,7 @@
-//! From documents to postings in memory, and from there to the blocks of a new segment.
+//! Collects the postings of documents in memory and writes them as the blocks of a new segment.
 //!
-//! In: documents in ascending order. Terms become keys at once (a hash, see [`key_of`]); an
-//! occurrence is two numbers, and one pass in the order of the keys writes the lists. Grams are
+//! Input: documents in ascending order. Each term becomes a key at once (a hash, see [`term_key`]).
+//! An occurrence is two numbers, and one pass in the order of the keys writes the lists. Grams are
 //! collected once per unit.
 
 use alloc::vec::Vec;
@@ -16,46 +16,46 @@ use crate::{
     radix_sort, term_tokenizer,
 };
 
-/// Most grams of one unit; a unit with more is listed for every gram.
+/// Most grams of one unit; a unit with more is listed under [`EVERY_GRAM_KEY`].
 pub const UNIT_GRAMS_MAX: usize = 16_384;
-/// Bits of a position in an occurrence; no document has more positions in what is read of it.
+/// Bits of a position in an occurrence; the indexed part of a document has fewer positions.
 const POSITION_BITS: u32 = 20;
-/// Bits of the number of a key: as many keys as bytes that one commit indexes.
+/// Bits of a key's number: a commit has at most as many keys as indexed bytes.
 const NUMBER_BITS: u32 = 64 - KEY_BITS;
-/// Occurrences of a segment that is to stand in one value.
+/// Most occurrences of a segment that is expected to fit one value.
 const SMALL_OCCURRENCES_MAX: usize = 20_000;
 const POSITION_MAX: u64 = (1 << POSITION_BITS) - 1;
 
-/// The key of a term.
+/// Returns the key of a term.
 #[must_use]
 pub fn term_key(term: &[u8]) -> u64 {
     let key = term_tokenizer::hash_bytes(term) >> 24;
     if term_tokenizer::has_positions(term) { key } else { FIRST_POSITIONLESS_KEY + key }
 }
 
-/// The key of a gram.
+/// Returns the key of a gram.
 #[must_use]
 pub fn gram_key(gram: [u8; 3]) -> u64 {
     let [a, b, c] = gram;
     FIRST_GRAM_KEY + u64::from(u32::from_be_bytes([0, a, b, c]))
 }
 
-/// Numbers given to keys, in the order of their first occurrence.
+/// A table that numbers keys in the order of their first occurrence.
 #[derive(Debug, Default)]
 struct KeyTable {
-    /// Number of a key plus one; 0: free. A power of two.
+    /// Hash table of 1 + the key's number; 0: free. Its length is a power of two.
     slots: Vec<u32>,
     keys: Vec<u64>,
 }
 
 impl KeyTable {
     fn find_slot(&self, key: u64) -> usize {
-        // Grams are not spread by themselves.
+        // Gram keys are not hashes, so they are spread here.
         let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         int::to_usize(spread >> 32) & self.slots.len().wrapping_sub(1)
     }
 
-    /// The number of a key, and whether it is new.
+    /// Returns the number of a key, and whether the key is new.
     fn intern_key(&mut self, key: u64) -> (u32, bool) {
         if self.keys.len() * 2 >= self.slots.len() {
             self.grow_slots();
@@ -97,15 +97,15 @@ impl KeyTable {
     }
 }
 
-/// The grams of the unit that is being read.
+/// The grams of the current unit, and those of finished units.
 #[derive(Debug, Default)]
 struct UnitGrams {
     unit: Option<u64>,
-    /// One bit for each gram of ASCII, and which of the words are not 0.
+    /// One bit for each gram of ASCII, and the list of the words that are not 0.
     ascii: Vec<u64>,
     touched: Vec<u64>,
     others: KeyTable,
-    /// The units that were read, with their grams in order; `None`: too many.
+    /// Finished units with their grams in order; `None`: too many grams.
     finished_units: Vec<(u64, Option<Vec<u64>>)>,
     keeps_all: bool,
 }
@@ -142,7 +142,7 @@ impl UnitGrams {
         }
     }
 
-    /// Collects the grams of the unit, in order.
+    /// Finishes the unit and sorts its grams.
     fn finish_unit(&mut self) {
         let Some(unit) = self.unit.take() else { return };
         let mut grams = Vec::with_capacity(4_096);
@@ -166,7 +166,7 @@ impl UnitGrams {
         self.finished_units.push((unit, kept.then_some(grams)));
     }
 
-    /// Writes the units of each gram.
+    /// Writes the list of units for each gram.
     fn write_lists(&self, writer: &mut BlockWriter<'_>) {
         let mut rests: Vec<(u64, &[u64])> = self
             .finished_units
@@ -200,19 +200,20 @@ impl UnitGrams {
     }
 }
 
-/// Postings of consecutive documents.
+/// A collector for the postings of consecutive documents.
 #[derive(Debug)]
 pub struct PostingCollector {
-    /// Lengths of the documents that were closed.
+    /// Lengths of the closed documents.
     pub lengths: DocumentLengths,
     keys: KeyTable,
-    /// Number of the key, and document (counted from the first one) with position.
+    /// For each occurrence, the key's number, and the document (relative to the first) with the
+    /// position.
     occurrences: Vec<(u32, u32)>,
     grams: UnitGrams,
 }
 
 impl PostingCollector {
-    /// Nothing yet; the first document will be `first`.
+    /// Starts empty; `first` is the number of the first document.
     #[must_use]
     pub fn new(first: u64) -> Self {
         Self {
@@ -223,7 +224,7 @@ impl PostingCollector {
         }
     }
 
-    /// Begins anew with another first document; the memory is used again.
+    /// Starts again with another first document; the memory is reused.
     pub fn reset(&mut self, first: u64) {
         self.lengths.first = first;
         self.lengths.bytes.clear();
@@ -235,23 +236,23 @@ impl PostingCollector {
         self.grams.finished_units.clear();
     }
 
-    /// Number of the document that comes next.
+    /// Returns the number of the next document.
     #[must_use]
     pub fn next_document(&self) -> u64 {
         self.lengths.first + int::to_u64(self.lengths.bytes.len())
     }
 
-    /// What follows belongs to this unit.
+    /// Starts a unit, to which the following documents belong.
     pub fn enter_unit(&mut self, unit: u64) {
         self.grams.enter_unit(unit);
     }
 
-    /// Adds the grams of a text to the unit.
+    /// Adds the grams of a text to the current unit.
     pub fn add_grams(&mut self, text: &str) {
         self.grams.add_text(text);
     }
 
-    /// Adds an occurrence of a term in the next document.
+    /// Adds an occurrence of a term to the current document.
     pub fn add_term(&mut self, term: &[u8], position: u32) {
         let document = int::to_u32(self.lengths.bytes.len()) << POSITION_BITS;
         let (number, _) = self.keys.intern_key(term_key(term));
@@ -259,24 +260,25 @@ impl PostingCollector {
         self.occurrences.push((number, document | int::to_u32(int::to_usize(position))));
     }
 
-    /// Ends the next document, which has so many positions.
+    /// Closes the current document, which has `positions` positions.
     pub fn close_document(&mut self, positions: u32) {
         let length = u64::from(positions).min(POSITION_MAX + 1);
         self.lengths.bytes.push(quantize_length(length));
     }
 
-    /// No unit has too many grams.
+    /// Removes the limit on the grams of a unit.
     pub fn keep_all_grams(&mut self) {
         self.grams.keeps_all = true;
     }
 
-    /// Whether its occurrences suggest that the segment fits one value: each takes about a byte.
+    /// Returns whether the segment is expected to fit one value; each occurrence takes about a
+    /// byte.
     pub fn is_small(&self) -> bool {
         self.occurrences.len() < SMALL_OCCURRENCES_MAX
     }
 
-    /// The blocks of a segment that covers `range`, in the order of the keys; one of over `target`
-    /// bytes is closed.
+    /// Builds the blocks of a segment that covers `range`, in the order of the keys. A block is
+    /// closed when it exceeds `target` bytes.
     #[inline(never)]
     pub fn build_blocks(&mut self, range: SegmentRange, target: usize) -> Vec<(u64, Vec<u8>)> {
         self.grams.finish_unit();
@@ -286,14 +288,14 @@ impl PostingCollector {
         let (starts, sorted) = self.order_by_key();
         let mut writer = BlockWriter::new(range, &self.lengths, target);
         let mut list = PostingListBuilder::default();
-        for place in order {
-            let key = place >> NUMBER_BITS;
-            let number = int::to_usize(place & ((1 << NUMBER_BITS) - 1));
+        for position in order {
+            let key = position >> NUMBER_BITS;
+            let number = int::to_usize(position & ((1 << NUMBER_BITS) - 1));
             let from = starts.get(number).copied().unwrap_or(0);
             let to = starts.get(number + 1).copied().unwrap_or(from);
-            for place in sorted.get(from..to).unwrap_or_default() {
-                let document = self.lengths.first + u64::from(*place >> POSITION_BITS);
-                let position = u64::from(*place) & POSITION_MAX;
+            for position in sorted.get(from..to).unwrap_or_default() {
+                let document = self.lengths.first + u64::from(*position >> POSITION_BITS);
+                let position = u64::from(*position) & POSITION_MAX;
                 list.add_occurrence(key, document, position, &mut writer);
             }
             list.flush(key, &mut writer);
@@ -302,7 +304,7 @@ impl PostingCollector {
         writer.finish()
     }
 
-    /// The places of all occurrences ordered by key number, and where those of each number begin.
+    /// Returns the indexes of all occurrences ordered by key number, and where each number begins.
     fn order_by_key(&self) -> (Vec<usize>, Vec<u32>) {
         let mut starts = alloc::vec![0usize; self.keys.keys.len() + 1];
         for (number, _) in &self.occurrences {
@@ -317,11 +319,11 @@ impl PostingCollector {
         }
         let mut next = starts.clone();
         let mut sorted = alloc::vec![0u32; self.occurrences.len()];
-        for (number, place) in &self.occurrences {
+        for (number, position) in &self.occurrences {
             if let Some(at) = next.get_mut(int::to_usize(u64::from(*number)))
                 && let Some(slot) = sorted.get_mut(*at)
             {
-                *slot = *place;
+                *slot = *position;
                 *at += 1;
             }
         }

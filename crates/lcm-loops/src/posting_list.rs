@@ -1,6 +1,6 @@
-//! The list of one key while it is made.
+//! Builds the posting list of one key.
 //!
-//! In: occurrences or documents, ascending. Out: parts of at most the size that a group takes.
+//! Input: occurrences or documents, ascending. Output: parts of at most the size of a group.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::posting_block::{
     BlockWriter, FIRST_POSITIONLESS_KEY, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, extend_list,
 };
 
-/// The list of one key that is being made, parted where it is long.
+/// A builder for the list of one key, which splits a long list into parts.
 #[derive(Debug, Default)]
 pub struct PostingListBuilder {
     documents: Vec<u64>,
@@ -18,7 +18,7 @@ pub struct PostingListBuilder {
 }
 
 impl PostingListBuilder {
-    /// Adds one occurrence.
+    /// Adds an occurrence.
     pub fn add_occurrence(
         &mut self,
         key: u64,
@@ -42,7 +42,7 @@ impl PostingListBuilder {
         }
     }
 
-    /// Adds a document with all its occurrences, unless it is the one that was added last.
+    /// Adds a document with all its occurrences, unless it was the last one added.
     pub fn add_document(
         &mut self,
         key: u64,
@@ -67,7 +67,7 @@ impl PostingListBuilder {
         self.documents.len() >= PART_DOCUMENTS_MAX || self.occurrences >= PART_OCCURRENCES_MAX
     }
 
-    /// Writes what was added.
+    /// Writes the collected part.
     pub fn flush(&mut self, key: u64, writer: &mut BlockWriter<'_>) {
         if !self.documents.is_empty() {
             writer.push(key, &self.documents, &self.counts, &self.positions);

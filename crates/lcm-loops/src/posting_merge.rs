@@ -1,7 +1,7 @@
-//! Several ascending inputs become one, a bounded piece at a time.
+//! Merges ascending posting lists of several segments, a bounded piece at a time.
 //!
-//! In: of each input some blocks, and how far earlier pieces went. Out: blocks, and how far this
-//! piece went.
+//! Input: some blocks of each segment, and the progress of earlier pieces. Output: merged blocks,
+//! and the new progress.
 
 use alloc::vec::Vec;
 
@@ -14,34 +14,44 @@ use crate::{
     posting_list::PostingListBuilder,
 };
 
-/// Bits of the place of an input: there are far fewer, and with a key they fit 64.
+/// Bits of the index of an input. There are far fewer inputs, and with a key the index fits 64
+/// bits.
 const PLACE_BITS: u32 = 16;
-/// Inputs whose least key is kept together: about the root of their number.
+/// Number of inputs whose least key is cached together: about the square root of all inputs.
 const INPUTS_PER_GROUP: usize = 4;
 
-/// One input, read entry by entry.
+/// The last merged entry: a key, and one of its documents.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct MergePosition {
+    /// The key.
+    pub key: u64,
+    /// The document.
+    pub document: u64,
+}
+
+/// A cursor into the blocks of one input.
 #[derive(Debug)]
 pub struct MergeCursor<'a> {
     range: SegmentRange,
     blocks: Vec<&'a [u8]>,
-    /// Block that is read, counted from the first one given.
+    /// Index of the current block, from the first one given.
     pub at: usize,
     reader: Option<BlockReader<'a>>,
     group: PostingGroup,
-    /// Key, first document and first position that were not taken.
+    /// Index of the current entry, and its first document and position that were not merged.
     entry: usize,
     document: usize,
     position: usize,
     has_more: bool,
-    /// Nothing is left of the input.
+    /// Whether the input is exhausted.
     pub is_finished: bool,
-    /// It needs a block that was not given.
+    /// Whether the input needs a block that was not given.
     is_starved: bool,
 }
 
 impl<'a> MergeCursor<'a> {
-    /// At the beginning of these blocks of an input that covers `range`; `has_more`: it has blocks
-    /// behind them.
+    /// Starts at the beginning of `blocks`, which belong to an input that covers `range`;
+    /// `has_more`: the input has further blocks.
     #[must_use]
     pub fn new(range: SegmentRange, blocks: Vec<&'a [u8]>, has_more: bool) -> Self {
         let is_empty = blocks.is_empty();
@@ -60,12 +70,13 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Goes to the next entry behind `done`; `None`: a block cannot be read.
-    fn seek_entry(&mut self, lengths: &DocumentLengths, done: (u64, u64)) -> Option<()> {
+    /// Seeks the first entry after `done`; `None`: a block cannot be decoded.
+    fn seek_entry(&mut self, lengths: &DocumentLengths, done: MergePosition) -> Option<()> {
         while !self.is_finished && !self.is_starved {
             if let Some((size, _)) = self.group.sizes.get(self.entry) {
                 let last = self.group.documents.get(self.document + size.checked_sub(1)?)?;
-                if (*self.group.keys.get(self.entry)?, *last) > done {
+                let (key, document) = (*self.group.keys.get(self.entry)?, *last);
+                if (MergePosition { key, document }) > done {
                     return Some(());
                 }
                 self.advance_entry();
@@ -79,7 +90,7 @@ impl<'a> MergeCursor<'a> {
                 self.reader = Some(BlockReader::new(block, self.range)?);
             }
             let Some(reader) = &mut self.reader else { return None };
-            reader.skip_below(done.0);
+            reader.skip_below(done.key);
             (self.entry, self.document, self.position) = (0, 0, 0);
             match reader.next_group(Some(lengths), &mut self.group) {
                 Ok(true) => {}
@@ -98,7 +109,7 @@ impl<'a> MergeCursor<'a> {
         self.group.keys.get(self.entry).copied()
     }
 
-    /// Passes the current entry.
+    /// Advances to the next entry.
     fn advance_entry(&mut self) {
         if let Some((size, occurrences)) = self.group.sizes.get(self.entry) {
             self.document += size;
@@ -109,13 +120,13 @@ impl<'a> MergeCursor<'a> {
         self.entry += 1;
     }
 
-    /// Adds the documents of the current entry that are behind `done` to a list.
+    /// Appends the documents of the current entry after `done` to a list.
     fn emit_entry(
         &self,
-        done: (u64, u64),
+        done: MergePosition,
         list: &mut PostingListBuilder,
         writer: &mut BlockWriter<'_>,
-    ) -> (u64, u64) {
+    ) -> MergePosition {
         let mut last = done;
         let Some(key) = self.key() else { return last };
         let size = self.group.sizes.get(self.entry).map_or(0, |(size, _)| *size);
@@ -127,30 +138,32 @@ impl<'a> MergeCursor<'a> {
             let take = if key < FIRST_POSITIONLESS_KEY { int::to_usize(*count) } else { 0 };
             let (own, rest) = positions.split_at_checked(take).unwrap_or_default();
             positions = rest;
-            if (key, *document) > done {
+            let position = MergePosition { key, document: *document };
+            if position > done {
                 list.add_document(key, *document, *count, own, writer);
-                last = (key, *document);
+                last = position;
             }
         }
         last
     }
 }
 
-/// Takes entries in the order of their keys, and of one key in the order of the inputs, until a
-/// block is needed that was not given or so many bytes were made. Returns what was taken last.
+/// Merges entries in the order of their keys, and of equal keys in the order of the inputs. Stops
+/// when a cursor needs a block that was not given, or after a number of bytes. Returns the last
+/// merged key and document.
 ///
 /// # Errors
 ///
-/// The place of an input that cannot be read.
+/// The index of an input that cannot be decoded.
 #[inline(never)]
 pub fn merge_cursors(
     cursors: &mut [MergeCursor<'_>],
     lengths: &DocumentLengths,
-    mut done: (u64, u64),
+    mut done: MergePosition,
     bytes_max: usize,
     writer: &mut BlockWriter<'_>,
-) -> core::result::Result<(u64, u64), usize> {
-    // The next key of each input with the input's place below it: the least is what comes next.
+) -> core::result::Result<MergePosition, usize> {
+    // The next key of each input, with the input's index in the low bits: the least is merged next.
     let head = |cursor: &MergeCursor<'_>, at: usize| match cursor.key() {
         Some(key) => (key << PLACE_BITS) | int::to_u64(at),
         None => u64::MAX,
@@ -160,7 +173,7 @@ pub fn merge_cursors(
         cursor.seek_entry(lengths, done).ok_or(at)?;
         heads.push(head(cursor, at));
     }
-    // Of every few inputs the least, so that not all are looked at for each entry.
+    // The least of every few inputs is cached, so that an entry does not need a look at all inputs.
     let least_of = |few: &[u64]| few.iter().fold(u64::MAX, |least, head| least.min(*head));
     let mut leasts: Vec<u64> = heads.chunks(INPUTS_PER_GROUP).map(least_of).collect();
     let mut starved = cursors.iter().any(|cursor| cursor.is_starved);

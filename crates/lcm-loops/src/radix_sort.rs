@@ -1,15 +1,15 @@
-//! Sorting numbers.
+//! Sorts numbers.
 //!
-//! Byte by byte instead of by comparing: keys and documents have few bytes that differ.
+//! A radix sort by bytes, because keys and documents differ in few bytes.
 
 use alloc::vec::Vec;
 
 use crate::int;
 
-/// LIMIT: fewer numbers are put in their places one after the other.
+/// LIMIT: fewer numbers are sorted by insertion.
 const FEW_MAX: usize = 48;
 
-/// Sorts numbers: a few by moving each to its place, more byte by byte from the lowest.
+/// Sorts numbers: few by insertion, more by bytes from the lowest.
 #[inline(never)]
 pub fn sort_numbers(numbers: &mut Vec<u64>) {
     if numbers.len() <= FEW_MAX {

@@ -1,21 +1,22 @@
-//! Stems: what the inflected forms of an English word have in common.
+//! A stemmer for English: reduces inflected forms of a word to one stem.
 //!
-//! In: a word in lower-case ASCII letters. Out: its stem, which need not be a word, and whether an
-//! inflection was taken off. The rules are step 1 of M. F. Porter's algorithm (1980), its removal
-//! of a final `e` and `ll`, and a list of irregular forms. Not here: derived words (`happiness`),
-//! which gain little and are many, and other languages, whose words are found as typed. Nothing is
-//! inlined: this crate is built for speed, most words fail the first comparison, and the component
-//! must stay small.
+//! Input: a word in lower-case ASCII letters. Output: its stem, which need not be a word, and
+//! whether an inflection was removed. The rules are step 1 of M. F. Porter's algorithm (1980), its
+//! removal of a final `e` and `ll`, and a list of irregular forms.
+//!
+//! Derived words (`happiness`) are not reduced, because they are many and gain little. Words of
+//! other languages are found as typed. No function is inlined: most words fail the first
+//! comparison, and the component must stay small although this crate is built for speed.
 
 use alloc::vec::Vec;
 
-/// Letters of a word that has a stem.
+/// Least letters of a word with a stem.
 const LETTERS_MIN: usize = 3;
 const LETTERS_MAX: usize = 24;
 
-/// Irregular forms, each with the word it is a form of, in the order of the forms. Stems stand in
-/// stored indexes, so this list and every rule here are part of the store format: whoever changes
-/// one makes stored indexes anew (`docs/store-format.md`, *Terms*).
+/// Irregular forms, each with its base word, sorted by form. Stems are stored in search indexes, so
+/// this list and every rule are part of the store format. A change needs a rebuild of stored
+/// indexes (`docs/store-format.md`, *Terms*).
 const IRREGULAR: &str = "\
 ate eat|became become|began begin|begun begin|bent bend|bit bite|bitten bite|blew blow|blown blow|\
 bought buy|broke break|broken break|brought bring|built build|came come|caught catch|\
@@ -33,11 +34,11 @@ teeth tooth|thought think|threw throw|thrown throw|told tell|took take|tore tear
 understood understand|went go|wives wife|woke wake|woken wake|women woman|won win|wore wear|\
 worn wear|written write|wrote write";
 
-/// Of each first letter, as bits the letters that its irregular forms end with: most words need not
-/// be looked up.
+/// For each first letter, the last letters of its irregular forms as bits. Most words are excluded
+/// by this table without a search.
 static LAST_LETTERS: [u32; 26] = last_letters(IRREGULAR.as_bytes());
 
-/// The bit of a letter, and its place in the alphabet.
+/// Returns the bit of a letter, and its index in the alphabet.
 const fn letter_bit(byte: u8) -> (u32, u8) {
     let place = byte.wrapping_sub(b'a');
     (if place < 26 { 1 << place } else { 0 }, place)
@@ -71,7 +72,7 @@ const fn last_letters(mut list: &[u8]) -> [u32; 26] {
     of_first
 }
 
-/// Whether a word begins and ends like an irregular form.
+/// Returns whether a word has first and last letter of an irregular form.
 fn may_be_irregular(form: &[u8]) -> bool {
     let (Some(first), Some(last)) = (form.first(), form.last()) else { return false };
     let last_letters = LAST_LETTERS.get(usize::from(letter_bit(*first).1));
@@ -80,8 +81,7 @@ fn may_be_irregular(form: &[u8]) -> bool {
 
 /// Writes the stem of a word; `true`: the word was inflected.
 ///
-/// A word that ends in `e` or `y` may have another stem without being inflected; see
-/// [`each_form`].
+/// A word that ends in `e` or `y` may have another stem without being inflected; see [`each_form`].
 #[inline(never)]
 pub fn stem_word(word: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
@@ -105,8 +105,8 @@ fn has_stem(word: &[u8]) -> bool {
     (LETTERS_MIN..=LETTERS_MAX).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase)
 }
 
-/// Hands out the words and stems that stand for the same as a word, with their kind (`w` word as
-/// typed, `s` stem of an inflected word).
+/// Calls `each` with the words and stems that match a word, with their kind: `w` for a word as
+/// typed, `s` for the stem of an inflected word.
 pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
     each(b'w', word);
     if !has_stem(word) {
@@ -128,11 +128,11 @@ pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
     }
 }
 
-/// Hands out the irregular forms of a stem, which may begin with other letters.
+/// Calls `each` with the irregular forms of a stem, whose first letters may differ.
 pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
     let mut of_form = Vec::new();
     for (form, word) in IRREGULAR.split('|').filter_map(|entry| entry.split_once(' ')) {
-        // A stem begins like its word.
+        // A stem has the first letter of its word.
         let is_near = word.as_bytes().first() == stem.first();
         if is_near && self::stem_word(form.as_bytes(), &mut of_form) && of_form == stem {
             each(form.as_bytes());
@@ -140,13 +140,13 @@ pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// The word that an irregular form belongs to.
+/// Returns the base word of an irregular form.
 #[inline(never)]
 fn find_irregular(form: &[u8]) -> Option<&'static [u8]> {
     let list = IRREGULAR.as_bytes();
     let (mut from, mut to) = (0, list.len());
     while from < to {
-        // The entry that the middle lies in.
+        // The entry that contains the middle.
         let middle = from.midpoint(to);
         let before = list.get(from..middle)?;
         let start = before.iter().rposition(|byte| *byte == b'|').map_or(from, |at| from + at + 1);
@@ -162,7 +162,7 @@ fn find_irregular(form: &[u8]) -> Option<&'static [u8]> {
     None
 }
 
-/// Takes off the sign of a plural.
+/// Removes a plural ending.
 #[inline(never)]
 fn strip_plural(word: &mut Vec<u8>) -> bool {
     let cut = match word.as_slice() {
@@ -176,7 +176,7 @@ fn strip_plural(word: &mut Vec<u8>) -> bool {
     cut > 0
 }
 
-/// Takes off `ed` and `ing`.
+/// Removes `ed` and `ing`.
 #[inline(never)]
 fn strip_past(word: &mut Vec<u8>) -> bool {
     let cut = match word.as_slice() {
@@ -204,7 +204,7 @@ fn strip_past(word: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Makes endings alike that a suffix changes: `y` and `i`, with and without `e`, `l` and `ll`.
+/// Unifies endings that a suffix changes: `y` and `i`, with and without `e`, `l` and `ll`.
 #[inline(never)]
 fn normalize_ending(word: &mut Vec<u8>) {
     if let [_, .., before, last @ b'y'] = word.as_mut_slice()
@@ -228,7 +228,7 @@ const fn is_plain_vowel(byte: u8) -> bool {
     matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u')
 }
 
-/// Hands out for each letter whether it is a vowel; `y` is one behind a consonant.
+/// Returns for each letter whether it is a vowel; `y` after a consonant is one.
 fn iter_vowels(word: &[u8]) -> impl Iterator<Item = bool> {
     word.iter().scan(true, |before, byte| {
         *before = is_plain_vowel(*byte) || (*byte == b'y' && !*before);
@@ -241,7 +241,7 @@ fn has_vowel(word: &[u8]) -> bool {
     iter_vowels(word).any(|vowel| vowel)
 }
 
-/// How often a consonant follows a vowel.
+/// Counts how often a consonant follows a vowel.
 #[inline(never)]
 fn count_vowel_groups(word: &[u8]) -> usize {
     let mut before = false;
@@ -253,7 +253,7 @@ fn count_vowel_groups(word: &[u8]) -> usize {
     falls.count()
 }
 
-/// Whether it ends in consonant, vowel, consonant, of which the last is not `w`, `x` or `y`.
+/// Returns whether a word ends in consonant, vowel, consonant, and the last is not `w`, `x` or `y`.
 #[inline(never)]
 fn ends_in_short_syllable(word: &[u8]) -> bool {
     let mut last = [true; 3];

@@ -1,9 +1,9 @@
-//! Whether a text holds a short one.
+//! Searches a short constant in a text.
 //!
-//! In: a text and a constant of a few bytes. Out: whether it occurs. The library's search prepares
-//! each needle, which costs more than looking where texts are short. Not here: where it occurs.
+//! The library's search prepares each needle, which costs more than the search where texts are
+//! short.
 
-/// Whether `text` holds `part`, which is not empty.
+/// Returns whether `text` contains `part`, which must not be empty.
 #[inline(never)]
 #[must_use]
 pub fn contains_str(text: &str, part: &str) -> bool {

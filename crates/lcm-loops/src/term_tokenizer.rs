@@ -1,22 +1,29 @@
-//! Terms of a text: its words, identifiers, and characters of scripts without spaces.
+//! Splits a text into search terms: words, identifiers, and characters of scripts without spaces.
 //!
-//! In: a text. Out: terms, each with its position and the bytes it was made from. The first byte of
-//! a term is its kind: `w` word, `s` stem of an inflected English word beside it, `i` identifier
-//! as typed, `c` characters of a script without spaces. Words are runs of letters and digits,
-//! folded (see [`crate::fold`]), cut at camel case
-//! and at inner punctuation; the whole of what was cut is an identifier beside its words. ASCII
-//! takes a path of its own, because it is nearly everything.
+//! Input: a text. Output: terms, each with its position and byte range. The first byte of a term is
+//! its kind:
+//!
+//! | kind | term |
+//! |---|---|
+//! | `w` | word |
+//! | `s` | stem of an inflected English word, in addition to the word |
+//! | `i` | identifier as typed |
+//! | `c` | one or two characters of a script without spaces |
+//!
+//! A word is a run of letters and digits, folded by [`crate::char_fold`] and split at camel case
+//! and at inner punctuation. A run that was split is also an identifier. ASCII has a fast path,
+//! because nearly all text is ASCII.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{char_fold, cjk, int, stemmer};
 
-/// Most bytes of a term after its kind; longer ones are cut.
+/// Most bytes of a term after its kind; a longer term is cut.
 pub const TERM_BYTES_MAX: usize = 64;
-/// Longest run that counts as one identifier.
+/// Longest run that is an identifier.
 const IDENTIFIER_BYTES_MAX: usize = 256;
-/// Most words that camel case parts a run into; more is no name but encoded data.
+/// Most words in a camel-case run; a run with more is encoded data.
 const CAMEL_PARTS_MAX: usize = 8;
 
 /// Classes of bytes.
@@ -55,7 +62,7 @@ fn byte_class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).and_then(|byte| CLASSES.get(usize::from(*byte))).copied().unwrap_or(SEPARATOR)
 }
 
-/// A hash of bytes: the same everywhere, and not meant to withstand whoever wants collisions.
+/// Hashes bytes, equally in every host; the hash does not resist deliberate collisions.
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9FB2_1C65_1E98_DF25;
     let mut hash = int::to_u64(bytes.len()).wrapping_mul(FACTOR);
@@ -74,8 +81,8 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Whether the positions of a term are kept: words and single characters. An identifier stands
-/// where its first word stands, a pair of characters where its first one does.
+/// Returns whether the positions of a term are stored: for words and single characters. An
+/// identifier has the position of its first word, a pair the position of its first character.
 pub fn has_positions(term: &[u8]) -> bool {
     match term {
         [b'w', ..] => true,
@@ -87,26 +94,26 @@ pub fn has_positions(term: &[u8]) -> bool {
     }
 }
 
-/// Takes a term with its kind, its position, and the bytes of the text it stands for.
+/// Receives a term with its kind, its position, and the byte range of its source.
 pub type EachTerm<'e> = &'e mut dyn FnMut(&[u8], u32, Range<usize>);
 
-/// Reads texts for terms.
+/// A tokenizer of texts.
 pub struct TermTokenizer<'e> {
     each: EachTerm<'e>,
     /// Position of the next word.
     pub position: u32,
-    /// Where the text that is read begins in the text that was given.
+    /// Offset of the current text in the whole text.
     pub text_offset: usize,
-    /// What every term stands for, when its own place is unknown.
+    /// Byte range to report for every term instead of its own; `None`: its own.
     pub fixed_range: Option<Range<usize>>,
-    /// The term that is made.
+    /// Buffer for the current term.
     term: Vec<u8>,
-    /// The stem of a word.
+    /// Buffer for the stem of a word.
     stem: Vec<u8>,
 }
 
 impl<'e> TermTokenizer<'e> {
-    /// At position 0, handing terms to `each`.
+    /// Starts at position 0 and passes terms to `each`.
     pub fn new(each: EachTerm<'e>) -> Self {
         Self {
             each,
@@ -118,7 +125,8 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Hands out a whole text as one term of a kind, at the next position, which stays the next.
+    /// Emits a whole text as one term of a kind at the next position, without advancing the
+    /// position.
     pub fn emit_folded_whole(&mut self, kind: u8, text: &str) {
         self.start_term(kind);
         self.push_folded(text);
@@ -130,7 +138,7 @@ impl<'e> TermTokenizer<'e> {
         self.term.push(kind);
     }
 
-    /// Adds text to the term, in lower case and without accents.
+    /// Appends text to the term, folded.
     fn push_folded(&mut self, text: &str) {
         for c in text.chars() {
             if self.term.len() > TERM_BYTES_MAX {
@@ -152,20 +160,20 @@ impl<'e> TermTokenizer<'e> {
         (self.each)(&self.term, position, range);
     }
 
-    /// Hands out ASCII as a term of a kind, at a position.
-    fn emit_ascii(&mut self, kind: u8, bytes: &[u8], position: u32, from: usize, to: usize) {
+    /// Emits ASCII as a term of a kind.
+    fn emit_ascii(&mut self, kind: u8, bytes: &[u8], from: usize, to: usize) {
         let to_cut = to.min(from + TERM_BYTES_MAX);
         let source = bytes.get(from..to_cut).unwrap_or_default();
         self.start_term(kind);
-        // Byte by byte: to copy so few at once is a call of the host.
+        // Byte by byte, because a bulk copy of a few bytes is a call of the host in the component.
         for byte in source {
             self.term.push(byte.to_ascii_lowercase());
         }
-        self.emit_term(position, from, to);
+        self.emit_term(self.position, from, to);
     }
 
     fn emit_word(&mut self, bytes: &[u8], from: usize, to: usize) {
-        self.emit_ascii(b'w', bytes, self.position, from, to);
+        self.emit_ascii(b'w', bytes, from, to);
         let word = self.term.get(1..).unwrap_or_default();
         if stemmer::stem_word(word, &mut self.stem) {
             self.start_term(b's');
@@ -175,7 +183,7 @@ impl<'e> TermTokenizer<'e> {
         self.position += 1;
     }
 
-    /// Hands out the terms of a text.
+    /// Emits the terms of a text.
     pub fn tokenize_text(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -197,10 +205,10 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// An ASCII run with inner punctuation or camel case: the whole, and its words.
+    /// Emits an ASCII run with inner punctuation or camel case: the whole run and its words.
     fn emit_identifier(&mut self, bytes: &[u8], from: usize, to: usize, joined: bool) {
         if joined && to - from <= IDENTIFIER_BYTES_MAX {
-            self.emit_ascii(b'i', bytes, self.position, from, to);
+            self.emit_ascii(b'i', bytes, from, to);
         }
         let mut at = from;
         while at < to {
@@ -217,7 +225,7 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Letters and digits, parted where camel case begins a word.
+    /// Emits letters and digits, split where camel case begins a word.
     fn emit_camel_case(&mut self, bytes: &[u8], from: usize, to: usize) {
         let begins = |at: usize| {
             let (before, here) = (byte_class(bytes, at - 1), byte_class(bytes, at));
@@ -228,7 +236,7 @@ impl<'e> TermTokenizer<'e> {
         if parts == 1 || parts > CAMEL_PARTS_MAX || to - from > TERM_BYTES_MAX {
             return self.emit_word(bytes, from, to);
         }
-        self.emit_ascii(b'i', bytes, self.position, from, to);
+        self.emit_ascii(b'i', bytes, from, to);
         let mut start = from;
         for at in from + 1..to {
             if begins(at) {
@@ -239,7 +247,7 @@ impl<'e> TermTokenizer<'e> {
         self.emit_word(bytes, start, to);
     }
 
-    /// A run with characters beyond ASCII: parted at those that are no part of a word.
+    /// Emits a run with non-ASCII characters, split at characters that are no part of a word.
     fn emit_mixed(&mut self, text: &str, from: usize, to: usize) {
         let run = text.get(from..to).unwrap_or_default();
         let mut start = None;
@@ -259,11 +267,11 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Word characters, marks and joiners only.
+    /// Emits a piece of word characters, marks and joiners.
     fn emit_mixed_piece(&mut self, text: &str, from: usize, to: usize) {
         let whole = text.get(from..to).unwrap_or_default();
         if whole.is_ascii() {
-            // What is left may begin or end with a joiner.
+            // The piece may begin or end with a joiner.
             let bytes = text.as_bytes();
             let mut at = from;
             while at < to {
@@ -293,11 +301,11 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Word characters and marks: words, and characters of scripts without spaces.
+    /// Emits word characters and marks: words, and characters of scripts without spaces.
     fn emit_scripts(&mut self, text: &str, from: usize, to: usize) {
         let part = text.get(from..to).unwrap_or_default();
         let mut start = None;
-        // Where the last character without spaces begins and ends.
+        // Offsets of the last character of a script without spaces.
         let mut last: Option<(usize, usize)> = None;
         for (offset, c) in part.char_indices() {
             let at = from + offset;
@@ -317,15 +325,15 @@ impl<'e> TermTokenizer<'e> {
         self.finish_word(text, &mut start, to);
     }
 
-    /// One character of a script without spaces, or two.
+    /// Emits one or two characters of a script without spaces.
     fn emit_characters(&mut self, text: &str, position: u32, from: usize, to: usize) {
         self.start_term(b'c');
         self.term.extend_from_slice(text.get(from..to).unwrap_or_default().as_bytes());
         self.emit_term(position, from, to);
     }
 
-    /// The end of a word. One of ASCII has the terms it has between spaces, whatever stands beside
-    /// it, so that `GitHub` is found in a sentence of Chinese as in one of English.
+    /// Ends a word. An ASCII word gives the same terms as between spaces, so that `GitHub` is found
+    /// in a Chinese sentence as in an English one.
     fn finish_word(&mut self, text: &str, start: &mut Option<usize>, to: usize) {
         if let Some(from) = start.take() {
             if text.get(from..to).is_some_and(str::is_ascii) {
@@ -342,10 +350,10 @@ impl<'e> TermTokenizer<'e> {
 /// A run of word characters with single joiners between them.
 struct WordRun {
     end: usize,
-    /// It has bytes beyond ASCII.
+    /// Whether the run has bytes beyond ASCII.
     has_non_ascii: bool,
     is_joined: bool,
-    /// A capital follows a letter.
+    /// Whether a capital follows a letter.
     is_camel_case: bool,
 }
 
@@ -379,7 +387,8 @@ fn scan_run(bytes: &[u8], from: usize) -> WordRun {
     }
 }
 
-/// Bytes of the joiner at an offset: one, `::` or `://`, with a word character behind it; else 0.
+/// Returns the bytes of the joiner at an offset: one, `::` or `://`; 0 if no word character
+/// follows.
 fn joiner_width(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     let width = match rest {
@@ -399,7 +408,8 @@ fn is_word_char(c: char) -> bool {
     c.is_alphanumeric()
 }
 
-/// Scripts written without spaces: Chinese, Japanese and Korean, and those of South East Asia.
+/// Returns whether a script is written without spaces: Chinese, Japanese, Korean, and South East
+/// Asian scripts.
 fn is_unspaced(c: char) -> bool {
     if u32::from(c) < 0xE00 {
         return false;

@@ -1,10 +1,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
-//! Pure functions on text: what the engine reads in messages and in summaries, and what it writes.
+//! Pure functions on text: parses messages, makes and checks summaries, reads the configuration.
 //!
-//! In: texts, values and the configuration. Out: values. Nothing here knows a store, a clock or a
-//! host: the crate graph enforces the direction, because `lcm-core` depends on this crate and this
-//! crate depends only on `lcm-loops`.
+//! Input: texts, values and the configuration. Output: values. No function here knows a store, a
+//! clock or a host. The crate graph enforces this direction: `lcm-core` depends on this crate, and
+//! this crate depends only on `lcm-loops`.
 
 extern crate alloc;
 

@@ -31,7 +31,6 @@ pub(super) fn list_prompts(config: &Config) -> Result<JsonWriter> {
 fn describe_prompt(config: &Config, wording: PromptTemplate) -> Result<JsonWriter> {
     let own = wording.override_text(&config.prompt_overrides);
     let (purpose, depth, level) = wording.example_request();
-    let aggressive = level == Level::Aggressive;
     let policy = config.derive_policy(BUDGET_WIDE)?;
     let source_tokens = policy.leaf_chunk_tokens_max;
     let sent = prompts::build(&PromptInput {
@@ -39,8 +38,8 @@ fn describe_prompt(config: &Config, wording: PromptTemplate) -> Result<JsonWrite
         depth,
         level,
         tokens_target: match purpose {
-            Purpose::Leaf => policy.leaf_target(source_tokens, aggressive),
-            _ => policy.condensed_target(source_tokens, false),
+            Purpose::Leaf => policy.leaf_target(source_tokens, level),
+            _ => policy.condensed_target(source_tokens, Level::Normal),
         },
         task: own,
         source: "[material]",

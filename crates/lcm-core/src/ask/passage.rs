@@ -15,7 +15,7 @@ use crate::{
 use lcm_text::{
     base::{error::Result, int, json, time, tokens},
     message::{Part, Role},
-    summary::transcript::{self, TranscriptOptions},
+    summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
 
 use super::evidence::EvidenceSource;
@@ -91,7 +91,9 @@ fn read_message(
     } else {
         let mut block = String::new();
         let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
-        transcript::render_message(&mut block, &raw, stored.role, &parts, stored.time, reading);
+        let (role, time) = (stored.role, stored.time);
+        let message = TranscriptMessage { raw: &raw, role, parts: &parts, time };
+        transcript::render_message(&mut block, &message, reading);
         let lines = block.lines().skip(1).filter(|line| !line.starts_with(OWN_CALL_PREFIX));
         for line in lines {
             body.push_str(line);

@@ -21,7 +21,10 @@ use lcm_text::{
         limits,
     },
     config::{BudgetPolicy, Config},
-    types::api::{CompactionOptions, Timestamp},
+    types::{
+        api::{CompactionOptions, Timestamp},
+        model::Level,
+    },
 };
 
 use super::{CompactionCall, derive_goal, plan::Planner, sweep::SweepToken};
@@ -284,8 +287,9 @@ impl CostForecast {
         }
         let policy = &self.policy;
         let chunk = u64::from(policy.leaf_chunk_tokens_max).max(1);
-        let target =
-            |tokens: u64| u64::from(policy.leaf_target(int::saturate_tokens(tokens), false));
+        let target = |tokens: u64| {
+            u64::from(policy.leaf_target(int::saturate_tokens(tokens), Level::Normal))
+        };
         let (full, rest) = (state.raw / chunk, state.raw % chunk);
         let last = if rest == 0 { 0 } else { target(rest).min(rest) };
         let leaves = full.saturating_mul(target(chunk).min(chunk)).saturating_add(last);

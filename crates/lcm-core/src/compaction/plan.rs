@@ -590,11 +590,12 @@ impl<'a> Planner<'a> {
         let bound = |target: u32| target.min((tokens / 4).saturating_mul(3).max(1));
         let (normal, aggressive) = match span {
             SourceSpan::Messages { .. } => {
-                (self.policy.leaf_target(tokens, false), self.policy.leaf_target(tokens, true))
+                let target = |level| self.policy.leaf_target(tokens, level);
+                (target(Level::Normal), target(Level::Aggressive))
             }
             SourceSpan::Items { .. } => (
-                self.policy.condensed_target(tokens, false),
-                self.policy.condensed_target(tokens, true),
+                self.policy.condensed_target(tokens, Level::Normal),
+                self.policy.condensed_target(tokens, Level::Aggressive),
             ),
         };
         let (normal, aggressive) = (bound(normal), bound(aggressive));

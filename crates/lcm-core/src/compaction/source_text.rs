@@ -22,7 +22,7 @@ use lcm_text::{
     message::{large_payload, trust::Trust},
     summary::{
         prompts::PROMPT_VERSION,
-        transcript::{self, TranscriptOptions},
+        transcript::{self, TranscriptMessage, TranscriptOptions, TranscriptSummary},
     },
     types::api::Timestamp,
 };
@@ -188,14 +188,8 @@ fn render_source(
     text: &mut String,
 ) -> bool {
     let stored = &message.stored;
-    transcript::render_message(
-        text,
-        raw,
-        stored.role,
-        stored.rendered_content().1,
-        stored.time,
-        reading,
-    )
+    let (role, parts, time) = (stored.role, stored.rendered_content().1, stored.time);
+    transcript::render_message(text, &TranscriptMessage { raw, role, parts, time }, reading)
 }
 
 /// Gathers the items of a condensed summary.
@@ -248,7 +242,10 @@ pub(crate) fn gather_items(
         let name = summary::format_summary_id(source.id);
         let text = &mut gathered.text;
         let (from, to) = (record.earliest_at, record.latest_at);
-        transcript::render_summary(text, &name, from, to, record.depth, &record.text);
+        let (depth, summary) = (record.depth, record.text.as_str());
+        let summary =
+            TranscriptSummary { id: &name, earliest: from, latest: to, depth, text: summary };
+        transcript::render_summary(text, &summary);
         gathered.rules =
             derivation_version::common_version([gathered.rules, record.derivation_version]);
         gathered.depth = gathered.depth.max(record.depth + 1);

@@ -1,19 +1,24 @@
-//! The version of what is made from stored bytes.
+//! The version of the rules that derive values from stored texts.
 //!
-//! In: nothing. Out: a number that stands in every record with derived values, so that a later
-//! version may derive more without calling older records damaged. Not here: how records lie, whose
-//! version is the format byte of each value, and what never changes for a stored message: its
-//! content identity, its ids, and the hashes over them.
+//! Every record with derived values holds this version, so that a later version may derive more
+//! without reporting older records as corrupt. The layout of a record has its own version, the
+//! format byte. Content identities, ids and the hashes over them never change for a stored message.
 
 /// Version of the rules by which values are derived from texts.
 ///
-/// It covers the projection of a message (role, parts, the call id that counts, tokens), what of it
-/// is a payload, the stand-in, explorations, the estimate of tokens, and the element that stands
-/// for a summary. Raise it with any change to them.
+/// The rules cover:
+///
+/// - the parsed message: role, parts, call id, tokens;
+/// - large payloads with their placeholders and outlines;
+/// - the token estimate;
+/// - the element that shows a summary.
+///
+/// Raise the version with any change of these rules.
 pub const DERIVATION_VERSION: u32 = 1;
 
-/// The version of a value that counts others: [`RULES`] if all of those are of it, else 0, which no
+/// Returns [`DERIVATION_VERSION`] if all `versions` are equal to the constant, else 0, which no
 /// rules have.
-pub fn common_version(rules: impl IntoIterator<Item = u32>) -> u32 {
-    if rules.into_iter().all(|one| one == DERIVATION_VERSION) { DERIVATION_VERSION } else { 0 }
+pub fn common_version(versions: impl IntoIterator<Item = u32>) -> u32 {
+    let is_current = |version| version == DERIVATION_VERSION;
+    if versions.into_iter().all(is_current) { DERIVATION_VERSION } else { 0 }
 }

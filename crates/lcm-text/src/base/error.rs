@@ -1,40 +1,41 @@
-//! The one error type of the engine: a code for programs, a message for people.
+//! The error type of the engine: a code for programs and a message for people.
 //!
-//! Messages are lower case, one line, without full stop; ids stand in backticks. Nothing here says
-//! what a host should do about a code: that table is in `ARCHITECTURE.md`.
+//! A message is one line in lower case without a final full stop. Ids stand in backticks. How a
+//! host should react to a code is described in `docs/operations.md`.
 
 use alloc::{boxed::Box, string::String};
 use core::{fmt, ops::Deref};
 
-/// What kind of failure an [`Error`] is. Closed: adding a case breaks every binding.
+/// The kind of a failure. The list is closed: a new case breaks every binding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ErrorCode {
-    /// The arguments cannot be meant; repeating the call cannot help.
+    /// The arguments are invalid; the same call would fail again.
     InvalidInput,
     /// The conversation, message, summary or file does not exist.
     NotFound,
-    /// Something of that name exists already.
+    /// Something with this name exists already.
     Exists,
-    /// A documented bound would be passed; the message names it.
+    /// The call would exceed a documented bound; the message names the bound.
     LimitExceeded,
-    /// Understood, but not offered by this version.
+    /// The request is valid, but this version does not offer it.
     Unsupported,
-    /// A grant does not allow it. One code for expired, exhausted, revoked and foreign.
+    /// A grant does not allow the call. The code is the same for expired, exhausted, revoked and
+    /// foreign grants.
     Denied,
     /// Another instance committed first. Nothing was written; repeat the call.
     Conflict,
     /// The store failed. After a commit the outcome is unknown.
     StoreUnavailable,
-    /// The store has to fetch what was asked first. Nothing was written or changed.
+    /// The store must first fetch the values that were read. Nothing was written; repeat the call.
     WouldBlock,
-    /// The model could not be reached or refused to serve.
+    /// The provider of the model could not be reached or refused the request.
     CompletionFailed,
     /// Stored content contradicts itself.
     Corrupt,
 }
 
 impl ErrorCode {
-    /// The code as the command line and JSON write it, for example `invalid-input`.
+    /// Returns the code as the command line and JSON write it, for example `invalid-input`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,16 +56,16 @@ impl ErrorCode {
 
 /// A failed call. Programs read `code`, people read `message`; both are fields of [`Failure`].
 ///
-/// One pointer wide: nearly every function of the engine hands errors on, and none is on a fast
-/// path.
+/// The type is one pointer wide, because nearly every function of the engine returns it and none
+/// returns it on a fast path.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}: {}", self.code.as_str(), self.message)]
 pub struct Error(Box<Failure>);
 
-/// What an [`Error`] says.
+/// The code and the message of an [`Error`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub code: ErrorCode,
     /// One line for a person, naming the field, id or bound.
     pub message: String,
@@ -81,9 +82,9 @@ impl Deref for Error {
 /// The result of every fallible call of the engine.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// What a message is made of: a text, or what `format_args!` gives, which is written only here.
+/// A message of an error: a text, or `format_args!`, which is formatted only when an error is made.
 pub trait ErrorMessage {
-    /// The error of this code with this message.
+    /// Returns an error with this message and this code.
     fn into_error(self, code: ErrorCode) -> Error;
 }
 
@@ -112,43 +113,43 @@ impl ErrorMessage for fmt::Arguments<'_> {
 }
 
 impl Error {
-    /// An error of this code with this message.
+    /// Returns an error of this code with this message.
     pub fn new(code: ErrorCode, message: impl ErrorMessage) -> Self {
         message.into_error(code)
     }
 
-    /// What it says, to keep.
+    /// Returns the code and the message, owned.
     #[must_use]
     pub fn into_failure(self) -> Failure {
         *self.0
     }
 
-    /// An `invalid-input` error.
+    /// Returns an `invalid-input` error.
     pub fn invalid_input(message: impl ErrorMessage) -> Self {
         message.into_error(ErrorCode::InvalidInput)
     }
 
-    /// A `corrupt` error.
+    /// Returns a `corrupt` error.
     pub fn corrupt_store(message: impl ErrorMessage) -> Self {
         message.into_error(ErrorCode::Corrupt)
     }
 
-    /// A `conflict` error.
+    /// Returns a `conflict` error.
     pub fn revision_conflict(message: impl ErrorMessage) -> Self {
         message.into_error(ErrorCode::Conflict)
     }
 
-    /// A `limit-exceeded` error.
+    /// Returns a `limit-exceeded` error.
     pub fn limit_exceeded(message: impl ErrorMessage) -> Self {
         message.into_error(ErrorCode::LimitExceeded)
     }
 
-    /// A `not-found` error.
+    /// Returns a `not-found` error.
     pub fn not_found(message: impl ErrorMessage) -> Self {
         message.into_error(ErrorCode::NotFound)
     }
 
-    /// An `unsupported` error.
+    /// Returns an `unsupported` error.
     pub fn not_supported(message: impl ErrorMessage) -> Self {
         message.into_error(ErrorCode::Unsupported)
     }

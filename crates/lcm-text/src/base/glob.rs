@@ -1,8 +1,8 @@
-//! Patterns of names of sessions and models.
+//! Patterns for the names of sessions and models.
 //!
-//! In: a pattern and a name. `*` stands for any characters but colons, `**` for any at all, either
-//! also for none; everything else for itself. A pattern fits a name as a whole. Takes at most the
-//! product of both lengths, whatever they hold.
+//! Input: a pattern and a name. `*` matches any characters except colons, `**` matches any
+//! characters; both also match nothing. Any other character matches itself. A pattern matches a
+//! whole name. The time is at most the product of both lengths.
 
 use alloc::vec::Vec;
 
@@ -15,28 +15,29 @@ enum GlobToken {
     Byte(u8),
 }
 
-/// Whether the pattern fits the name.
+/// Returns whether the pattern matches the whole name.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let tokens = parse_tokens(pattern);
-    // Whether what was read so far can lead to the place before each token, and behind the last.
-    let mut places: Vec<bool> = Vec::with_capacity(tokens.len() + 1);
-    places.push(true);
-    places.resize(tokens.len() + 1, false);
-    skip_wildcards(&tokens, &mut places);
+    // For each token, whether the text so far can be matched up to that token; the last entry is
+    // the end.
+    let mut reachable: Vec<bool> = Vec::with_capacity(tokens.len() + 1);
+    reachable.push(true);
+    reachable.resize(tokens.len() + 1, false);
+    skip_wildcards(&tokens, &mut reachable);
     for byte in name.bytes() {
-        let mut came = false;
-        for (place, token) in places.iter_mut().zip(&tokens) {
-            let was = *place;
+        let mut entered = false;
+        for (state, token) in reachable.iter_mut().zip(&tokens) {
+            let was_reachable = *state;
             let stays = *token == GlobToken::Any || (*token == GlobToken::Segment && byte != b':');
-            *place = came || (was && stays);
-            came = was && *token == GlobToken::Byte(byte);
+            *state = entered || (was_reachable && stays);
+            entered = was_reachable && *token == GlobToken::Byte(byte);
         }
-        if let Some(last) = places.last_mut() {
-            *last = came;
+        if let Some(last) = reachable.last_mut() {
+            *last = entered;
         }
-        skip_wildcards(&tokens, &mut places);
+        skip_wildcards(&tokens, &mut reachable);
     }
-    places.last().is_some_and(|last| *last)
+    reachable.last().is_some_and(|last| *last)
 }
 
 fn parse_tokens(pattern: &str) -> Vec<GlobToken> {
@@ -51,15 +52,15 @@ fn parse_tokens(pattern: &str) -> Vec<GlobToken> {
     tokens
 }
 
-/// A wildcard may stand for nothing.
-fn skip_wildcards(tokens: &[GlobToken], places: &mut [bool]) {
-    let mut came = false;
-    for (place, token) in places.iter_mut().zip(tokens) {
-        *place |= came;
-        came = *place && !matches!(token, GlobToken::Byte(_));
+/// Marks every state that is reachable by letting wildcards match nothing.
+fn skip_wildcards(tokens: &[GlobToken], reachable: &mut [bool]) {
+    let mut entered = false;
+    for (state, token) in reachable.iter_mut().zip(tokens) {
+        *state |= entered;
+        entered = *state && !matches!(token, GlobToken::Byte(_));
     }
-    if let Some(last) = places.last_mut() {
-        *last |= came;
+    if let Some(last) = reachable.last_mut() {
+        *last |= entered;
     }
 }
 

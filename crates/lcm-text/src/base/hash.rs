@@ -1,4 +1,4 @@
-//! Hashes and how they are printed: SHA-256 over fields, hex and base64url.
+//! Hashes and their text forms: SHA-256 over fields, hex and base64url.
 
 use alloc::{string::String, vec::Vec};
 
@@ -8,14 +8,14 @@ use crate::base::int;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Base64url of `bytes`, without padding, cut to `characters`.
+/// Returns the base64url of `bytes` without padding, cut to `characters`.
 pub fn encode_base64url(bytes: &[u8], characters: usize) -> String {
     let mut out = String::with_capacity(characters + 4);
     push_base64url(&mut out, bytes, characters);
     out
 }
 
-/// Adds the first `characters` of it to a text.
+/// Appends the first `characters` of the base64url of `bytes` to a text.
 pub fn push_base64url(out: &mut String, bytes: &[u8], characters: usize) {
     let end = out.len() + characters;
     for group in bytes.chunks(3).take(characters.div_ceil(4)) {
@@ -31,7 +31,7 @@ pub fn push_base64url(out: &mut String, bytes: &[u8], characters: usize) {
     out.truncate(end);
 }
 
-/// Lower-case hex of `bytes`.
+/// Returns `bytes` in lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
     let mut out = Vec::with_capacity(bytes.len() * 2);
@@ -41,12 +41,12 @@ pub fn hex(bytes: &[u8]) -> String {
     string_from_ascii(out)
 }
 
-/// The text that these ASCII characters are.
+/// Returns the text of these bytes, which must be ASCII.
 fn string_from_ascii(characters: Vec<u8>) -> String {
     String::from_utf8(characters).unwrap_or_default()
 }
 
-/// Bytes from lower-case hex; `None` when it is not exactly that.
+/// Parses lower-case hex; `None`: `text` is anything else.
 pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2)
         || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -62,7 +62,7 @@ pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// SHA-256 over length-prefixed fields, so that no two lists of fields collide by concatenation.
+/// Returns the SHA-256 over length-prefixed fields; two different lists never give the same input.
 pub fn hash_fields(fields: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for field in fields {
@@ -72,7 +72,7 @@ pub fn hash_fields(fields: &[&[u8]]) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// The first `N` bytes of a hash.
+/// Returns the first `N` bytes of a hash.
 pub fn hash_prefix<const N: usize>(hash: &[u8]) -> [u8; N] {
     let mut out = [0u8; N];
     for (to, from) in out.iter_mut().zip(hash) {

@@ -1,18 +1,19 @@
-//! Lossless or saturating conversions between integer widths, and numbers as people read them.
+//! Lossless or saturating conversions between integer widths, and numbers formatted for people.
 //!
-//! The core has no `as` casts: `usize` differs between the guest (32 bit) and native tests (64
-//! bit), so every crossing goes through one of these.
+//! The crates have no `as` casts, because `usize` has 32 bits in the component and 64 bits in
+//! native tests. Every conversion uses a function of this module.
 
 use alloc::string::{String, ToString};
 
 pub use lcm_loops::int::{to_u32, to_u64, to_usize};
 
-/// A token count for the public interface, which has 32 bits.
+/// Returns a token count for the public interface, which has 32 bits; a larger count becomes
+/// `u32::MAX`.
 pub fn saturate_tokens(tokens: u64) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
-/// A number with commas between thousands: `12,345`.
+/// Formats a number with commas between thousands: `12,345`.
 pub fn format_with_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

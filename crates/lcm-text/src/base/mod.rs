@@ -1,4 +1,5 @@
-//! The ground floor: errors, numbers, sorting, limits, time, JSON, tokens, hashes, compression.
+//! Helpers without a dependency: errors, integers, sorting, limits, time, JSON, tokens, hashes,
+//! compression.
 
 pub mod deflate;
 pub mod derivation_version;

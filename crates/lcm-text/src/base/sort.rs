@@ -1,8 +1,8 @@
-//! Sorting, and maps that are sorted lists.
+//! Sorting, and a map that is a sorted list.
 //!
-//! The component holds one copy of each algorithm for every type that it is used with, and the
-//! library's sort and tree are large. So there is one sort for numbers, which is fast, the
-//! library's on places, comparing by a call, for everything else, and a map that is a list. Not
+//! A generic sort is compiled once for each type, and the library's sort and tree are large. To
+//! keep the component small, there is one sort for numbers and one sort of indexes for all other
+//! types. Maps from texts to numbers that grow in any order use the library's tree.
 //! here: maps from texts to numbers that grow in any order; they are trees of the library.
 
 use alloc::{borrow::Borrow, vec::Vec};
@@ -10,25 +10,25 @@ use core::{cmp::Ordering, mem};
 
 pub use lcm_loops::radix_sort::sort_numbers;
 
-/// Sorts numbers and leaves out repetitions.
+/// Sorts numbers and removes duplicates.
 #[inline(never)]
 pub fn sort_and_dedup_numbers(list: &mut Vec<u64>) {
     sort_numbers(list);
     list.dedup();
 }
 
-/// Sorts; equals stay as they are.
+/// Sorts in ascending order; equal items keep their order.
 pub fn sort<T: Ord>(list: &mut [T]) {
     sort_by(list, &mut T::cmp);
 }
 
-/// Sorts and leaves out repetitions.
+/// Sorts and removes duplicates.
 pub fn sort_and_dedup<T: Ord>(list: &mut Vec<T>) {
     sort(list);
     list.dedup();
 }
 
-/// Sorts as `compare` says; equals stay as they are.
+/// Sorts by `compare`; equal items keep their order.
 pub fn sort_by<T>(list: &mut [T], compare: &mut dyn FnMut(&T, &T) -> Ordering) {
     let steps =
         plan_swaps(list.len(), &mut |left, right| match (list.get(left), list.get(right)) {
@@ -40,7 +40,7 @@ pub fn sort_by<T>(list: &mut [T], compare: &mut dyn FnMut(&T, &T) -> Ordering) {
     }
 }
 
-/// The swaps that sort a list of this length, given the order of the items at two places.
+/// Returns the swaps that sort a list of `length` items; `compare` orders two items by index.
 #[inline(never)]
 fn plan_swaps(
     length: usize,
@@ -52,7 +52,7 @@ fn plan_swaps(
     for start in 0..length {
         let mut at = start;
         while let Some(source) = sources.get_mut(at) {
-            // Marked as done: what belongs here is here.
+            // A source equal to its own index means that the item is in place.
             let source = mem::replace(source, at);
             if source == at || source == start {
                 break;
@@ -64,27 +64,28 @@ fn plan_swaps(
     steps
 }
 
-/// Where an item stands in an ordered list of this length, or would stand, given how the item at a
-/// place compares with it. What comes in order is found at once to be behind all others.
+/// Finds an item in a sorted list of `length` items: `Ok` with its index, or `Err` with the index
+/// to insert at. `compare` compares the item at an index with the sought item. The last item is
+/// compared first, because appending in order is the usual case.
 #[inline(never)]
 fn search_sorted(
     length: usize,
     compare: &mut dyn FnMut(usize) -> Ordering,
 ) -> Result<usize, usize> {
     let (mut from, mut to) = (0, length);
-    let mut place = length.saturating_sub(1);
+    let mut index = length.saturating_sub(1);
     while from < to {
-        match compare(place) {
-            Ordering::Equal => return Ok(place),
-            Ordering::Less => from = place + 1,
-            Ordering::Greater => to = place,
+        match compare(index) {
+            Ordering::Equal => return Ok(index),
+            Ordering::Less => from = index + 1,
+            Ordering::Greater => to = index,
         }
-        place = from + (to - from) / 2;
+        index = from + (to - from) / 2;
     }
     Err(from)
 }
 
-/// A map that is a list in the order of its keys: for what is small, or mostly comes in order.
+/// A map that is a list sorted by key, for few entries or entries that mostly come in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SortedMap<K, V> {
     entries: Vec<(K, V)>,
@@ -97,7 +98,7 @@ impl<K, V> Default for SortedMap<K, V> {
 }
 
 impl<K: Ord, V> SortedMap<K, V> {
-    /// Of many entries in any order; of equal keys the last one counts.
+    /// Builds a map from entries in any order; of equal keys the last one counts.
     pub fn from_entries(mut entries: Vec<(K, V)>) -> Self {
         entries.reverse();
         sort_by(&mut entries, &mut |left, right| left.0.cmp(&right.0));
@@ -109,8 +110,10 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        search_sorted(self.entries.len(), &mut |place| {
-            self.entries.get(place).map_or(Ordering::Equal, |(known, _)| known.borrow().cmp(key))
+        search_sorted(self.entries.len(), &mut |index| {
+            self.entries
+                .get(index)
+                .map_or(Ordering::Equal, |(entry_key, _)| entry_key.borrow().cmp(key))
         })
     }
 
@@ -127,8 +130,8 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let place = self.search_key(key).ok()?;
-        self.entries.get_mut(place).map(|(_, value)| value)
+        let index = self.search_key(key).ok()?;
+        self.entries.get_mut(index).map(|(_, value)| value)
     }
 
     /// Returns whether `key` has a value.
@@ -139,12 +142,14 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.search_key(key).is_ok()
     }
 
-    /// Puts a value in the place of the one that was there, which is returned.
+    /// Sets the value of `key` and returns the previous value.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.search_key(&key) {
-            Ok(place) => self.entries.get_mut(place).map(|(_, known)| mem::replace(known, value)),
-            Err(place) => {
-                self.entries.insert(place, (key, value));
+            Ok(index) => {
+                self.entries.get_mut(index).map(|(_, entry_key)| mem::replace(entry_key, value))
+            }
+            Err(index) => {
+                self.entries.insert(index, (key, value));
                 None
             }
         }
@@ -155,23 +160,23 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let place = self.search_key(key).ok()?;
-        Some(self.entries.remove(place).1)
+        let index = self.search_key(key).ok()?;
+        Some(self.entries.remove(index).1)
     }
 
-    /// The value of a key, which is made if there is none.
+    /// Returns the value of `key` for writing; inserts a default value if `key` is absent.
     pub fn get_or_insert_default(&mut self, key: K) -> Option<&mut V>
     where
         V: Default,
     {
-        let place = match self.search_key(&key) {
-            Ok(place) => place,
-            Err(place) => {
-                self.entries.insert(place, (key, V::default()));
-                place
+        let index = match self.search_key(&key) {
+            Ok(index) => index,
+            Err(index) => {
+                self.entries.insert(index, (key, V::default()));
+                index
             }
         };
-        self.entries.get_mut(place).map(|(_, value)| value)
+        self.entries.get_mut(index).map(|(_, value)| value)
     }
 
     /// Removes the keys for which `is_kept` is false.
@@ -194,12 +199,12 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.entries.len()
     }
 
-    /// All entries, in the order of their keys.
+    /// Returns all entries in the order of their keys.
     pub fn as_entries(&self) -> &[(K, V)] {
         &self.entries
     }
 
-    /// As [`Sorted::entries`], to keep.
+    /// Returns all entries in the order of their keys, owned.
     pub fn into_entries(self) -> Vec<(K, V)> {
         self.entries
     }

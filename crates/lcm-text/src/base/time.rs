@@ -1,30 +1,33 @@
-//! Times between text and milliseconds since the Unix epoch.
+//! Conversion between ISO 8601 text and milliseconds since the Unix epoch.
 //!
-//! In and out: ISO 8601 in the proleptic Gregorian calendar, UTC on output. Not here: time zones by
-//! name, and the current time, which is an argument everywhere.
+//! Dates are in the proleptic Gregorian calendar; output is in UTC. Named time zones are not
+//! supported. The current time is always an argument.
 
 use alloc::{format, string::String};
 
-use crate::types::api::Timestamp;
+/// Milliseconds since the Unix epoch, UTC.
+pub type Timestamp = u64;
 
 /// The last millisecond of the year 9999.
 pub const MS_MAX: Timestamp = 253_402_300_799_999;
 
-/// Milliseconds of a day.
+/// Milliseconds in one day.
 pub const MS_PER_DAY: u64 = 86_400_000;
 
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// Days of 400 years, after which the calendar repeats.
+/// Days in 400 years, after which the calendar repeats.
 const ERA_DAYS: i64 = 146_097;
 
-/// Reads an ISO 8601 date, or date and time, as milliseconds since the epoch.
+/// Parses an ISO 8601 date, or date and time, into milliseconds since the epoch.
 ///
-/// The date is `2026-01-02` or `20260102`; `T`, `t` or a space separates a time, `03:04`,
-/// `03:04:05` or `03:04:05.678` (also with a comma, or without colons); digits beyond milliseconds
-/// are dropped, second 60 is the next second. The zone is `Z`, `+01:00`, `+0100` or `+01`; none
-/// means UTC. `None`: anything else, or outside the years 1970 to 9999 UTC.
+/// The date is `2026-01-02` or `20260102`. `T`, `t` or a space separates the time, `03:04`,
+/// `03:04:05` or `03:04:05.678`; a comma and a form without colons are accepted. Digits beyond
+/// milliseconds are dropped; second 60 is the next second. The zone is `Z`, `+01:00`, `+0100` or
+/// `+01`; without a zone the time is UTC.
+///
+/// `None`: any other text, or a time outside the years 1970 to 9999 UTC.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
     let mut reader = TimeParser { rest: text.trim() };
@@ -50,20 +53,20 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     to_timestamp(days, ms - offset_minutes * 60_000)
 }
 
-/// `2026-01-02T03:04:05.678Z`; a year after 9999 has more digits.
+/// Formats a time as `2026-01-02T03:04:05.678Z`; a year after 9999 has more digits.
 #[must_use]
 pub fn iso_millis(ms: Timestamp) -> String {
     format!("{}.{:03}Z", iso_seconds(ms), ms % 1000)
 }
 
-/// `2026-01-02T03:04:05`, UTC without saying so, as the summary element writes it.
+/// Formats a time as `2026-01-02T03:04:05` in UTC without a zone, as the summary element has it.
 #[must_use]
 pub fn iso_seconds(ms: Timestamp) -> String {
     let (date, hour, minute) = split_date_and_minutes(ms);
     format!("{date}T{hour:02}:{minute:02}:{:02}", ms / 1000 % 60)
 }
 
-/// `2026-01-02 03:04`, UTC without saying so, as prompts write it.
+/// Formats a time as `2026-01-02 03:04` in UTC without a zone, as prompts have it.
 #[must_use]
 pub fn iso_minutes(ms: Timestamp) -> String {
     let (date, hour, minute) = split_date_and_minutes(ms);
@@ -74,14 +77,14 @@ fn split_date_and_minutes(ms: Timestamp) -> (String, u64, u64) {
     (format_date(ms), ms / 3_600_000 % 24, ms / 60_000 % 60)
 }
 
-/// The date of a time.
+/// Formats the date of a time.
 fn format_date(ms: Timestamp) -> String {
     let (year, month, day) = civil_from_days(ms / MS_PER_DAY);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Year, month and day of a day since the epoch, by counting from 1 March so that the leap day
-/// comes last.
+/// Returns year, month and day for days since the epoch. Years are counted from 1 March, so that
+/// the leap day comes last.
 pub const fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days.saturating_add(EPOCH_DAYS.unsigned_abs());
     let era = days / ERA_DAYS.unsigned_abs();
@@ -96,13 +99,14 @@ pub const fn civil_from_days(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// The day since the epoch of a date; `None`: there is none such, or it is before the epoch.
+/// Returns the days since the epoch for a date; `None`: the date does not exist or is before the
+/// epoch.
 pub fn epoch_day_of_date(year: u64, month: u64, day: u64) -> Option<u64> {
     let [year, month, day] = [year, month, day].map(|number| i64::try_from(number).ok());
     u64::try_from(days_from_civil(year?, month?, day?)?).ok()
 }
 
-/// Days since the epoch, negative before; `None` when there is no such date.
+/// Returns the days since the epoch, negative before; `None`: the date does not exist.
 fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -152,7 +156,7 @@ impl TimeParser<'_> {
         self.rest.starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Milliseconds since midnight.
+    /// Reads a time of day as milliseconds since midnight.
     fn take_time_of_day(&mut self) -> Option<i64> {
         let hour = self.take_digits(2)?;
         let colons = self.take_char(':');
@@ -174,7 +178,7 @@ impl TimeParser<'_> {
         Some(ms)
     }
 
-    /// Minutes that the clock of the text is ahead of UTC.
+    /// Reads the zone as minutes ahead of UTC.
     fn take_offset_minutes(&mut self) -> Option<i64> {
         if self.rest.is_empty() || self.take_char('Z') || self.take_char('z') {
             return Some(0);

@@ -1,8 +1,8 @@
-//! Estimates how many tokens a text costs, without a tokenizer.
+//! Estimates the tokens of a text without a tokenizer.
 //!
-//! In: any text. Out: tokens, or quarter tokens where several texts are added before the one
-//! rounding. The weights are coarse on purpose: they depend on code points alone, so that every
-//! host counts alike. Not here: what of a message is counted (see [`crate::message`]).
+//! Input: any text. Output: tokens, or quarter tokens where several texts are added before
+//! rounding. The weights depend on code points alone, so that every host counts alike. Which parts
+//! of a message are counted is decided in [`crate::message`].
 
 pub use lcm_loops::cjk::is_cjk;
 
@@ -11,7 +11,8 @@ use crate::base::int;
 /// First code point that can weigh more than a quarter of a token.
 const HEAVY_FIRST: u32 = 0x2E80;
 
-/// Quarter tokens of one character: 6 for CJK, 8 for any other above U+FFFF, 1 for the rest.
+/// Returns the quarter tokens of one character: 6 for CJK, 8 for any other above U+FFFF, 1 for the
+/// rest.
 pub const fn char_quarter_tokens(c: char) -> u32 {
     #[expect(clippy::as_conversions, reason = "lossless; `From` is not const")]
     let code = c as u32;
@@ -26,14 +27,14 @@ pub const fn char_quarter_tokens(c: char) -> u32 {
     }
 }
 
-/// Estimated cost of a text in quarter tokens; 0 only for the empty text.
+/// Estimates the cost of a text in quarter tokens; 0 only for the empty text.
 ///
-/// Additive: the quarters of two texts sum to the quarters of their concatenation.
+/// The estimate is additive: the quarter tokens of two texts sum to those of their concatenation.
 #[must_use]
 pub fn estimate_quarter_tokens(text: &str) -> u64 {
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // Eight bytes at once: one for each that begins a character, and the rest of what the few weigh
-    // whose first byte is 0xE0 or more, as that of all from `HEAVY_FIRST` on is.
+    // Eight bytes at once: each byte that begins a character counts 1. Only characters from
+    // `HEAVY_FIRST` on weigh more; their first byte is 0xE0 or more, and they are looked at singly.
     let heavy = |at: usize| {
         text.get(at..)
             .and_then(|rest| rest.chars().next())
@@ -63,19 +64,20 @@ pub fn estimate_quarter_tokens(text: &str) -> u64 {
     sum
 }
 
-/// Whole tokens of a sum of quarter tokens: rounded up, at most `u32::MAX`.
+/// Converts quarter tokens to whole tokens: rounded up, at most `u32::MAX`.
 #[must_use]
 pub fn tokens_from_quarters(quarters: u64) -> u32 {
     u32::try_from(quarters.div_ceil(4)).unwrap_or(u32::MAX)
 }
 
-/// Estimated tokens of a text; 0 only for the empty text.
+/// Estimates the tokens of a text; 0 only for the empty text.
 #[must_use]
 pub fn estimate(text: &str) -> u32 {
     tokens_from_quarters(estimate_quarter_tokens(text))
 }
 
-/// The longest beginning of a text, in whole characters, that costs at most `tokens_max` tokens.
+/// Returns the longest beginning of a text, in whole characters, that costs at most `tokens_max`
+/// tokens.
 #[must_use]
 pub fn truncate_to_tokens(text: &str, tokens_max: u32) -> &str {
     let mut left = u64::from(tokens_max) * 4;

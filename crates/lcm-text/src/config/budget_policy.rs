@@ -1,68 +1,75 @@
-//! What a configuration means for one budget.
+//! The numbers that a configuration gives for one budget.
 
-use super::{Config, ConfigOverride, TailCap};
-use crate::base::error::{Error, Result};
+use super::{
+    config_override::ConfigOverride,
+    engine_config::{Config, TailCap},
+};
+use crate::{
+    base::error::{Error, Result},
+    types::model::Level,
+};
 
-/// Tokens of a fallback that its note must fit into, whatever the leaf target.
+/// Least tokens of a derived fallback limit, so that the fallback's note fits.
 const FALLBACK_TOKENS_MIN: u32 = 64;
 
-/// The numbers that decide one call, all in tokens unless they say otherwise.
+/// The numbers that decide one call, in tokens unless a field says otherwise.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BudgetPolicy {
     /// The budget of the call, cut to `assembly_tokens_max`.
     pub budget: u32,
-    /// Compaction is due above it.
+    /// Compaction is due when the context exceeds this.
     pub threshold: u32,
     /// Messages of the fresh tail; 0: no tail.
     pub fresh_tail_messages_max: u32,
     /// Tokens of the fresh tail; `None`: no cap.
     pub fresh_tail_tokens_max: Option<u32>,
-    /// Source tokens of a leaf.
+    /// Most source tokens of a leaf.
     pub leaf_chunk_tokens_max: u32,
-    /// What a leaf aims at; [`Policy::leaf_target`] says it for a given source.
+    /// Target of a leaf; [`BudgetPolicy::leaf_target`] adapts the target to a source.
     pub leaf_tokens_target: u32,
-    /// What a condensed summary aims at; [`Policy::condensed_target`] says it for given sources.
+    /// Target of a condensed summary; [`BudgetPolicy::condensed_target`] adapts the target to the
+    /// sources.
     pub condensed_tokens_target: u32,
-    /// Leaves that are condensed together at least.
+    /// Least number of leaves that are condensed together.
     pub condense_leaves_min: u32,
-    /// Condensed summaries that are condensed together at least.
+    /// Least number of condensed summaries that are condensed together.
     pub condense_summaries_min: u32,
-    /// Either, under pressure.
+    /// Least number of either under pressure.
     pub condense_min_hard: u32,
     /// Greatest depth a sweep makes without pressure; `None`: unlimited.
     pub sweep_depth_max: Option<u32>,
-    /// Summaries are condensed above it.
+    /// Summaries are condensed when their tokens exceed this.
     pub summary_prefix_tokens_target: u32,
-    /// Passes of one sweep.
+    /// Most passes of one sweep.
     pub sweep_passes_max: u32,
-    /// Sweeps of mode `until-under`.
+    /// Most sweeps of mode `until-under`.
     pub until_under_rounds_max: u32,
-    /// Size of a summary made without the model, note included.
+    /// Most tokens of a fallback summary, its note included.
     pub fallback_tokens_max: u32,
-    /// How many times its target a summary may have before it is cut.
+    /// Factor of the target above which a summary is cut.
     pub summary_overage_factor: u32,
 }
 
 impl Config {
-    /// Everything that follows from this configuration for one budget in tokens.
+    /// Derives the numbers for one budget in tokens, without an override.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the budget is 0.
+    /// `invalid-input`: `budget` is 0.
     pub fn derive_policy(&self, budget: u32) -> Result<BudgetPolicy> {
         self.derive_policy_with(budget, None)
     }
 
-    /// The same by one of `context_threshold_overrides`, given by its place from 0 (see
-    /// [`Config::override_of`]); `None`, or none there: by the configuration alone.
+    /// Derives the numbers for one budget in tokens with one of `context_threshold_overrides`, given
+    /// by its index (see [`Config::find_override`]). Without a valid index no override applies.
     ///
     /// # Errors
     ///
-    /// As [`Config::policy`].
-    pub fn derive_policy_with(&self, budget: u32, rule: Option<usize>) -> Result<BudgetPolicy> {
-        let rule = rule.and_then(|place| self.context_threshold_overrides.get(place));
+    /// `invalid-input`: `budget` is 0.
+    pub fn derive_policy_with(&self, budget: u32, index: Option<usize>) -> Result<BudgetPolicy> {
+        let rule = index.and_then(|index| self.context_threshold_overrides.get(index));
         if budget == 0 {
-            return Err(Error::invalid_input("`budget` must be at least 1"));
+            return Err(Error::invalid_input("`budget` must be at least 1, got 0"));
         }
         let budget = budget.min(self.assembly_tokens_max.unwrap_or(u32::MAX));
         let none = ConfigOverride::default();
@@ -105,7 +112,8 @@ impl Config {
 }
 
 impl BudgetPolicy {
-    /// The same with a part of the budget taken away, at least 1 left; the tail keeps within it.
+    /// Returns the policy with `reserve_tokens` subtracted from the budget; at least 1 token
+    /// remains, and the fresh tail stays within the budget.
     #[must_use]
     pub fn with_reserve(mut self, reserve_tokens: u32) -> Self {
         self.budget = self.budget.saturating_sub(reserve_tokens).max(1);
@@ -113,29 +121,28 @@ impl BudgetPolicy {
         self
     }
 
-    /// Tokens that a leaf of so many source tokens is asked to have: about a third of its source,
-    /// or a fifth when aggressive, between a floor and the configured target.
+    /// Returns the target of a leaf with `source_tokens`: 35 % of the source, or 20 % at any
+    /// other level than normal, between a floor and the configured target.
     #[must_use]
-    pub fn leaf_target(&self, source_tokens: u32, aggressive: bool) -> u32 {
+    pub fn leaf_target(&self, source_tokens: u32, level: Level) -> u32 {
         let target = self.leaf_tokens_target;
-        if aggressive {
+        if level != Level::Normal {
             scale_ratio(source_tokens, 20, 100).min(scale_ratio(target, 55, 100).max(96)).max(96)
         } else {
             scale_ratio(source_tokens, 35, 100).min(target).max(192)
         }
     }
 
-    /// Tokens that a condensed summary of so many source tokens is asked to have: the configured
-    /// target but at least 512, and at most half its sources; when aggressive 55 % of that. Never
-    /// below 64.
+    /// Returns the target of a condensed summary with `source_tokens`: the configured target, at
+    /// least 512, but at most half of the sources. When aggressive, 55 % of this. Never below 64.
     #[must_use]
-    pub fn condensed_target(&self, source_tokens: u32, aggressive: bool) -> u32 {
+    pub fn condensed_target(&self, source_tokens: u32, level: Level) -> u32 {
         let normal = self.condensed_tokens_target.max(512).min((source_tokens / 2).max(64));
-        if aggressive { scale_ratio(normal, 55, 100).max(64) } else { normal }
+        if level == Level::Normal { normal } else { scale_ratio(normal, 55, 100).max(64) }
     }
 }
 
-/// `value * numerator / denominator`, rounded down, at most `u32::MAX`.
+/// Returns `value * numerator / denominator`, rounded down, at most `u32::MAX`.
 fn scale_ratio(value: u32, numerator: u32, denominator: u32) -> u32 {
     let product = u64::from(value) * u64::from(numerator);
     u32::try_from(product / u64::from(denominator)).unwrap_or(u32::MAX)

@@ -1,22 +1,22 @@
-//! Whole numbers from JSON numbers, exactly: no float takes part.
+//! Parses JSON numbers exactly, without floating point.
 
-/// A JSON number that is whole, however written (`2e4`, `20000.0`), and fits.
+/// Parses a JSON number that is whole in any notation (`2e4`, `20000.0`); `None`: not whole, or too
+/// large.
 pub(super) fn parse_whole(number: &str) -> Option<u32> {
     let scaled = scale_decimal(number, 0).filter(|scaled| scaled.exact)?;
     u32::try_from(scaled.floor).ok()
 }
 
-/// A decimal times a power of ten.
+/// A decimal number multiplied by a power of ten.
 pub(super) struct ScaledDecimal {
     pub(super) floor: u64,
-    /// Whether what the floor dropped is a half or more.
+    /// Whether the dropped fraction is a half or more.
     pub(super) rounds_up: bool,
-    /// Whether the floor dropped nothing.
+    /// Whether no fraction was dropped.
     pub(super) exact: bool,
 }
 
-/// A JSON number times ten to the power of `places`, without a float; `None`: negative, or too
-/// large.
+/// Multiplies a JSON number by ten to the power of `places`; `None`: negative, or too large.
 pub(super) fn scale_decimal(number: &str, places: i64) -> Option<ScaledDecimal> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -44,7 +44,7 @@ pub(super) fn scale_decimal(number: &str, places: i64) -> Option<ScaledDecimal> 
         at += 1;
     }
     while at < kept {
-        // Ends soon: the floor is not 0 here and overflows.
+        // This loop ends soon: the floor is not 0 here, so the multiplication overflows.
         scaled.floor = scaled.floor.checked_mul(10)?;
         at += 1;
     }

@@ -1,196 +1,22 @@
-//! Configuration, and what follows from it for one budget.
+//! Configuration, and the numbers derived from it for one token budget.
 //!
-//! In: the JSON object of the caller, which [`parse`] checks, and the token budget of a call. Out:
-//! a [`Policy`] of plain numbers. Derived defaults scale with the budget, so that a small one works
-//! as well as a large one. Not here: environment variables and files, which are the host's.
+//! Input: the caller's JSON object, which [`parse`] checks, and the budget of a call. Output: a
+//! [`BudgetPolicy`] of plain numbers. Derived defaults scale with the budget. Environment variables
+//! and files are read by the host.
 
 mod budget_policy;
+mod config_override;
 mod decimal;
+mod engine_config;
 mod overrides;
 mod settings;
 
-use alloc::{
-    string::{String, ToString},
-    vec::Vec,
-};
-
 pub use self::{
     budget_policy::BudgetPolicy,
-    overrides::{ConfigOverride, OverrideContext},
+    config_override::{ConfigOverride, OverrideContext},
+    engine_config::{Config, TailCap},
     settings::parse,
 };
-use crate::{summary::prompts::PromptTemplate, types::api};
-
-/// How many tokens the fresh tail may have.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum TailCap {
-    /// The key was absent: three tenths of the budget.
-    #[default]
-    Derived,
-    /// The key was `null`: no cap.
-    Unlimited,
-    /// This many, at least 1.
-    Tokens(u32),
-}
-
-/// The settings of one engine. An absent `Option` is derived from the budget unless its text says
-/// otherwise; numbers are at most `u32::MAX`.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Config {
-    /// Whether compaction acts and assembly uses summaries; default true.
-    pub enabled: bool,
-    /// Share of the budget, in thousandths, above which compaction is due; 0 to 1000, default 750.
-    pub context_threshold_permille: u32,
-    /// Other numbers for some models, sessions or windows; default none.
-    pub context_threshold_overrides: Vec<ConfigOverride>,
-    /// Messages of the fresh tail; 0: no tail; default 64.
-    pub fresh_tail_messages_max: u32,
-    /// Tokens of the fresh tail.
-    pub fresh_tail_tokens_max: TailCap,
-    /// Source tokens of a leaf, at least 1.
-    pub leaf_chunk_tokens_max: Option<u32>,
-    /// Tokens a leaf aims at, at least 1.
-    pub leaf_tokens_target: Option<u32>,
-    /// Tokens a condensed summary aims at, at least 1.
-    pub condensed_tokens_target: Option<u32>,
-    /// Leaves that are condensed together at least; at least 2, default 8.
-    pub condense_leaves_min: u32,
-    /// Condensed summaries that are condensed together at least; at least 2, default 4.
-    pub condense_summaries_min: u32,
-    /// Either, under pressure; at least 2, default 2.
-    pub condense_min_hard: u32,
-    /// Greatest depth a sweep makes without pressure; `None`: unlimited (JSON -1); default 1.
-    pub sweep_depth_max: Option<u32>,
-    /// Tokens of summaries above which they are condensed, at least 1.
-    pub summary_prefix_tokens_target: Option<u32>,
-    /// Passes of one sweep, at least 1, default 12.
-    pub sweep_passes_max: u32,
-    /// Sweeps of mode `until-under`, at least 1, default 10.
-    pub until_under_rounds_max: u32,
-    /// Tokens of a summary made without the model, note included, at least 64.
-    pub fallback_tokens_max: Option<u32>,
-    /// How many times its target a summary may have before it is cut; 1 to 1000, default 3.
-    pub summary_overage_factor: u32,
-    /// Tokens that one expansion by a tool or grant returns, at least 1, default 4000.
-    pub expand_tokens_max: u32,
-    /// Tokens from which a payload is kept apart from its message, at least 1000, default 25,000.
-    pub large_payload_tokens_min: u32,
-    /// Least depth of the summaries that a new session keeps; `None`: everything stays (JSON -1);
-    /// default 2.
-    pub new_session_retain_depth: Option<u32>,
-    /// Tokens to which every budget is cut, at least 1000; `None`: budgets are taken as given.
-    pub assembly_tokens_max: Option<u32>,
-    /// Tokens that a forked session takes over, at least 1; `None`: three in ten of a leaf's chunk,
-    /// at least 6,000.
-    pub bootstrap_tokens_max: Option<u32>,
-    /// Which older items a context keeps when the call does not say; default layered.
-    pub eviction_policy: api::EvictionPolicy,
-    /// Whether a reference stands for a large output of a tool only outside the fresh tail; default
-    /// false: everywhere.
-    pub stub_large_tool_payloads: bool,
-    /// Whether summaries and a focus brief stand in a context as plain text with a line before and
-    /// behind it; default false: as XML elements.
-    pub plain_summaries: bool,
-    /// Operator's words in every summary prompt; default empty.
-    pub custom_instructions: String,
-    /// Texts that replace what a prompt asks for, each at most
-    /// [`crate::summary::prompts::OVERRIDE_BYTES_MAX`] bytes and not blank; default none.
-    pub prompt_overrides: Vec<(PromptTemplate, String)>,
-    /// Model for summaries; `None`: the host chooses.
-    pub summary_model: Option<String>,
-    /// Model for descriptions of large files; `None`: the host chooses.
-    pub large_file_summary_model: Option<String>,
-    /// Model for answers from expanded evidence; `None`: the host chooses.
-    pub expansion_model: Option<String>,
-    /// Whether summary models get room to think beyond the target; default true.
-    pub enable_summary_thinking: bool,
-    /// Length of the window in which summary calls are counted, at least 1, default 600,000.
-    pub summary_call_window_ms: u64,
-    /// Summary calls of one window, at least 1, default 24.
-    pub summary_max_calls_per_window: u32,
-    /// Pause after a window was used up, at least 1, default 1,800,000.
-    pub summary_spend_backoff_ms: u64,
-    /// Consecutive failures after which a model is left alone, at least 1, default 5.
-    pub circuit_breaker_threshold: u32,
-    /// For how long, at least 1, default 1,800,000.
-    pub circuit_breaker_cooldown_ms: u64,
-    /// Repeated user messages of one batch from which a replay is suspected, at least 1, default 3.
-    pub replay_flood_threshold_external: u32,
-    /// The same for one message of any other role, at least 1, default 32.
-    pub replay_flood_threshold_internal: u32,
-    /// Names of elements that a summariser does not see, at most 32 of at most 64 bytes each;
-    /// empty: none is left out.
-    pub strip_injected_context_tags: Vec<String>,
-    /// Sessions of which nothing is stored, as patterns; default none.
-    pub ignore_session_patterns: Vec<String>,
-    /// Sessions that read and are not written to, as patterns; default none.
-    pub stateless_session_patterns: Vec<String>,
-    /// Whether the patterns of stateless sessions count; default true.
-    pub skip_stateless_sessions: bool,
-}
-
-/// Room for a model that thinks before it writes, in tokens (behaviour reference, 4.11).
-const THINKING_TOKENS: u32 = 2_048;
-
-impl Config {
-    /// Tokens that a model may take to think, beyond its answer.
-    pub const fn thinking_tokens(&self) -> u32 {
-        if self.enable_summary_thinking { THINKING_TOKENS } else { 0 }
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            context_threshold_permille: 750,
-            context_threshold_overrides: Vec::new(),
-            fresh_tail_messages_max: 64,
-            fresh_tail_tokens_max: TailCap::Derived,
-            leaf_chunk_tokens_max: None,
-            leaf_tokens_target: None,
-            condensed_tokens_target: None,
-            condense_leaves_min: 8,
-            condense_summaries_min: 4,
-            condense_min_hard: 2,
-            sweep_depth_max: Some(1),
-            summary_prefix_tokens_target: None,
-            sweep_passes_max: 12,
-            until_under_rounds_max: 10,
-            fallback_tokens_max: None,
-            summary_overage_factor: 3,
-            expand_tokens_max: 4000,
-            large_payload_tokens_min: 25_000,
-            new_session_retain_depth: Some(2),
-            assembly_tokens_max: None,
-            bootstrap_tokens_max: None,
-            eviction_policy: api::EvictionPolicy::Layered,
-            stub_large_tool_payloads: false,
-            plain_summaries: false,
-            custom_instructions: String::new(),
-            prompt_overrides: Vec::new(),
-            summary_model: None,
-            large_file_summary_model: None,
-            expansion_model: None,
-            enable_summary_thinking: true,
-            summary_call_window_ms: 600_000,
-            summary_max_calls_per_window: 24,
-            summary_spend_backoff_ms: 1_800_000,
-            circuit_breaker_threshold: 5,
-            circuit_breaker_cooldown_ms: 1_800_000,
-            replay_flood_threshold_external: 3,
-            replay_flood_threshold_internal: 32,
-            strip_injected_context_tags: INJECTED_CONTEXT_TAGS.map(|tag| tag.to_string()).into(),
-            ignore_session_patterns: Vec::new(),
-            stateless_session_patterns: Vec::new(),
-            skip_stateless_sessions: true,
-        }
-    }
-}
-
-/// Elements that known memory plugins put into messages.
-const INJECTED_CONTEXT_TAGS: [&str; 4] =
-    ["active_memory_plugin", "relevant-memories", "relevant_memories", "hindsight_memories"];
 
 #[cfg(test)]
 mod tests;

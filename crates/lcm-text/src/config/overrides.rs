@@ -1,116 +1,63 @@
-//! Overrides: other numbers for some models, sessions or windows.
+//! Parses the overrides of a configuration, and finds the one that applies to a call.
 //!
-//! In: rules, each an object that says when it applies and what it sets, and what is known of a
-//! call. Out: the rule that applies, at most one. The weights are the reference's (behaviour
-//! reference, 4.1): a rule that names its model outranks one that names sessions, and that one any
-//! that only names windows.
+//! Input: rules as JSON, and the facts of a call. Output: the rules, and the index of the rule that
+//! applies, if any.
 
 use alloc::{format, string::String, vec::Vec};
 
-use super::{Config, decimal::scale_decimal};
+use super::{
+    config_override::{ConfigOverride, OverrideContext},
+    decimal::scale_decimal,
+    engine_config::Config,
+};
 use crate::base::{
     error::{Error, Result},
-    glob,
     json::{self, JsonFields, JsonKind},
 };
 
-const MODEL_WEIGHT: u32 = 100;
-const SESSION_WEIGHT: u32 = 50;
-const WINDOW_WEIGHT: u32 = 20;
-
-/// Rules of one configuration: every call compares them all.
+/// Most rules of one configuration, because every call compares all of them.
 const RULES_MAX: usize = 64;
 
-/// One rule. Of what it does not name everything fits.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ConfigOverride {
-    /// Pattern of the `model` of a call; `None`: of any, and of calls that name none.
-    pub model: Option<String>,
-    /// Pattern of the session, as in `ignore_session_patterns`; `None`: of any.
-    pub session: Option<String>,
-    /// Least budget of a call, in tokens; `None`: none.
-    pub window_min: Option<u32>,
-    /// Greatest budget of a call, in tokens; `None`: none.
-    pub window_max: Option<u32>,
-    /// Takes the place of the setting of this name; `None`: it stays.
-    pub context_threshold_permille: Option<u32>,
-    /// Takes the place of the setting of this name; `None`: it stays.
-    pub fresh_tail_messages_max: Option<u32>,
-    /// Takes the place of the setting of this name; `None`: it stays.
-    pub leaf_chunk_tokens_max: Option<u32>,
-}
-
-/// What rules are compared with.
-#[derive(Clone, Copy, Debug)]
-pub struct OverrideContext<'a> {
-    /// The model that a call is for; `None`: it names none.
-    pub model: Option<&'a str>,
-    /// The name of the session: the key of its family, else the id of the conversation.
-    pub session: &'a str,
-    /// The budget as the call has it.
-    pub budget: u32,
-}
-
-impl ConfigOverride {
-    /// How much of a situation the rule names; `None`: it does not apply.
-    fn match_weight(&self, situation: &OverrideContext<'_>) -> Option<u32> {
-        let mut weight = 0;
-        if let Some(model) = &self.model {
-            weight += MODEL_WEIGHT;
-            situation.model.filter(|name| glob::matches(model, name))?;
-        }
-        if let Some(session) = &self.session {
-            weight += SESSION_WEIGHT;
-            glob::matches(session, situation.session).then_some(())?;
-        }
-        for (bound, fits) in [
-            (self.window_min, self.window_min.is_none_or(|min| situation.budget >= min)),
-            (self.window_max, self.window_max.is_none_or(|max| situation.budget <= max)),
-        ] {
-            weight += bound.map_or(0, |_| WINDOW_WEIGHT);
-            fits.then_some(())?;
-        }
-        Some(weight)
-    }
-}
-
 impl Config {
-    /// The rule that applies, by its place from 0: that of the greatest weight, of equal ones the
-    /// first.
+    /// Returns the index of the rule that applies: the rule with the greatest weight, and of equal
+    /// weights the first.
     #[must_use]
-    pub fn find_override(&self, situation: &OverrideContext<'_>) -> Option<usize> {
+    pub fn find_override(&self, call: &OverrideContext<'_>) -> Option<usize> {
         let mut best: Option<(u32, usize)> = None;
-        for (place, rule) in self.context_threshold_overrides.iter().enumerate() {
-            if let Some(weight) = rule.match_weight(situation)
+        for (index, rule) in self.context_threshold_overrides.iter().enumerate() {
+            if let Some(weight) = rule.match_weight(call)
                 && best.is_none_or(|(greatest, _)| weight > greatest)
             {
-                best = Some((weight, place));
+                best = Some((weight, index));
             }
         }
-        best.map(|(_, place)| place)
+        best.map(|(_, index)| index)
     }
 
-    /// Whether any rule asks for the name of the session.
+    /// Returns whether any rule has a condition on the session.
     pub fn has_session_overrides(&self) -> bool {
         self.context_threshold_overrides.iter().any(|rule| rule.session.is_some())
     }
 }
 
-/// Reads the rules.
+/// Parses the rules.
 ///
 /// # Errors
 ///
-/// `invalid-input`, naming the rule by its place from 1: something unknown or out of bounds in it,
-/// nothing that it is about or sets, or a window that ends before it begins.
+/// `invalid-input` naming the rule by its number from 1: an unknown field, a value out of bounds,
+/// no condition, no setting, or `window_min` above `window_max`.
 pub(super) fn read_overrides(raw: &str, list: &[json::JsonValue]) -> Result<Vec<ConfigOverride>> {
     if list.len() > RULES_MAX {
-        return Err(Error::invalid_input(format_args!("at most {RULES_MAX} rules")));
+        return Err(Error::invalid_input(format_args!(
+            "the array must have at most {RULES_MAX} rules, got {}",
+            list.len()
+        )));
     }
     let mut rules = Vec::new();
     for (index, value) in list.iter().enumerate() {
         let name = format!("rule {}", index + 1);
         if value.kind != JsonKind::Object {
-            return Err(Error::invalid_input(format_args!("{name}: no object")));
+            return Err(Error::invalid_input(format_args!("{name}: must be an object")));
         }
         rules.push(read_rule(&name, JsonFields::new(raw, json::list_members(raw, value.span)))?);
     }
@@ -134,17 +81,20 @@ fn read_rule(name: &str, mut fields: JsonFields<'_>) -> Result<ConfigOverride> {
         ),
     };
     let blank = |text: &Option<String>| text.as_ref().is_some_and(String::is_empty);
-    let about = [rule.window_min, rule.window_max].iter().flatten().count();
+    let window_bounds = [rule.window_min, rule.window_max].iter().flatten().count();
     let sets =
         [rule.context_threshold_permille, rule.fresh_tail_messages_max, rule.leaf_chunk_tokens_max];
     let fault = if blank(&rule.model) || blank(&rule.session) {
-        Some("a pattern must not be empty")
-    } else if rule.model.is_none() && rule.session.is_none() && about == 0 {
-        Some("says not when it applies: `model`, `session`, `window_min` or `window_max`")
+        Some("`model` and `session` must not be empty")
+    } else if rule.model.is_none() && rule.session.is_none() && window_bounds == 0 {
+        Some("must have `model`, `session`, `window_min` or `window_max`")
     } else if sets.iter().all(Option::is_none) {
-        Some("sets nothing")
+        Some(
+            "must set `context_threshold_permille`, `fresh_tail_messages_max` or \
+             `leaf_chunk_tokens_max`",
+        )
     } else if rule.leaf_chunk_tokens_max == Some(0) {
-        Some("`leaf_chunk_tokens_max` must be at least 1")
+        Some("`leaf_chunk_tokens_max` must be at least 1, got 0")
     } else if rule.window_min.zip(rule.window_max).is_some_and(|(min, max)| min > max) {
         Some("`window_min` must be at most `window_max`")
     } else {
@@ -157,13 +107,14 @@ fn read_rule(name: &str, mut fields: JsonFields<'_>) -> Result<ConfigOverride> {
     }
 }
 
-/// A number under our name or the reference's.
+/// Takes a number by its own name or by the reference system's name.
 fn read_aliased_number(fields: &mut JsonFields<'_>, [ours, alias]: [&str; 2]) -> Option<u32> {
     let aliased = fields.take_optional_u32(alias);
     fields.take_optional_u32(ours).or(aliased)
 }
 
-/// Thousandths under our name, a decimal from 0 to 1 under the reference's.
+/// Takes a threshold: thousandths by its own name, a decimal from 0 to 1 by the reference system's
+/// name.
 fn read_permille(fields: &mut JsonFields<'_>) -> Option<u32> {
     const OURS: &str = "context_threshold_permille";
     const ALIAS: &str = "contextThreshold";
@@ -224,15 +175,15 @@ mod tests {
     fn a_rule_that_is_none_is_refused_by_its_place() {
         for (rules, wanted) in [
             ("{}", "`contextThresholdOverrides` must be an array of rules"),
-            ("[1]", "rule 1: no object"),
-            (r#"[{"model":"m","leafChunkTokens":1},{"model":"m"}]"#, "rule 2: sets nothing"),
-            (r#"[{"leafChunkTokens":1}]"#, "rule 1: says not when it applies"),
+            ("[1]", "rule 1: must be an object"),
+            (r#"[{"model":"m","leafChunkTokens":1},{"model":"m"}]"#, "rule 2: must set"),
+            (r#"[{"leafChunkTokens":1}]"#, "rule 1: must have `model`"),
             (r#"[{"model":"m","leafChunkTokens":0}]"#, "rule 1: `leaf_chunk_tokens_max`"),
-            (r#"[{"model":"","leafChunkTokens":1}]"#, "rule 1: a pattern must not be empty"),
+            (r#"[{"model":"","leafChunkTokens":1}]"#, "must not be empty"),
             (r#"[{"model":"m","contextThreshold":1.5}]"#, "rule 1: `contextThreshold` must be"),
             (r#"[{"model":"m","context_threshold_permille":1001}]"#, "from 0 to 1000"),
             (r#"[{"window_min":2,"window_max":1,"leafChunkTokens":1}]"#, "must be at most"),
-            (r#"[{"model":"m","leafChunkTokens":1,"x":1}]"#, "rule 1: `x` is not known here"),
+            (r#"[{"model":"m","leafChunkTokens":1,"x":1}]"#, "rule 1: `x` is not a known field"),
         ] {
             let json = format!("{{\"contextThresholdOverrides\":{rules}}}");
             let error = parse(&json).unwrap_err().into_failure().message;

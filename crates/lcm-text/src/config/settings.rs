@@ -1,8 +1,8 @@
-//! Reads a configuration from JSON and reports what became of each key.
+//! Parses a configuration from JSON and reports how each key was treated.
 //!
-//! Every setting has one name of ours and may have names of the reference system, which are
-//! accepted in camel and in snake case. When several names of a setting are given, ours wins, then
-//! the order of the table. Keys that are known but not the engine's are reported, not read.
+//! A setting has one name of its own and may have names of the reference system, in camel or snake
+//! case. If several names are given, its own name wins, then the order of the table. Keys of hosts
+//! are reported and not read.
 
 use alloc::{
     format,
@@ -12,8 +12,9 @@ use alloc::{
 use core::cmp::Reverse;
 
 use super::{
-    Config, TailCap,
+    config_override::ConfigOverride,
     decimal::{parse_whole, scale_decimal},
+    engine_config::{Config, TailCap},
     overrides,
 };
 use crate::{
@@ -34,28 +35,28 @@ struct Setting {
     value_type: SettingType,
 }
 
-/// The type and bounds of a setting, and where its value goes.
+/// The type and bounds of a setting, with the function that sets its value.
 enum SettingType {
-    /// A whole number from the first to the second.
+    /// A whole number; the bounds are inclusive.
     Number(u32, u32, fn(&mut Config, u32)),
-    /// A whole number from the first, or `null`.
+    /// A whole number of at least the first field, or `null`.
     NumberOrNull(u32, fn(&mut Config, Option<u32>)),
-    /// A whole number, or -1 for `None`.
+    /// A whole number of at least 0, or -1 for `None`.
     Depth(fn(&mut Config, Option<u32>)),
     Flag(fn(&mut Config, bool)),
     Text(fn(&mut Config, String)),
-    /// A text; empty or `null` for `None`.
+    /// A string; empty or `null` for `None`.
     Name(fn(&mut Config, Option<String>)),
     Texts(fn(&mut Config, Vec<String>)),
-    /// Thousandths under our name, a decimal under the other.
+    /// Thousandths for the own name, a decimal from 0 to 1 for the alias.
     Threshold,
-    /// An array of rules.
+    /// An array of override rules.
     Overrides,
-    /// Texts by the names of prompts.
+    /// An object from names of prompts to texts.
     Prompts,
-    /// Names of elements.
+    /// An array of element names.
     Tags,
-    /// A policy under our name, whether it is `prompt-aware` under the others.
+    /// The name of a policy for the own name; for an alias, whether the policy is `prompt-aware`.
     Eviction,
 }
 
@@ -64,9 +65,9 @@ const NO_MAX: u32 = u32::MAX;
 const fn new_setting(
     name: &'static str,
     aliases: &'static [&'static str],
-    take: SettingType,
+    value_type: SettingType,
 ) -> Setting {
-    Setting { name, aliases, value_type: take }
+    Setting { name, aliases, value_type }
 }
 
 use SettingType::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
@@ -258,18 +259,18 @@ static SETTINGS: [Setting; 42] = [
     ),
 ];
 
-/// Most names of elements, and most bytes of one.
+/// Most element names, and most bytes of one name.
 const TAGS_MAX: usize = 32;
 const TAG_BYTES_MAX: usize = 64;
-/// What they must be.
+/// The rule for element names, as error messages state the rule.
 const TAGS_RULE: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
                     letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
 
-/// Keys of the reference system that no longer do anything, in camel case.
+/// Keys of the reference system without an effect, in camel case.
 const DEPRECATED_KEYS: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
 
-/// Keys of the reference system that are a host's to follow, in camel case. Deadlines are, because
-/// the engine has no clock.
+/// Keys of the reference system that a host must implement, in camel case. Deadlines are among
+/// them, because the engine has no clock.
 const HOST_KEYS: [&str; 18] = [
     "autoRotateSessionFiles",
     "compactUntilUnderDeadlineMs",
@@ -291,15 +292,15 @@ const HOST_KEYS: [&str; 18] = [
     "transcriptGcEnabled",
 ];
 
-/// What became of each key, every list sorted.
+/// How each given key was treated; every list is sorted.
 #[derive(Default)]
 struct ConfigReport {
-    /// Our names of the settings that were given under any name.
+    /// Own names of the settings that were given by any name.
     accepted: Vec<&'static str>,
     reserved: Vec<&'static str>,
-    /// Our names of those that were not.
+    /// Own names of the settings that were not given.
     defaulted: Vec<&'static str>,
-    /// Other names under which settings were given.
+    /// Given keys that are not the own name of their setting.
     aliased: Vec<AliasedKey>,
     deprecated: Vec<String>,
     host: Vec<String>,
@@ -338,38 +339,38 @@ fn string_array(names: &[&str]) -> JsonWriter {
     array
 }
 
-/// A setting that was given.
+/// A setting that the caller gave.
 struct GivenSetting {
-    /// Place in [`KEYS`].
+    /// Index in [`SETTINGS`].
     setting: usize,
-    /// 0 for our name, then the place among the aliases.
+    /// 0 for the own name, else 1 + the index of the alias.
     name_rank: usize,
     spelled: String,
     value: JsonMember,
 }
 
-/// Reads a configuration, one JSON object. Absent keys have their defaults; of a key that is
-/// repeated the last counts.
+/// Parses a configuration, one JSON object. Absent keys have their defaults; of a repeated key the
+/// last counts.
 ///
-/// The second result is a JSON object with the lists `accepted`, `reserved` (accepted, but nothing
-/// in this version goes by it), `defaulted`, `aliased` (each `{"key", "as"}`), `deprecated`, `host`
-/// and `unknown`: nothing in them is an error.
+/// The second result is a JSON object that reports keys; none of its entries is an error. The lists
+/// are `accepted`, `reserved` (accepted without an effect), `defaulted`, `aliased` (each `{"key",
+/// "as"}`), `deprecated`, `host` and `unknown`.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no JSON object, or a value of the wrong type or out of bounds; the message
-/// names key and bound.
+/// `invalid-input`: not one JSON object, or a value of the wrong type or out of bounds; the message
+/// names the key and the rule.
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut members = Vec::new();
     for member in json::parse_object(config_json)? {
         members.push((json::text(config_json, member.key).into_owned(), member));
     }
     let mut report = ConfigReport::default();
-    let mut given = Vec::new();
+    let mut given_settings = Vec::new();
     for (spelled, value) in SortedMap::from_entries(members).into_entries() {
         let camel = camel_case(&spelled);
-        if let Some((setting, rank)) = find_setting(&spelled, &camel) {
-            given.push(GivenSetting { setting, name_rank: rank, spelled, value });
+        if let Some((setting, name_rank)) = find_setting(&spelled, &camel) {
+            given_settings.push(GivenSetting { setting, name_rank, spelled, value });
         } else if DEPRECATED_KEYS.contains(&camel.as_str()) {
             report.deprecated.push(spelled);
         } else if HOST_KEYS.contains(&camel.as_str()) {
@@ -378,18 +379,22 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
             report.unknown.push(spelled);
         }
     }
-    // All are checked, the one that wins is set last.
-    sort::sort_by(&mut given, &mut |a, b| {
-        let place = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
-        place(a).cmp(&place(b)).then_with(|| a.spelled.cmp(&b.spelled))
+    // Every value is checked; the name that wins is set last.
+    sort::sort_by(&mut given_settings, &mut |a, b| {
+        let order = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
+        order(a).cmp(&order(b)).then_with(|| a.spelled.cmp(&b.spelled))
     });
     let mut config = Config::default();
-    for GivenSetting { setting, name_rank: rank, spelled, value } in given {
+    for GivenSetting { setting, name_rank, spelled, value } in given_settings {
         let Some(key) = SETTINGS.get(setting) else { continue };
-        set_value(&mut config, config_json, &key.value_type, rank > 0, &value)
-            .map_err(|wanted| Error::invalid_input(format_args!("`{spelled}` must be {wanted}")))?;
+        set_value(&mut config, config_json, &key.value_type, name_rank > 0, &value).map_err(
+            |rule| {
+                let found = json::describe_scalar(config_json, value.value);
+                Error::invalid_input(format_args!("`{spelled}` must be {rule}{found}"))
+            },
+        )?;
         report.accepted.push(key.name);
-        if rank > 0 || spelled != key.name {
+        if name_rank > 0 || spelled != key.name {
             report.aliased.push(AliasedKey { key: spelled, name: key.name });
         }
     }
@@ -403,10 +408,10 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     Ok((config, report.to_json()))
 }
 
-/// The setting of this name, and the rank of the name.
+/// Finds the setting with this name and the rank of the name.
 fn find_setting(spelled: &str, camel: &str) -> Option<(usize, usize)> {
     SETTINGS.iter().enumerate().find_map(|(setting, key)| {
-        // A variable of the environment comes in camel case, whichever name it has.
+        // Environment variables arrive in camel case, also for own names.
         if key.name == spelled || camel_case(key.name) == camel {
             return Some((setting, 0));
         }
@@ -415,7 +420,7 @@ fn find_setting(spelled: &str, camel: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// `fresh_tail_count` as `freshTailCount`; a name without underscores as it is.
+/// Converts `fresh_tail_count` to `freshTailCount`; a name without underscores is unchanged.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let mut out = words.next().unwrap_or_default().to_string();
@@ -427,7 +432,7 @@ fn camel_case(name: &str) -> String {
     out
 }
 
-/// Settings that nothing goes by yet: checked, kept, and reported as reserved.
+/// Settings without an effect: checked, kept, and reported as reserved.
 static RESERVED_SETTINGS: [&str; 6] = [
     "expand_tokens_max",
     "expansion_model",
@@ -437,11 +442,11 @@ static RESERVED_SETTINGS: [&str; 6] = [
     "summary_spend_backoff_ms",
 ];
 
-/// Sets one value; else what it must be.
+/// Sets one value. The error is the rule that the value breaks.
 fn set_value(
     config: &mut Config,
     raw: &str,
-    take: &SettingType,
+    value_type: &SettingType,
     aliased: bool,
     value: &JsonMember,
 ) -> core::result::Result<(), String> {
@@ -450,7 +455,7 @@ fn set_value(
     let flag = (value.kind == JsonKind::Bool).then(|| *text == *"true");
     let string = (value.kind == JsonKind::String).then(|| text.to_string());
     let is_null = value.kind == JsonKind::Null;
-    match *take {
+    match *value_type {
         Number(min, max, set) => match number.filter(|v| (min..=max).contains(v)) {
             Some(number) => set(config, number),
             None => return Err(format!("a whole number from {min} to {max}")),
@@ -502,16 +507,13 @@ fn is_element_name(name: &str) -> bool {
         && name.as_bytes().first().is_some_and(begins)
 }
 
-fn read_rules(
-    raw: &str,
-    value: &JsonMember,
-) -> core::result::Result<Vec<super::ConfigOverride>, String> {
-    const WANTED: &str = "an array of rules";
+fn read_rules(raw: &str, value: &JsonMember) -> core::result::Result<Vec<ConfigOverride>, String> {
+    const RULE: &str = "an array of rules";
     if value.kind != JsonKind::Array {
-        return Err(WANTED.into());
+        return Err(RULE.into());
     }
     overrides::read_overrides(raw, &json::list_elements(raw, value.value))
-        .map_err(|error| format!("{WANTED}; {}", error.into_failure().message))
+        .map_err(|error| format!("{RULE}; {}", error.into_failure().message))
 }
 
 fn read_threshold(

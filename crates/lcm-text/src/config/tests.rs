@@ -1,9 +1,12 @@
 //! Tests of keys, bounds and derived numbers.
 
-use alloc::format;
+use alloc::{format, string::String};
 
 use super::*;
-use crate::base::error::ErrorCode;
+use crate::{
+    base::error::ErrorCode,
+    types::{api, model::Level},
+};
 
 fn config(json: &str) -> Config {
     parse(json).unwrap().0
@@ -124,18 +127,22 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
         let message = refusal(&format!("{{\"{key}\":{}}}", min - 1));
         let wanted = format!("`{key}` must be a whole number from {min} to ");
         assert!(message.starts_with(&wanted), "{message}");
+        let without_value = |text: &str| String::from(text.split(", got ").next().unwrap());
+        let message = without_value(&message);
         for odd in ["\"5000\"", "1000.5", "true", "[]", "4294967296", "1e999999999999999999"] {
-            assert_eq!(refusal(&format!("{{\"{key}\":{odd}}}")), message, "{odd}");
+            let refused = refusal(&format!("{{\"{key}\":{odd}}}"));
+            assert_eq!(without_value(&refused), message, "{odd}");
         }
         let null = parse(&format!("{{\"{key}\":null}}"));
         assert_eq!(null.is_ok(), message.ends_with(", or null"), "{key}");
     }
     let flags = ["enabled", "stub_large_tool_payloads", "enable_summary_thinking"];
     for key in flags.into_iter().chain(["plain_summaries", "skip_stateless_sessions"]) {
-        assert_eq!(refusal(&format!("{{\"{key}\":1}}")), format!("`{key}` must be true or false"));
+        let message = refusal(&format!("{{\"{key}\":1}}"));
+        assert_eq!(message, format!("`{key}` must be true or false, got 1"));
     }
-    assert!(refusal(r#"{"custom_instructions":null}"#).ends_with("must be a string"));
-    assert!(refusal(r#"{"summary_model":5}"#).ends_with("must be a string or null"));
+    assert!(refusal(r#"{"custom_instructions":null}"#).ends_with("must be a string, got null"));
+    assert!(refusal(r#"{"summary_model":5}"#).ends_with("must be a string or null, got 5"));
     for key in
         ["strip_injected_context_tags", "ignore_session_patterns", "statelessSessionPatterns"]
     {
@@ -143,8 +150,10 @@ fn every_setting_is_refused_out_of_its_bounds_by_name() {
     }
     assert!(refusal(r#"{"eviction_policy":"newest"}"#).contains("`layered`"));
     assert!(refusal(r#"{"eviction_policy":true}"#).contains("`layered`"));
-    assert!(refusal(r#"{"promptAwareEviction":"layered"}"#).ends_with("true or false"));
-    assert!(refusal("[]").starts_with("no JSON object"));
+    assert!(
+        refusal(r#"{"promptAwareEviction":"layered"}"#).ends_with("true or false, got \"layered\"")
+    );
+    assert!(refusal("[]").starts_with("must be one JSON object"));
 }
 
 #[test]
@@ -213,7 +222,10 @@ fn a_decimal_threshold_is_read_exactly() {
     }
     for number in ["1.0001", "2", "-0.1", "1e99", "\"0.5\"", "null"] {
         let message = refusal(&format!("{{\"contextThreshold\":{number}}}"));
-        assert_eq!(message, "`contextThreshold` must be a number from 0 to 1");
+        assert_eq!(
+            message,
+            format!("`contextThreshold` must be a number from 0 to 1, got {number}")
+        );
     }
     assert_eq!(config(r#"{"context_threshold_permille":800}"#).context_threshold_permille, 800);
 }
@@ -268,17 +280,19 @@ fn derived_defaults_scale_with_the_budget() {
 #[test]
 fn case_42_targets_follow_the_source() {
     let policy = Config::default().derive_policy(200_000).unwrap();
-    let leaf = |n| (policy.leaf_target(n, false), policy.leaf_target(n, true));
+    let leaf = |n| (policy.leaf_target(n, Level::Normal), policy.leaf_target(n, Level::Aggressive));
     assert_eq!(leaf(1000), (350, 200));
     assert_eq!(leaf(10_000), (2400, 1320));
     assert_eq!(leaf(500), (192, 100));
     assert_eq!(leaf(100), (192, 96));
     assert_eq!(leaf(0), (192, 96));
     assert_eq!(leaf(u32::MAX), (2400, 1320));
-    let condensed = |n| (policy.condensed_target(n, false), policy.condensed_target(n, true));
+    let condensed = |n| {
+        (policy.condensed_target(n, Level::Normal), policy.condensed_target(n, Level::Aggressive))
+    };
     assert_eq!(condensed(10_000), (2000, 1100));
     assert_eq!(condensed(3000), (1500, 825));
     assert_eq!(condensed(100), (64, 64));
     let small = config(r#"{"condensed_tokens_target":300}"#).derive_policy(200_000).unwrap();
-    assert_eq!(small.condensed_target(10_000, false), 512);
+    assert_eq!(small.condensed_target(10_000, Level::Normal), 512);
 }

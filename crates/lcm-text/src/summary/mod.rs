@@ -1,4 +1,4 @@
-//! Everything that is read and written to make a summary, without a store.
+//! Making a summary without a store: prompts, transcript, offline summariser, verifier.
 
 pub mod offline_summary;
 pub mod prompts;

@@ -1,18 +1,16 @@
 //! The values that cross the engine's public boundary, one for one with `wit/`.
 //!
-//! Only plain data: no behaviour lives here. `lcm-component` converts these to and from the
-//! component's types and decides nothing.
+//! Plain data without behaviour. `lcm-component` converts these values to and from the component's
+//! types and decides nothing.
 
 use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::base::time::Timestamp;
 use crate::types::model::{CompletionRequest, Level, Purpose};
 
-/// Milliseconds since the Unix epoch, UTC.
-pub type Timestamp = u64;
-
-/// In which published shape messages come in and go out. The order of the cases is stored.
+/// The provider's message format. The order of the cases is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -29,7 +27,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Its name in options and messages.
+    /// Returns the name of the dialect in options and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,10 +40,10 @@ impl Dialect {
     }
 }
 
-/// How `append` reads its list.
+/// How `append` treats messages that are stored already.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum IngestMode {
-    /// The list is a tail of the conversation as the host holds it; what is stored is recognised.
+    /// The list is the end of the host's transcript; stored messages are recognised and skipped.
     #[default]
     Transcript,
     /// Every message is new unless its id or event key is stored.
@@ -55,50 +53,53 @@ pub enum IngestMode {
 /// Options of `append`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AppendOptions {
-    /// How the list is read.
+    /// How stored messages are treated.
     pub mode: IngestMode,
-    /// Whether a batch that is too large is cut to what fits instead of being refused.
+    /// Whether a batch over a limit is cut to its first messages that fit, instead of being
+    /// rejected.
     pub partial: bool,
-    /// A JSON object of further options: `{"repeat": true}` says that this call repeats one whose
-    /// outcome is unknown; `{"list": TEXT, "from": N}` names the list that it is a part of, and how
-    /// many messages of it stand before those of the call; `{"revision": N}` makes it a conflict
-    /// when the conversation is not at that revision; `{"refuse_replay": true}` makes the replay
-    /// warning an error; `{"family": TEXT}` is the key of the family that the conversation is of,
-    /// or comes to.
+    /// A JSON object of further options, or `None`:
+    ///
+    /// - `{"repeat": true}`: the call repeats one whose outcome is unknown.
+    /// - `{"list": TEXT, "from": N}`: the batch belongs to the list of this name, and N messages of
+    ///   the list come before the batch.
+    /// - `{"revision": N}`: the call is a conflict when the conversation has another revision.
+    /// - `{"refuse_replay": true}`: the replay warning becomes an error.
+    /// - `{"family": TEXT}`: the key of the family that the conversation belongs to or joins.
     pub extra_json: Option<String>,
 }
 
-/// A piece of a text that is too large for one call.
+/// A piece of a message's text that is too large for one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UploadChunk<'a> {
     /// SHA-256 of the whole text in 64 hex digits.
     pub upload: &'a str,
-    /// Where it begins, in bytes of UTF-8 from 0.
+    /// Offset of the piece, in bytes of UTF-8 from 0.
     pub offset: u64,
-    /// 1 to 196,608 bytes.
+    /// The piece: 1 to 196,608 bytes.
     pub text: &'a str,
-    /// A JSON object of what is known of the whole, `None`: nothing is. `{"bytes": N}` is its
-    /// size, so that one that is too large is refused at once; `{"family": TEXT}` what `append` is
-    /// told.
+    /// A JSON object about the whole text, or `None`. `{"bytes": N}` is its size, so that a text
+    /// over the limit is rejected with the first piece. `{"family": TEXT}` is the same option as in
+    /// [`AppendOptions::extra_json`].
     pub extra_json: Option<&'a str>,
 }
 
-/// What `append` did.
+/// The result of `append`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Receipt {
     /// Revision of the conversation after the call.
     pub revision: u64,
     /// Messages stored by this call.
     pub ingested: u32,
-    /// Messages recognised as stored already, or empty failed turns.
+    /// Messages that were stored before, and failed turns without content.
     pub skipped: u32,
-    /// Seq of the first message stored; `None`: none was.
+    /// Seq of the first message stored by this call; `None`: no message was stored.
     pub seq_first: Option<u64>,
-    /// Seq of the last message stored; `None`: none was.
+    /// Seq of the last message stored by this call; `None`: no message was stored.
     pub seq_last: Option<u64>,
     /// Tokens of the stored context after the call.
     pub context_tokens: u32,
-    /// Things worth knowing, each one line.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -121,20 +122,20 @@ pub enum CompactionMode {
 pub struct CompactionOptions {
     /// When to act.
     pub mode: CompactionMode,
-    /// Whether to act below the threshold, too, and in spite of a pause or an open breaker.
+    /// Whether to act below the threshold as well, and despite a pause or an open breaker.
     pub force: bool,
-    /// Tokens to reach; `None`: the threshold.
+    /// Target of the context in tokens; `None`: the threshold.
     pub target: Option<u32>,
-    /// Tokens the host saw its provider count for the whole prompt; `None`: unknown.
+    /// Tokens of the whole prompt as the provider counted them; `None`: unknown.
     pub observed_tokens: Option<u32>,
-    /// At most this many requests from one `plan`; 0 counts as 1.
+    /// Most requests of one `plan`; 0 counts as 1.
     pub requests_max: u32,
-    /// How long the handed-out tasks are reserved for this caller; 0: no reservation.
+    /// Lease of the planned tasks for this caller, in milliseconds; 0: no lease.
     pub lease_ms: u32,
     /// The `sweep` of the preceding plan; `None` or empty: a new sweep.
     pub sweep: Option<String>,
-    /// `None`, or a JSON object: `model`, whose tokens `budget`, `target` and `observed_tokens` are
-    /// and which overrides may name.
+    /// `None`, or a JSON object with `model`: the model whose tokens `budget`, `target` and
+    /// `observed_tokens` count. Configuration overrides may match the model.
     pub extra_json: Option<String>,
 }
 
@@ -145,95 +146,96 @@ pub struct Decision {
     pub due: bool,
     /// The context exceeds the budget: the next turn cannot wait.
     pub must: bool,
-    /// `below-threshold`; or when it is due `threshold`, `leaf-chunk` or `forced`; or `disabled`.
+    /// `threshold`, `leaf-chunk` or `forced` when compaction is due; else `below-threshold` or
+    /// `disabled`.
     pub reason: String,
-    /// Tokens that were compared: of the stored context, or in mode `incremental` of raw messages
-    /// outside the fresh tail.
+    /// Tokens that were compared: of the stored context, or in mode `incremental` of the raw
+    /// messages outside the fresh tail.
     pub tokens: u32,
-    /// What they were compared with.
+    /// The bound that `tokens` was compared with.
     pub threshold: u32,
-    /// JSON: inputs, rule and outcome.
+    /// A JSON object with the inputs, the rule and the outcome.
     pub explanation_json: String,
 }
 
-/// What a plan amounts to.
+/// Outcome of a plan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PlanStatus {
-    /// Nothing to do; `reason` says why.
+    /// No compaction is due; `reason` has the cause.
     NothingDue,
-    /// `requests` wait for a model.
+    /// `requests` must be completed by a model.
     NeedsCompletions,
-    /// There would be work, but a limit or a failing model forbids it; `reason` says which.
+    /// Compaction is due, but a limit or a failing model prevents it; `reason` has the cause.
     Stopped,
 }
 
-/// What `plan` proposes.
+/// The result of `plan`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PlanResult {
-    /// What it amounts to.
+    /// Outcome of the plan.
     pub status: PlanStatus,
     /// One of the closed list of reasons; empty when completions are needed.
     pub reason: String,
-    /// Revision the plan was made from.
+    /// Revision of the conversation that was planned.
     pub revision: u64,
-    /// Disjoint tasks, each admissible alone, in the order of their sources.
+    /// Independent tasks with disjoint sources, in the order of the sources.
     pub requests: Vec<CompletionRequest>,
-    /// To be handed to the next plan of this sweep; empty: the work is over.
+    /// Token for the next `plan` of this sweep; empty: the sweep has ended.
     pub sweep: String,
 }
 
 /// Options of `apply`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ApplyOptions {
-    /// Set when all models of the host are exhausted: if the stored context exceeds this many
-    /// tokens, the fallback is committed. `None`: it never is for a failing model.
+    /// Set after every model of the host failed: the fallback is committed if the stored context
+    /// exceeds this many tokens. `None`: a failing model never leads to a fallback.
     pub fallback_over_tokens: Option<u32>,
-    /// A JSON object: `model` (text), by whose tokens `fallback_over_tokens` is meant. `None`: the
-    /// engine's own.
+    /// `None`, or a JSON object with `model` (text): the model whose tokens `fallback_over_tokens`
+    /// counts. Without a model the engine's estimate is used.
     pub extra_json: Option<String>,
 }
 
-/// What became of an answer.
+/// Outcome of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ApplyStatus {
     /// A summary replaced its sources, now or by an earlier identical call.
     Committed,
-    /// The answer was rejected; `next` asks again.
+    /// The answer was rejected; `next` is the next request.
     Retry,
-    /// The sources are no longer in the context; nothing changed but the ledger.
+    /// The context does not contain the sources any more. Only the record of attempts was changed.
     Stale,
-    /// No summary was made; `reason` says why.
+    /// No summary was made; `reason` has the cause.
     Refused,
 }
 
-/// What `apply` and `run` did.
+/// The result of `apply` and `run`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ApplyOutcome {
-    /// What became of the answer.
+    /// Outcome of the answer.
     pub applied: ApplyStatus,
     /// One of the closed list of reasons; empty when committed.
     pub reason: String,
     /// The summary that was made or found.
     pub summary: Option<String>,
-    /// What the task was for.
+    /// Purpose of the task.
     pub purpose: Purpose,
     /// Depth of the summary.
     pub depth: u32,
-    /// Level of the summary, or of the answer that was judged.
+    /// Level of the summary, or of the rejected answer.
     pub level: Level,
-    /// Whether the text was cut to its cap.
+    /// Whether the text was cut to its token limit.
     pub capped: bool,
     /// Tokens of the stored context before.
     pub tokens_before: u32,
     /// Tokens of the stored context after.
     pub tokens_after: u32,
-    /// Whether another pass may be worth planning.
+    /// Whether another `plan` may find work.
     pub more: bool,
     /// The request that follows a `retry`.
     pub next: Option<CompletionRequest>,
-    /// Of `run`: to be handed back as `sweep`; empty otherwise.
+    /// Of `run`: the value for `sweep` in the next call; empty otherwise.
     pub sweep: String,
-    /// Things worth knowing, each one line.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -243,7 +245,7 @@ pub enum EvictionPolicy {
     /// Newest first, stopping at the first that does not fit.
     #[default]
     Chronological,
-    /// Those that match the prompt best.
+    /// The items that match the prompt best.
     PromptAware,
     /// The summary of the oldest messages, if it fits; then newest first, in steps.
     Layered,
@@ -252,69 +254,71 @@ pub enum EvictionPolicy {
 /// Options of `assemble`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AssembleOptions {
-    /// Which older items are kept; `None`: `eviction_policy` of the configuration.
+    /// Policy that selects older items; `None`: `eviction_policy` of the configuration.
     pub policy: Option<EvictionPolicy>,
-    /// What `prompt-aware` compares with; `None`, or without words: newest first.
+    /// Text that `prompt-aware` compares items with; `None`, or a text without words: newest first.
     pub prompt: Option<String>,
-    /// Tokens of the budget that the host needs for itself.
+    /// Tokens of the budget that the host keeps for its own use.
     pub reserve_tokens: u32,
-    /// Messages of the dialect that the host holds; those that are stored count once.
+    /// Messages that the host holds, in the call's dialect; a message that is stored counts once.
     pub live_messages: Vec<String>,
-    /// The `token` of an earlier assembly to compare with.
+    /// The `prefix.token` of an earlier assembly to compare with; `None`: no comparison.
     pub previous: Option<String>,
-    /// Whether `items` lists every item of the stored context, and `explanation_text` shows them.
+    /// Whether to return `items` for the whole stored context, and `explanation_text`.
     pub explain: bool,
-    /// A JSON object: `model` (text), by whose tokens budget and reserve are meant; `mark_caches`
-    /// (flag), whether Anthropic's cache is marked. `None`: neither.
+    /// `None`, or a JSON object. `model` (text) is the model whose tokens the budget and the
+    /// reserve count; `mark_caches` (flag) adds Anthropic's cache markers.
     pub extra_json: Option<String>,
 }
 
-/// How much of an assembly is equal to an earlier one.
+/// The part of an assembly that is equal to an earlier assembly.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PrefixReport {
-    /// Tokens of the equal beginning; `None`: nothing to compare with.
+    /// Tokens of the equal beginning; `None`: no earlier assembly was given.
     pub stable_tokens: Option<u32>,
-    /// Id of the first item that differs; `None`: none does, or nothing to compare with.
+    /// Id of the first item that differs; `None`: no item differs, or no earlier assembly was
+    /// given.
     pub broken_by: Option<String>,
-    /// Why it differs, the first that is so of `dialect`, `focus`, `compaction`, `budget`,
-    /// `eviction` and `edit`; `None`: as `broken_by`.
+    /// Cause of the difference: the first that applies of `dialect`, `focus`, `compaction`,
+    /// `budget`, `eviction` and `edit`; `None`: as for `broken_by`.
     pub broken_why: Option<String>,
-    /// Indexes of the messages behind which a cache may end, at most three, ascending.
+    /// Indexes of the messages after which a prompt cache may end: at most three, ascending.
     pub breakpoints: Vec<u32>,
-    /// SHA-256 of what is returned as a chain over its elements, 64 hex digits.
+    /// SHA-256 chain over the elements of the returned context, 64 hex digits.
     pub sha256: String,
-    /// To be handed back as `previous`.
+    /// Token for `previous` of a later assembly.
     pub token: String,
 }
 
-/// One item of the stored context. A run that is cut at the budget is two items.
+/// An item of the stored context. A run that is cut at the budget gives two items.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AssembledItem {
     /// `sum_...`, `focus_...`, `live-...`, or `msg_...` of the first message of a run.
     pub id: String,
     /// `message`, `leaf`, `condensed`, `focus`, `live` or `withdrawn`.
     pub kind: String,
-    /// Whether it was chosen; what rendering did to it, up to leaving it out, is in `why`.
+    /// Whether the item was selected. Rendering may still change or drop a selected item; see
+    /// `why`.
     pub included: bool,
-    /// Why: `fresh-tail`, `pinned`, `focus`, `live`, `oldest`, `matches-prompt`, `fill`,
-    /// `over-budget` or `withdrawn`, and behind a colon what was done to it.
+    /// Reason: `fresh-tail`, `pinned`, `focus`, `live`, `oldest`, `matches-prompt`, `fill`,
+    /// `over-budget` or `withdrawn`. After a colon follows the change by rendering.
     pub why: String,
-    /// Tokens it costs in the assembly.
+    /// Tokens of the item in the assembly.
     pub tokens: u32,
-    /// First message it stands for.
+    /// Seq of the first message that the item covers.
     pub seq_first: Option<u64>,
-    /// Last message it stands for.
+    /// Seq of the last message that the item covers.
     pub seq_last: Option<u64>,
 }
 
-/// A context that fits.
+/// An assembled context.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AssembledContext {
-    /// JSON array of messages in the dialect asked for.
+    /// JSON array of messages in the requested dialect.
     pub messages_json: String,
     /// Text of the leading system messages that are still raw; `None`: there are none.
     pub system: Option<String>,
-    /// Tokens of everything that is returned, `system` included.
+    /// Tokens of the whole returned context, `system` included.
     pub tokens: u32,
     /// Summaries among the messages.
     pub summaries: u32,
@@ -322,38 +326,38 @@ pub struct AssembledContext {
     pub fresh_tail_messages: u32,
     /// Messages and summaries of the stored context that were left out.
     pub evicted: u32,
-    /// Every item of the stored context, when asked for.
+    /// Every item of the stored context, if `explain` was set; else empty.
     pub items: Vec<AssembledItem>,
-    /// The same as text for people, when asked for: a line for each, and a picture of what fills
-    /// the budget.
+    /// The explanation as text, if `explain` was set: a line for each item, and a bar chart of the
+    /// budget.
     pub explanation_text: Option<String>,
-    /// What is equal to an earlier assembly.
+    /// Comparison with an earlier assembly.
     pub prefix: PrefixReport,
-    /// Things worth knowing, each one line.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
 }
 
-/// What an agent's model is told about a call of a tool.
+/// The answer to a tool call, as the agent's model reads it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ToolAnswer {
     /// The result of the tool.
     pub text: String,
-    /// Whether the text describes a mistake of the caller.
+    /// Whether the text describes an error of the caller.
     pub is_error: bool,
 }
 
-/// What came of a tool's call.
+/// The outcome of a tool call.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ToolOutcome {
     /// The answer.
     Done(ToolAnswer),
-    /// A model has to complete these first; then the call is resumed.
+    /// A model must complete requests before the call can be resumed.
     NeedsCompletions {
-        /// What to complete, in any order.
+        /// Requests to complete, in any order.
         requests: Vec<CompletionRequest>,
-        /// For `resume`; opaque.
+        /// Opaque value for `resume`.
         continuation: String,
-        /// How long the answers may take, in milliseconds.
+        /// Time limit for the answers, in milliseconds.
         timeout_ms: u64,
     },
 }

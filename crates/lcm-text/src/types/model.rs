@@ -1,11 +1,12 @@
-//! What crosses between the engine and a language model: a request, and what came of it.
+//! Requests to a language model and their results.
 //!
-//! The engine never calls a model inside a decision. It hands out [`CompletionRequest`]s as data
-//! and takes [`CompletionResult`]s back; [`Model`] exists for hosts in which a call may block.
+//! The engine never calls a model inside a decision. The engine returns [`CompletionRequest`]s as
+//! data and takes [`CompletionResult`]s. The trait [`Model`] is for hosts in which a call may
+//! block.
 
 use alloc::string::String;
 
-/// What a completion is for.
+/// The purpose of a completion.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Purpose {
     /// A summary of messages.
@@ -14,29 +15,29 @@ pub enum Purpose {
     Condensed,
     /// A description of a large file.
     File,
-    /// An answer from expanded evidence.
+    /// An answer to a question from expanded evidence.
     Ask,
     /// A focus brief.
     Focus,
 }
 
-/// How hard a summary was squeezed.
+/// How strongly a summary is shortened, in the order in which the levels are tried.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Level {
     /// The ordinary prompt.
     Normal,
     /// The prompt that keeps durable facts only.
     Aggressive,
-    /// Made without the model, deterministic and extractive.
+    /// A deterministic extract, made without the model.
     Fallback,
 }
 
-/// Temperatures in thousandths (behaviour reference, section 0).
+/// Sampling temperatures in thousandths.
 const TEMPERATURE_NORMAL: u32 = 200;
 const TEMPERATURE_STRICT: u32 = 100;
 
 impl Level {
-    /// The sampling temperature of a request of this level, in thousandths.
+    /// Returns the sampling temperature for this level, in thousandths.
     pub const fn temperature_permille(self) -> u32 {
         match self {
             Self::Normal => TEMPERATURE_NORMAL,
@@ -48,73 +49,74 @@ impl Level {
 /// Why a model stopped writing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Finish {
-    /// It was done.
+    /// The answer is complete.
     Stop,
-    /// It met its output limit.
+    /// The output limit was reached.
     Length,
-    /// It refused.
+    /// The model refused to answer.
     Refusal,
 }
 
-/// What the engine wants from a language model.
+/// A request to a language model.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CompletionRequest {
-    /// Self-contained task token, ASCII, at most 200 bytes; `apply` needs nothing else.
+    /// Self-contained task token: ASCII, at most 200 bytes. `apply` needs no other description of
+    /// the task.
     pub id: String,
-    /// What it is for.
+    /// The purpose of the completion.
     pub purpose: Purpose,
-    /// Which prompt was chosen.
+    /// The level, which selects the prompt.
     pub level: Level,
-    /// System text.
+    /// System prompt.
     pub system: String,
-    /// User text: instructions and the material between markers.
+    /// User prompt: instructions, and the source text between markers.
     pub prompt: String,
     /// Estimated tokens of `system` and `prompt` together.
     pub input_tokens: u32,
-    /// The most tokens the model may write, reasoning included.
+    /// Most tokens of the answer, reasoning included.
     pub output_tokens_max: u32,
     /// Sampling temperature in thousandths.
     pub temperature_permille: u32,
-    /// The model the configuration names for this purpose; `None`: the host chooses.
+    /// Model that the configuration names for this purpose; `None`: the host chooses.
     pub model: Option<String>,
 }
 
-/// What a model wrote.
+/// The answer of a model.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Completion {
-    /// The text.
+    /// Text of the answer.
     pub text: String,
-    /// Why it stopped.
+    /// Why the model stopped writing.
     pub finish: Finish,
     /// The model that answered.
     pub model: String,
-    /// Tokens it read, as the provider counted them; 0 when unknown.
+    /// Input tokens as the provider counted them; 0: unknown.
     pub input_tokens: u32,
-    /// Tokens it wrote, as the provider counted them; 0 when unknown.
+    /// Output tokens as the provider counted them; 0: unknown.
     pub output_tokens: u32,
 }
 
-/// Why there is no completion. Closed.
+/// Why a completion failed. The list is closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CompletionErrorCode {
-    /// The key was refused.
+    /// The API key was rejected.
     Auth,
-    /// The provider's policy forbids it.
+    /// The provider's policy forbids the request.
     Policy,
     /// Too many requests.
     RateLimited,
-    /// No answer in time.
+    /// The model did not answer in time.
     Timeout,
     /// The prompt is larger than the model's window.
     ContextTooLong,
     /// The provider could not be reached.
     Unavailable,
-    /// Anything else.
+    /// Any other failure.
     Other,
 }
 
 impl CompletionErrorCode {
-    /// The code as documents and the interface spell it.
+    /// Returns the code as documents and the interface write it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auth => "auth",
@@ -131,24 +133,24 @@ impl CompletionErrorCode {
 /// A failed completion.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CompletionError {
-    /// Why.
+    /// The kind of the failure.
     pub code: CompletionErrorCode,
     /// One line for a person.
     pub message: String,
-    /// When the provider wants to be asked again, in milliseconds from now; `None`: not said.
+    /// Back-off that the provider asks for, in milliseconds from now; `None`: unknown.
     pub retry_after_ms: Option<u64>,
 }
 
-/// What came of a completion request.
+/// The result of a completion request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum CompletionResult {
     /// The model answered.
     Done(Completion),
-    /// It did not.
+    /// The request failed.
     Failed(CompletionError),
 }
 
-/// A model that may block. Only `run` uses it.
+/// A model whose calls may block; used by `run` only.
 pub trait Model {
     /// Answers one request.
     fn complete(&mut self, request: &CompletionRequest) -> CompletionResult;

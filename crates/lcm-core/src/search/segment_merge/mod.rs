@@ -13,7 +13,7 @@ use lcm_text::base::hash;
 use lcm_loops::{
     lengths::DocumentLengths,
     posting_block::BlockWriter,
-    posting_merge::{MergeCursor, merge_cursors},
+    posting_merge::{MergeCursor, MergePosition, merge_cursors},
 };
 
 use super::{
@@ -284,13 +284,14 @@ pub(super) fn run_step(
         })
         .collect();
     let (lengths, bytes_max) = (&material.lengths, int::to_usize(u64::from(merge.step_bytes)));
-    merge.last_written =
-        merge_cursors(&mut cursors, lengths, merge.last_written, bytes_max, &mut writer).map_err(
-            |at| {
-                let input = inputs.get(at).unwrap_or(first);
-                segment::corrupt_index(&keys.segment_key(&input.id))
-            },
-        )?;
+    let (key, document) = merge.last_written;
+    let done = MergePosition { key, document };
+    let done =
+        merge_cursors(&mut cursors, lengths, done, bytes_max, &mut writer).map_err(|at| {
+            let input = inputs.get(at).unwrap_or(first);
+            segment::corrupt_index(&keys.segment_key(&input.id))
+        })?;
+    merge.last_written = (done.key, done.document);
     for (next, cursor) in merge.next_blocks.iter_mut().zip(&cursors) {
         if cursor.is_finished {
             *next = INPUT_FINISHED;

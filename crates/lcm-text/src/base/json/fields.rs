@@ -1,34 +1,38 @@
-//! The fields of an object that comes in as arguments: each asked for once by name and type.
+//! Reads the fields of a JSON object that is an argument: each field once, by name and type.
 //!
-//! In: a JSON object. Out: its values, and at the end the first thing that was wrong with it. Until
-//! then a wrong value is a default, so that a reader of many fields can fail in one place. Not
-//! here: objects of messages, which may hold anything ([`crate::message`]).
+//! Input: a JSON object. Output: values, and at the end the first error. Until the end a wrong
+//! value reads as a default, so that callers handle errors in one place. Objects inside messages,
+//! which may hold anything, are read by [`crate::message`].
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use super::{ByteSpan, JsonKind, JsonMember, parse_object, slice_span, text};
+use super::reader::{
+    ByteSpan, JsonKind, JsonMember, JsonValue, list_elements, parse_object, slice_span, text,
+};
 use crate::base::error::{Error, Result};
 
-/// An object that is being read.
+/// A JSON object whose fields are being read.
 #[derive(Debug)]
 pub struct JsonFields<'a> {
     raw: &'a str,
-    /// What was not asked for yet.
+    /// Fields that were not read yet.
     members: Vec<JsonMember>,
+    /// Fields that were read, for error messages.
+    taken: Vec<JsonMember>,
     fault: Option<String>,
 }
 
 impl<'a> JsonFields<'a> {
-    /// The members of an object in `raw`.
+    /// Reads from the members of an object in `raw`.
     pub const fn new(raw: &'a str, members: Vec<JsonMember>) -> Self {
-        Self { raw, members, fault: None }
+        Self { raw, members, taken: Vec::new(), fault: None }
     }
 
-    /// The object that `raw` consists of; `name` is the argument.
+    /// Reads from the object in `raw`, the value of the argument `name`.
     ///
     /// # Errors
     ///
-    /// `invalid-input` naming the argument: it is none.
+    /// `invalid-input` naming the argument: `raw` is not one JSON object.
     pub fn parse_argument(name: &str, raw: &'a str) -> Result<Self> {
         match parse_object(raw) {
             Ok(members) => Ok(Self::new(raw, members)),
@@ -36,20 +40,20 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    /// What was wrong, after `name`.
+    /// Ends reading; the error names the argument `name` and the first wrong field.
     ///
     /// # Errors
     ///
-    /// `invalid-input` naming the field: one of the wrong type, or one that nobody asked for.
+    /// `invalid-input`: a field has a wrong value, or is not known.
     pub fn finish(mut self, name: &str) -> Result<()> {
         if let Some(member) = self.members.first() {
             let key = text(self.raw, member.key);
-            self.fault.get_or_insert(format!("`{key}` is not known here"));
+            self.fault.get_or_insert(format!("`{key}` is not a known field"));
         }
         self.finish_known(name)
     }
 
-    /// As [`Fields::end`], where fields that nobody asked for are passed over.
+    /// Ends reading as [`JsonFields::finish`], but ignores unknown fields.
     pub fn finish_known(self, name: &str) -> Result<()> {
         match self.fault {
             None => Ok(()),
@@ -57,47 +61,54 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    /// Says that a field is not as it must be.
+    /// Records that the value of `key` breaks `rule`, for example `a whole number from 1 to 9`.
     #[cold]
-    pub fn reject_field(&mut self, key: &str, wanted: &str) {
-        if self.fault.is_none() {
-            self.fault = Some(format!("`{key}` must be {wanted}"));
-        }
+    pub fn reject_field(&mut self, key: &str, rule: &str) {
+        let raw = self.raw;
+        let taken = self.taken.iter().find(|member| text(raw, member.key) == key);
+        let found = taken.map(|member| describe_scalar(raw, member.value)).unwrap_or_default();
+        self.record_fault(format!("`{key}` must be {rule}{found}"));
+    }
+
+    #[cold]
+    fn record_fault(&mut self, fault: String) {
+        self.fault.get_or_insert(fault);
     }
 
     fn take_member(&mut self, key: &str) -> Option<(ByteSpan, JsonKind)> {
         let raw = self.raw;
-        let is_it = |member: &JsonMember| text(raw, member.key) == key;
-        let at = self.members.iter().position(is_it)?;
+        let has_key = |member: &JsonMember| text(raw, member.key) == key;
+        let at = self.members.iter().position(has_key)?;
         let member = self.members.remove(at);
-        if self.members.iter().any(is_it) {
-            self.reject_field(key, "given once");
+        if self.members.iter().any(has_key) {
+            self.record_fault(format!("`{key}` must be given once"));
         }
+        self.taken.push(member);
         Some((member.value, member.kind))
     }
 
-    /// The value of a field of a type; `None`: it is not there, or `null`.
-    fn take_typed(&mut self, key: &str, kind: JsonKind, wanted: &str) -> Option<ByteSpan> {
+    /// Takes the value of a field of type `kind`; `None`: absent or `null`.
+    fn take_typed(&mut self, key: &str, kind: JsonKind, rule: &str) -> Option<ByteSpan> {
         match self.take_member(key)? {
             (span, found) if found == kind => return Some(span),
             (_, JsonKind::Null) => {}
-            _ => self.reject_field(key, wanted),
+            _ => self.reject_field(key, rule),
         }
         None
     }
 
-    /// The text and type of a field; `None`: it is not there.
+    /// Takes the text and type of a field; `None`: absent.
     pub fn take_any(&mut self, key: &str) -> Option<(Cow<'a, str>, JsonKind)> {
         let (span, kind) = self.take_member(key)?;
         Some((text(self.raw, span), kind))
     }
 
-    /// Whether a field is `true`; one that is not there is `false`.
+    /// Takes a Boolean field; absent is `false`.
     pub fn take_flag(&mut self, key: &str) -> bool {
         self.take_optional_flag(key).unwrap_or(false)
     }
 
-    /// Whether a field is `true`; `None`: it is not there.
+    /// Takes a Boolean field; `None`: absent.
     pub fn take_optional_flag(&mut self, key: &str) -> Option<bool> {
         match self.take_member(key)? {
             (span, JsonKind::Bool) => Some(slice_span(self.raw, span) == "true"),
@@ -108,104 +119,120 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    /// A string; `None`: it is not there, or `null`.
+    /// Takes a string; `None`: absent or `null`.
     pub fn take_optional_text(&mut self, key: &str) -> Option<String> {
         let span = self.take_typed(key, JsonKind::String, TEXT)?;
         Some(text(self.raw, span).into_owned())
     }
 
-    /// A string that has to be there.
+    /// Takes a string that is required.
     pub fn take_text(&mut self, key: &str) -> String {
         let found = self.take_optional_text(key);
         self.require_value(key, TEXT, found)
     }
 
-    /// A whole number from 0 to 2^64 - 1; `None`: it is not there, or `null`.
+    /// Takes a whole number from 0 to 2^64 - 1; `None`: absent or `null`.
     pub fn take_optional_u64(&mut self, key: &str) -> Option<u64> {
-        let span = self.take_typed(key, JsonKind::Number, NUMBER)?;
+        let span = self.take_typed(key, JsonKind::Number, WHOLE_NUMBER)?;
         let number = slice_span(self.raw, span).parse().ok();
         if number.is_none() {
-            self.reject_field(key, NUMBER);
+            self.reject_field(key, WHOLE_NUMBER);
         }
         number
     }
 
-    /// A whole number that has to be there.
+    /// Takes a whole number that is required.
     pub fn take_u64(&mut self, key: &str) -> u64 {
         let found = self.take_optional_u64(key);
-        self.require_value(key, NUMBER, found)
+        self.require_value(key, WHOLE_NUMBER, found)
     }
 
-    /// As [`Fields::number_or_none`], up to 2^32 - 1.
+    /// Takes a whole number from 0 to 2^32 - 1; `None`: absent or `null`.
     pub fn take_optional_u32(&mut self, key: &str) -> Option<u32> {
         let number = self.take_optional_u64(key)?;
         let small = u32::try_from(number).ok();
         if small.is_none() {
-            self.reject_field(key, NUMBER);
+            self.reject_field(key, "a whole number from 0 to 4294967295");
         }
         small
     }
 
-    /// As [`Fields::number`], up to 2^32 - 1.
+    /// Takes a whole number from 0 to 2^32 - 1 that is required.
     pub fn take_u32(&mut self, key: &str) -> u32 {
         let found = self.take_optional_u32(key);
-        self.require_value(key, NUMBER, found)
+        self.require_value(key, WHOLE_NUMBER, found)
     }
 
-    /// Place of a string among `names`; `None`: it is not there.
+    /// Takes a string that is one of `names` and returns its index; `None`: absent.
     pub fn take_optional_choice(&mut self, key: &str, names: &[&str]) -> Option<usize> {
         let (found, kind) = self.take_any(key)?;
-        let place =
+        let index =
             names.iter().position(|name| *name == found).filter(|_| kind == JsonKind::String);
-        if place.is_none() {
+        if index.is_none() {
             self.reject_field(key, &format!("one of `{}`", names.join("`, `")));
         }
-        place
+        index
     }
 
-    /// As [`Fields::choice`] of a string that has to be there.
+    /// Takes a string that is required and one of `names`, and returns its index.
     pub fn take_choice(&mut self, key: &str, names: &[&str]) -> usize {
         let found = self.take_optional_choice(key, names);
         self.require_value(key, TEXT, found)
     }
 
-    /// The elements of an array that has to be there.
-    pub fn take_list(&mut self, key: &str) -> Vec<super::JsonValue> {
+    /// Takes an array that is required and returns its elements.
+    pub fn take_list(&mut self, key: &str) -> Vec<JsonValue> {
         let found = self.take_typed(key, JsonKind::Array, LIST);
         let span = self.require_value(key, LIST, found);
-        super::list_elements(self.raw, span)
+        list_elements(self.raw, span)
     }
 
-    /// An array of strings; `None`: it is not there, or `null`.
+    /// Takes an array of strings; `None`: absent or `null`.
     pub fn take_optional_texts(&mut self, key: &str) -> Option<Vec<String>> {
-        let span = self.take_typed(key, JsonKind::Array, LIST)?;
+        let span = self.take_typed(key, JsonKind::Array, TEXTS)?;
         let mut texts = Vec::new();
-        for element in super::list_elements(self.raw, span) {
+        for element in list_elements(self.raw, span) {
             if element.kind != JsonKind::String {
-                self.reject_field(key, LIST);
+                self.reject_field(key, TEXTS);
             }
             texts.push(text(self.raw, element.span).into_owned());
         }
         Some(texts)
     }
 
-    /// An array of strings that has to be there.
+    /// Takes an array of strings that is required.
     pub fn take_texts(&mut self, key: &str) -> Vec<String> {
         let found = self.take_optional_texts(key);
-        self.require_value(key, LIST, found)
+        self.require_value(key, TEXTS, found)
     }
 
-    fn require_value<T: Default>(&mut self, key: &str, wanted: &str, found: Option<T>) -> T {
-        if found.is_none() {
-            self.reject_field(key, wanted);
+    fn require_value<T: Default>(&mut self, key: &str, rule: &str, value: Option<T>) -> T {
+        if value.is_none() {
+            self.reject_field(key, rule);
         }
-        found.unwrap_or_default()
+        value.unwrap_or_default()
     }
 }
 
+/// Returns `, got VALUE` for an error message; empty for an object or an array.
+pub(crate) fn describe_scalar(raw: &str, span: ByteSpan) -> String {
+    let value = slice_span(raw, span);
+    if value.starts_with(['{', '[']) {
+        return String::new();
+    }
+    match value.get(..value.floor_char_boundary(FOUND_BYTES_MAX)) {
+        Some(beginning) if beginning.len() < value.len() => format!(", got {beginning}..."),
+        _ => format!(", got {value}"),
+    }
+}
+
+/// Most bytes of a value that an error message quotes.
+const FOUND_BYTES_MAX: usize = 60;
+
 const TEXT: &str = "a string";
-const NUMBER: &str = "a whole number in its bounds";
-const LIST: &str = "an array, and of the right elements";
+const WHOLE_NUMBER: &str = "a whole number from 0";
+const LIST: &str = "an array";
+const TEXTS: &str = "an array of strings";
 
 #[cfg(test)]
 mod tests {
@@ -239,26 +266,33 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fault_is_told() {
+    fn the_first_fault_is_reported() {
         let number = |fields: &mut JsonFields<'_>| fields.take_u64("n");
-        for raw in ["{}", r#"{"n":null}"#, r#"{"n":1.0}"#, r#"{"n":-1}"#, r#"{"n":"1"}"#] {
+        for (raw, found) in [
+            ("{}", ""),
+            (r#"{"n":null}"#, ", got null"),
+            (r#"{"n":1.0}"#, ", got 1.0"),
+            (r#"{"n":-1}"#, ", got -1"),
+            (r#"{"n":"1"}"#, ", got \"1\""),
+            (r#"{"n":[1]}"#, ""),
+        ] {
             assert_eq!(
                 read(raw, number).unwrap_err(),
-                "name: `n` must be a whole number in its bounds"
+                format!("name: `n` must be a whole number from 0{found}")
             );
         }
         let error =
             read(r#"{"s":4294967296}"#, |fields| fields.take_optional_u32("s")).unwrap_err();
-        assert_eq!(error, "name: `s` must be a whole number in its bounds");
-        assert_eq!(read(r#"{"n":1,"m":2}"#, number).unwrap_err(), "name: `m` is not known here");
+        assert_eq!(error, "name: `s` must be a whole number from 0 to 4294967295, got 4294967296");
+        assert_eq!(read(r#"{"n":1,"m":2}"#, number).unwrap_err(), "name: `m` is not a known field");
         assert_eq!(read(r#"{"n":1,"n":1}"#, number).unwrap_err(), "name: `n` must be given once");
         let error = read(r#"{"f":null}"#, |fields| fields.take_flag("f")).unwrap_err();
-        assert_eq!(error, "name: `f` must be true or false");
+        assert_eq!(error, "name: `f` must be true or false, got null");
         let error = read(r#"{"c":"x"}"#, |fields| fields.take_optional_choice("c", &["a", "b"]))
             .unwrap_err();
-        assert_eq!(error, "name: `c` must be one of `a`, `b`");
+        assert_eq!(error, "name: `c` must be one of `a`, `b`, got \"x\"");
         let error = read(r#"{"l":["a",1]}"#, |fields| fields.take_texts("l")).unwrap_err();
         assert!(error.starts_with("name: `l` must be an array"), "{error}");
-        assert!(read("[]", number).unwrap_err().starts_with("name: no JSON object"));
+        assert!(read("[]", number).unwrap_err().starts_with("name: must be one JSON object"));
     }
 }

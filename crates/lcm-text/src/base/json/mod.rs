@@ -1,278 +1,33 @@
-//! A lenient scanner for JSON text: offsets into the original, never a rewritten copy.
+//! JSON without a tree: reading by offsets, fields of arguments, and writing.
 //!
-//! In: the JSON text of one message or document. Out: spans of members, elements and strings, and
-//! decoded text on demand. Grammar as RFC 8259, with one exception: a `\u` escape of half a
-//! surrogate pair is accepted and shows as U+FFFD. Nothing recurses and every call is linear.
-//! Documents that come in as arguments are read by `fields`, those that go out are written by
-//! `write`; neither builds a tree. Not here: what a member means.
+//! Input and output: JSON text. `reader` returns offsets into the original text, `fields` reads
+//! documents that are arguments, and `write` writes documents. What a member means is decided by
+//! the callers.
 
 mod fields;
+mod reader;
 mod write;
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
-
-use serde::{Deserialize, Serialize};
-
-pub use self::{fields::JsonFields, write::JsonWriter};
-use crate::base::error::{Error, Result};
-use lcm_loops::json_string;
-pub use lcm_loops::{json_scanner::DEPTH_MAX, json_string::write_string};
 pub use lcm_loops::{
-    json_scanner::{JsonFault, JsonScanner, JsonTokenKind},
+    json_scanner::{DEPTH_MAX, JsonFault, JsonScanner, JsonTokenKind},
     json_string::{
         StringPiece, each_compact_piece, each_piece, each_text, first_piece, string_body,
+        write_string,
     },
 };
 
-/// A range of bytes of a raw message, on character boundaries.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct ByteSpan {
-    /// Offset of the first byte.
-    pub start: u32,
-    /// Number of bytes.
-    pub length: u32,
-}
-
-impl ByteSpan {
-    /// The span of the bytes from `start` to before `end`; both at most `u32::MAX`.
-    pub fn from_range(start: usize, end: usize) -> Self {
-        let start = u32::try_from(start).unwrap_or(u32::MAX);
-        let end = u32::try_from(end).unwrap_or(u32::MAX);
-        Self { start, length: end.saturating_sub(start) }
-    }
-}
-
-/// The type of a JSON value.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum JsonKind {
-    /// `{...}`.
-    Object,
-    /// `[...]`.
-    Array,
-    /// `"..."`.
-    String,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Bool,
-    /// `null`.
-    Null,
-}
-
-/// One member of an object.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct JsonMember {
-    /// The key as it stands, quotes included; [`text()`] decodes it.
-    pub key: ByteSpan,
-    /// The value, whole.
-    pub value: ByteSpan,
-    /// The type of the value.
-    pub kind: JsonKind,
-}
-
-/// One element of an array.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct JsonValue {
-    /// The value, whole.
-    pub span: ByteSpan,
-    /// Its type.
-    pub kind: JsonKind,
-}
-
-/// The members of the one object that `raw` consists of, in order, duplicates included.
-///
-/// # Errors
-///
-/// `invalid-input` with the byte offset: not exactly one JSON object with nothing but JSON
-/// whitespace around it, nesting deeper than [`DEPTH_MAX`], or 4 GiB and more.
-pub fn parse_object(raw: &str) -> Result<Vec<JsonMember>> {
-    if u32::try_from(raw.len()).is_err() {
-        return Err(Error::invalid_input("a JSON text of 4 GiB or more"));
-    }
-    collect_members(raw, 0).map_err(|fault| {
-        Error::invalid_input(format_args!("no JSON object: {} at byte {}", fault.what, fault.at))
-    })
-}
-
-/// The members of the object at `span`, in order, duplicates included; empty for anything else.
-#[must_use]
-pub fn list_members(raw: &str, span: ByteSpan) -> Vec<JsonMember> {
-    collect_members(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
-}
-
-/// The elements of the array at `span`, in order; empty for anything else.
-#[must_use]
-pub fn list_elements(raw: &str, span: ByteSpan) -> Vec<JsonValue> {
-    collect_elements(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
-}
-
-/// Hands out the members of the object at `span` one by one, in order; none of anything else.
-pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMember)) {
-    // What is no such object has nothing to hand out, and that is all there is to say.
-    let _ = each_inside(
-        slice_span(raw, span),
-        to_index(span.start),
-        JsonTokenKind::ObjectStart,
-        |key, JsonValue { span, kind }| take(JsonMember { key, value: span, kind }),
-    );
-}
-
-/// Hands out the elements of the array at `span` one by one, in order; none of anything else.
-/// Returns whether it is an array up to its end, which is known only after them.
-pub(crate) fn each_element(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonValue)) -> bool {
-    let base = to_index(span.start);
-    each_inside(slice_span(raw, span), base, JsonTokenKind::ArrayStart, |_, value| take(value))
-        .is_ok()
-}
-
-/// The first element of the array at `span`; `None` of anything else. Reads no further.
-pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
-    let (value, base) = (slice_span(raw, span), to_index(span.start));
-    let mut scanner = JsonScanner::new(value);
-    let mut start = None;
-    while let Ok(Some(token)) = scanner.next_token() {
-        let is_start = matches!(token.kind, JsonTokenKind::ObjectStart | JsonTokenKind::ArrayStart);
-        match token.depth {
-            0 if token.kind != JsonTokenKind::ArrayStart => return None,
-            1 if is_start => start = Some(token.start),
-            1 => {
-                let begin = base.saturating_add(start.unwrap_or(token.start));
-                let span = ByteSpan::from_range(begin, base.saturating_add(token.end));
-                return Some(JsonValue { span, kind: kind_of(token.kind) });
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-/// Whether a JSON value, or several with commas between, has more tokens than so many.
-pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
-    let mut scanner = JsonScanner::inside_array(value);
-    let mut count = 0;
-    while count <= max && matches!(scanner.next_token(), Ok(Some(_))) {
-        count += 1;
-    }
-    count > max
-}
-
-/// The member of this (decoded) key; of several the last.
-#[must_use]
-pub fn find_member<'a>(members: &'a [JsonMember], raw: &str, key: &str) -> Option<&'a JsonMember> {
-    members.iter().rev().find(|member| is_equal_text(raw, member.key, key))
-}
-
-/// Whether the (decoded) text of the string at `span` is this.
-pub fn is_equal_text(raw: &str, span: ByteSpan, wanted: &str) -> bool {
-    let literal = slice_span(raw, span);
-    match string_body(literal) {
-        // An escape takes more bytes than what it stands for.
-        Some(written) if written.len() <= wanted.len() => written == wanted,
-        _ => json_string::decode_string(literal) == wanted,
-    }
-}
-
-/// The type of the value at `span`, told by its first character; [`Kind::Null`] for a bad span.
-#[must_use]
-pub fn kind(raw: &str, span: ByteSpan) -> JsonKind {
-    match slice_span(raw, span).as_bytes().first() {
-        Some(b'{') => JsonKind::Object,
-        Some(b'[') => JsonKind::Array,
-        Some(b'"') => JsonKind::String,
-        Some(b't' | b'f') => JsonKind::Bool,
-        Some(b'-' | b'0'..=b'9') => JsonKind::Number,
-        _ => JsonKind::Null,
-    }
-}
-
-/// The bytes at `span`; empty when it does not lie in `raw` on character boundaries.
-#[must_use]
-pub fn slice_span(raw: &str, span: ByteSpan) -> &str {
-    let start = to_index(span.start);
-    raw.get(start..start.saturating_add(to_index(span.length))).unwrap_or_default()
-}
-
-/// The text of the value at `span`: a string decoded, half a surrogate pair as U+FFFD; any other
-/// value as it stands.
-#[must_use]
-pub fn text(raw: &str, span: ByteSpan) -> Cow<'_, str> {
-    json_string::decode_string(slice_span(raw, span))
-}
-
-/// The value at `span` without the whitespace outside its strings.
-#[must_use]
-pub fn compact_value(raw: &str, span: ByteSpan) -> String {
-    let value = slice_span(raw, span);
-    let mut out = String::with_capacity(value.len());
-    each_compact_piece(value, &mut |piece| out.push_str(piece));
-    out
-}
-
-/// A stored offset as an index; one that does not fit is out of every range.
-fn to_index(offset: u32) -> usize {
-    usize::try_from(offset).unwrap_or(usize::MAX)
-}
-
-const fn kind_of(token: JsonTokenKind) -> JsonKind {
-    match token {
-        JsonTokenKind::ObjectStart | JsonTokenKind::ObjectEnd => JsonKind::Object,
-        JsonTokenKind::ArrayStart | JsonTokenKind::ArrayEnd => JsonKind::Array,
-        JsonTokenKind::Key | JsonTokenKind::String => JsonKind::String,
-        JsonTokenKind::Number => JsonKind::Number,
-        JsonTokenKind::True | JsonTokenKind::False => JsonKind::Bool,
-        JsonTokenKind::Null => JsonKind::Null,
-    }
-}
-
-/// Walks the one container `value` consists of and hands out each value directly inside it, with
-/// the key before it. Offsets are shifted by `base`.
-fn each_inside(
-    value: &str,
-    base: usize,
-    opening: JsonTokenKind,
-    mut take: impl FnMut(ByteSpan, JsonValue),
-) -> core::result::Result<(), JsonFault> {
-    let mut scanner = JsonScanner::new(value);
-    match scanner.next_token()? {
-        Some(token) if token.kind == opening => {}
-        Some(token) => return Err(JsonFault { what: "another type of value", at: token.start }),
-        None => return Err(JsonFault { what: "nothing", at: 0 }),
-    }
-    let mut key = ByteSpan::default();
-    let mut start = 0;
-    while let Some(token) = scanner.next_token()? {
-        if token.depth != 1 {
-            continue;
-        }
-        let span =
-            ByteSpan::from_range(base.saturating_add(token.start), base.saturating_add(token.end));
-        match token.kind {
-            JsonTokenKind::Key => key = span,
-            JsonTokenKind::ObjectStart | JsonTokenKind::ArrayStart => start = token.start,
-            JsonTokenKind::ObjectEnd | JsonTokenKind::ArrayEnd => {
-                let begin = base.saturating_add(start);
-                let span = ByteSpan::from_range(begin, base.saturating_add(token.end));
-                take(key, JsonValue { span, kind: kind_of(token.kind) });
-            }
-            _ => take(key, JsonValue { span, kind: kind_of(token.kind) }),
-        }
-    }
-    Ok(())
-}
-
-fn collect_members(value: &str, base: usize) -> core::result::Result<Vec<JsonMember>, JsonFault> {
-    let mut members = Vec::new();
-    each_inside(value, base, JsonTokenKind::ObjectStart, |key, JsonValue { span, kind }| {
-        members.push(JsonMember { key, value: span, kind });
-    })?;
-    Ok(members)
-}
-
-fn collect_elements(value: &str, base: usize) -> core::result::Result<Vec<JsonValue>, JsonFault> {
-    let mut elements = Vec::new();
-    each_inside(value, base, JsonTokenKind::ArrayStart, |_, value| elements.push(value))?;
-    Ok(elements)
-}
+pub use self::{
+    fields::JsonFields,
+    reader::{
+        ByteSpan, JsonKind, JsonMember, JsonValue, compact_value, find_member, is_equal_text, kind,
+        list_elements, list_members, parse_object, slice_span, text,
+    },
+    write::JsonWriter,
+};
+pub(crate) use self::{
+    fields::describe_scalar,
+    reader::{each_element, each_member, first_element, has_more_tokens},
+};
 
 #[cfg(test)]
 #[expect(clippy::as_conversions, clippy::string_slice, reason = "a failing test may panic")]

@@ -1,6 +1,11 @@
 //! Tests of the scanner, against fixed documents and against `serde_json`.
 
-use alloc::{format, string::ToString, vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
 
 use super::*;
 
@@ -80,7 +85,7 @@ fn nesting_is_followed_to_512() {
     let error = parse_object(&nested(513)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid-input: no JSON object: nesting deeper than 512 at byte 516"
+        "invalid-input: must be one JSON object: nesting deeper than 512 at byte 516"
     );
     let error = parse_object(&format!("{{\"a\":{}", "[{\"a\":".repeat(1_000_000))).unwrap_err();
     assert!(error.message.contains("deeper"), "{error}");

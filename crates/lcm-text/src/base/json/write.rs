@@ -1,52 +1,53 @@
-//! JSON documents, written from their beginning to their end.
+//! A writer of JSON documents, from beginning to end.
 //!
-//! In: keys and values in the order in which they are to stand; that of the results is the order of
-//! the keys. Out: the text. Nothing is collected first, so that a document costs no more than its
-//! text. Not here: numbers that are not whole, because nothing has one.
+//! Input: keys and values in their final order; results sort their keys. Output: the text. The
+//! writer builds no tree, so that a document needs no more memory than its text. Fractional numbers
+//! are not supported, because no document has any.
 
 use alloc::string::String;
 use core::fmt::Write as _;
 
-use super::write_string;
-use crate::{base::time, types::api::Timestamp};
+use lcm_loops::json_string::write_string;
 
-/// An object or array that is being written. Keys are ASCII without anything to escape.
+use crate::base::time::{self, Timestamp};
+
+/// An object or array under construction. Keys must be ASCII without characters to escape.
 #[derive(Clone, Debug)]
 pub struct JsonWriter(String);
 
 impl JsonWriter {
-    /// An object.
+    /// Starts an object.
     pub fn new_object() -> Self {
         Self::from_open_text("{")
     }
 
-    /// An array.
+    /// Starts an array.
     pub fn new_array() -> Self {
         Self::from_open_text("[")
     }
 
-    /// Goes on with a text that ends with the bracket of the object or array to write.
+    /// Continues `text`, which must end inside an open object or array.
     pub fn from_open_text(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// Whether nothing was written yet.
+    /// Returns whether the innermost open object or array is empty.
     pub fn is_empty(&self) -> bool {
         self.0.ends_with(['{', '['])
     }
 
-    /// The text, its last object or array closed; `what` is the bracket for it.
-    fn close_with(mut self, what: char) -> String {
-        self.0.push(what);
+    /// Appends the closing bracket and returns the text.
+    fn close_with(mut self, bracket: char) -> String {
+        self.0.push(bracket);
         self.0
     }
 
-    /// The text with the object closed.
+    /// Closes the object and returns the text.
     pub fn end_object(self) -> String {
         self.close_with('}')
     }
 
-    /// The text with the array closed.
+    /// Closes the array and returns the text.
     pub fn end_array(self) -> String {
         self.close_with(']')
     }
@@ -64,23 +65,23 @@ impl JsonWriter {
         self.0.push_str("\":");
     }
 
-    /// A member that is JSON already.
+    /// Adds a member whose value is JSON text.
     pub fn add_json(&mut self, key: &str, json: &str) {
         self.push_key(key);
         self.0.push_str(json);
     }
 
-    /// A member that is an object.
+    /// Adds a member whose value is an object.
     pub fn add_object(&mut self, key: &str, object: Self) {
         self.add_json(key, &object.end_object());
     }
 
-    /// A member that is an array.
+    /// Adds a member whose value is an array.
     pub fn add_array(&mut self, key: &str, array: Self) {
         self.add_json(key, &array.end_array());
     }
 
-    /// The members of another object.
+    /// Adds the members of another object.
     pub fn append_members(&mut self, object: Self) {
         if !object.is_empty() {
             self.push_comma();
@@ -88,24 +89,24 @@ impl JsonWriter {
         }
     }
 
-    /// A member that is `null`.
+    /// Adds a member whose value is `null`.
     pub fn add_null(&mut self, key: &str) {
         self.add_json(key, "null");
     }
 
-    /// A member that is `true` or `false`.
+    /// Adds a member whose value is `true` or `false`.
     pub fn add_flag(&mut self, key: &str, flag: bool) {
         self.add_json(key, if flag { "true" } else { "false" });
     }
 
-    /// A member that is a number.
+    /// Adds a member whose value is a number.
     pub fn add_number(&mut self, key: &str, number: u64) {
         self.push_key(key);
-        // Writing to a text cannot fail.
+        // Formatting into a string cannot fail.
         let _ = write!(self.0, "{number}");
     }
 
-    /// A member that is a number, or `null`.
+    /// Adds a member whose value is a number, or `null` for `None`.
     pub fn add_optional_number(&mut self, key: &str, number: Option<u64>) {
         match number {
             Some(number) => self.add_number(key, number),
@@ -113,13 +114,13 @@ impl JsonWriter {
         }
     }
 
-    /// A member that is a string.
+    /// Adds a member whose value is a string.
     pub fn add_text(&mut self, key: &str, text: &str) {
         self.push_key(key);
         write_string(&mut self.0, text);
     }
 
-    /// A member that is a string, or `null`.
+    /// Adds a member whose value is a string, or `null` for `None`.
     pub fn add_optional_text(&mut self, key: &str, text: Option<&str>) {
         match text {
             Some(text) => self.add_text(key, text),
@@ -127,30 +128,30 @@ impl JsonWriter {
         }
     }
 
-    /// A member that is a time, in ISO 8601.
+    /// Adds a member whose value is a time in ISO 8601.
     pub fn add_time(&mut self, key: &str, time: Timestamp) {
         self.add_text(key, &time::iso_millis(time));
     }
 
-    /// A member that is an array of strings.
+    /// Adds a member whose value is an array of strings.
     pub fn add_texts(&mut self, key: &str, texts: &[impl AsRef<str>]) {
         let mut array = Self::new_array();
         texts.iter().for_each(|text| array.push_text(text.as_ref()));
         self.add_array(key, array);
     }
 
-    /// An element that is JSON already.
+    /// Appends an element that is JSON text.
     pub fn push_json(&mut self, json: &str) {
         self.push_comma();
         self.0.push_str(json);
     }
 
-    /// An element that is an object.
+    /// Appends an element that is an object.
     pub fn push_object(&mut self, object: Self) {
         self.push_json(&object.end_object());
     }
 
-    /// An element that is a string.
+    /// Appends an element that is a string.
     pub fn push_text(&mut self, text: &str) {
         self.push_comma();
         write_string(&mut self.0, text);

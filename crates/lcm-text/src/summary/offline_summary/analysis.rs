@@ -1,4 +1,4 @@
-//! Everything that can be chosen from: the pieces of a source with their terms and cues.
+//! Splits a source into excerpts, the pieces of text to select from, with their terms and cues.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -6,61 +6,64 @@ use core::ops::Range;
 use super::{
     cues,
     segmentation::{self, LineSegment, quarter_tokens_u32},
-    terms::{ExcerptPosition, TermClass, TermTable, TermUse, fnv_hash},
+    term_hash::fnv_hash,
+    term_scanner::TermClass,
+    terms::{ExcerptPosition, TermTable, TermUse},
     transcript_parser::{ParsedTranscript, Speaker, TranscriptBlock, TranscriptLine},
 };
 
-/// Fewer messages than this say nothing about how rare a term is; pieces are counted instead.
+/// Least number of messages for counting the rarity of a term by messages; below, excerpts are
+/// counted.
 const MESSAGES_MIN: usize = 4;
-/// Characters from which a piece can stand alone.
+/// Characters from which an excerpt can stand alone.
 const CHARACTERS_MIN: usize = 8;
-/// Quarter tokens from which a piece can stand alone.
+/// Quarter tokens from which an excerpt can stand alone.
 const QUARTERS_MIN: u32 = 40;
 
-/// One piece that may be quoted.
+/// A piece of one source line that may be quoted.
 #[derive(Clone, Debug)]
 pub(super) struct Excerpt<'a> {
-    /// What would be quoted.
+    /// The text to quote.
     pub(super) text: &'a str,
-    /// Where it lies in its line, in bytes.
+    /// Byte range in its line.
     pub(super) range: Range<usize>,
     /// Index of its line.
     pub(super) line: usize,
     /// Index of its block.
     pub(super) block: usize,
-    /// Who speaks.
+    /// Speaker of the line.
     pub(super) speaker: Speaker,
     /// Length in quarter tokens.
     pub(super) quarter_tokens: u32,
-    /// What its words say about it.
+    /// Cues of its words.
     pub(super) cues: u16,
-    /// Of an error: equal for lines that differ in their digits only.
+    /// For an error: a hash that is equal for lines that differ in digits only.
     pub(super) digit_shape: u64,
-    /// Whether it holds anything a reader could ask for by name.
+    /// Whether it has a term that a reader could search for by name.
     pub(super) is_substantial: bool,
-    /// Its terms, as a range of [`Material::uses`].
+    /// Its terms, as a range of [`SourceAnalysis::term_uses`].
     pub(super) term_uses: Range<usize>,
-    /// Index of the piece in which its record begins; its own, when there is none.
+    /// Index of the excerpt in which its JSON record begins; its own index if there is none.
     pub(super) record: usize,
 }
 
-/// A source, ready to be chosen from.
+/// A source split into excerpts.
 #[derive(Debug)]
 pub(super) struct SourceAnalysis<'a> {
     /// Messages in order.
     pub(super) blocks: Vec<TranscriptBlock<'a>>,
     /// Lines in order.
     pub(super) lines: Vec<TranscriptLine<'a>>,
-    /// Pieces in order.
+    /// Excerpts in order.
     pub(super) excerpts: Vec<Excerpt<'a>>,
-    /// Terms of all pieces, one after the other.
+    /// Terms of all excerpts, concatenated.
     pub(super) term_uses: Vec<TermUse>,
-    /// All terms.
+    /// All distinct terms.
     pub(super) terms: TermTable<'a>,
 }
 
 impl<'a> SourceAnalysis<'a> {
-    /// Cuts the lines of a source into pieces and reads their terms.
+    /// Splits the lines of a source into excerpts and collects their terms.
     pub(super) fn new(source: ParsedTranscript<'a>) -> Self {
         let ParsedTranscript { blocks, lines, .. } = source;
         let mut pieces = filter_usable(split_lines(&lines), blocks.len());
@@ -70,8 +73,8 @@ impl<'a> SourceAnalysis<'a> {
         for (number, piece) in pieces.iter_mut().enumerate() {
             let start = uses.len();
             let unit = saturate_to_u32(if by_message { piece.block } else { number });
-            let place = ExcerptPosition { piece: saturate_to_u32(number), unit };
-            let words = terms.add_excerpt(piece.text, place, &mut uses);
+            let position = ExcerptPosition { piece: saturate_to_u32(number), unit };
+            let words = terms.add_excerpt(piece.text, position, &mut uses);
             piece.term_uses = start..uses.len();
             piece.is_substantial = uses.iter().skip(start).any(|found| {
                 matches!(found.class, TermClass::Identifier | TermClass::Number | TermClass::Name)
@@ -87,7 +90,7 @@ impl<'a> SourceAnalysis<'a> {
         Self { blocks, lines, excerpts: pieces, term_uses: uses, terms }
     }
 
-    /// The terms of a piece.
+    /// Returns the terms of an excerpt.
     pub(super) fn term_uses_of(&self, piece: &Excerpt<'a>) -> &[TermUse] {
         self.term_uses.get(piece.term_uses.clone()).unwrap_or(&[])
     }
@@ -121,12 +124,12 @@ fn split_lines<'a>(lines: &[TranscriptLine<'a>]) -> Vec<Excerpt<'a>> {
     all
 }
 
-/// Leaves out pieces that say nothing alone, but at least one of each block stays.
+/// Removes excerpts that are too short to stand alone; each block keeps at least one.
 fn filter_usable(all: Vec<Excerpt<'_>>, blocks: usize) -> Vec<Excerpt<'_>> {
     let stands_alone = |piece: &Excerpt<'_>| {
         piece.quarter_tokens >= QUARTERS_MIN || piece.text.chars().nth(CHARACTERS_MIN - 1).is_some()
     };
-    // Of each block, the longest piece: its length, and its index.
+    // For each block, length and index of the longest excerpt.
     let mut longest: Vec<Option<(u32, usize)>> = alloc::vec![None; blocks];
     for (number, piece) in all.iter().enumerate() {
         if let Some(best) = longest.get_mut(piece.block)
@@ -138,7 +141,7 @@ fn filter_usable(all: Vec<Excerpt<'_>>, blocks: usize) -> Vec<Excerpt<'_>> {
     let is_longest = |number: usize, piece: &Excerpt<'_>| {
         longest.get(piece.block).is_some_and(|best| best.is_some_and(|(_, at)| at == number))
     };
-    // Records refer to pieces by index, so they move along.
+    // Records refer to excerpts by index, so the indexes are adjusted.
     let mut moved: Vec<Option<usize>> = Vec::with_capacity(all.len());
     let mut kept: Vec<Excerpt<'_>> = Vec::new();
     for (number, mut piece) in all.into_iter().enumerate() {
@@ -154,7 +157,7 @@ fn filter_usable(all: Vec<Excerpt<'_>>, blocks: usize) -> Vec<Excerpt<'_>> {
     kept
 }
 
-/// Equal for lines that differ in their digits only.
+/// Returns a hash that is equal for lines that differ in digits only.
 fn hash_digit_shape(text: &str) -> u64 {
     let fold = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
     let mut folded: Vec<u8> = text.bytes().map(fold).collect();

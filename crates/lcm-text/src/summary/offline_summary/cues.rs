@@ -1,23 +1,23 @@
-//! Words that say what a piece is: an error, a result, a decision, a request, a courtesy.
+//! Cue words, which classify an excerpt: error, outcome, decision, request, courtesy.
 
-/// Something went wrong.
+/// Something failed.
 pub(crate) const ERROR: u16 = 1;
-/// Something was done or came out.
+/// Something was done or produced.
 pub(super) const OUTCOME: u16 = 1 << 1;
-/// Something was decided, or binds.
+/// Something was decided, or is a rule.
 pub(super) const DECISION: u16 = 1 << 2;
-/// Somebody wants something.
+/// A speaker wants something.
 pub(super) const REQUEST: u16 = 1 << 3;
-/// Courtesy.
+/// A courtesy, such as thanks.
 pub(super) const COURTESY: u16 = 1 << 4;
-/// An error as programs report it, not a word about errors.
+/// An error in the form in which programs report errors.
 pub(super) const REPORT: u16 = 1 << 7;
-/// A negation that makes [`POSSIBLE`] an error.
+/// A negation, which makes a word of [`ERROR_IF_NEGATED`] an error.
 const NEGATION: u16 = 1 << 5;
-/// What is an error when it is negated.
+/// A word that means an error when negated, such as `found`.
 const ERROR_IF_NEGATED: u16 = 1 << 6;
 
-// Lower case. Chinese words are pairs of ideographs, because terms are.
+// Lower case. Chinese words have two ideographs, because terms are pairs of ideographs.
 #[rustfmt::skip]
 const CUE_WORDS: [(u16, &[&str]); 8] = [
     (ERROR, &[
@@ -64,7 +64,7 @@ const CUE_WORDS: [(u16, &[&str]); 8] = [
     ]),
 ];
 
-/// What stands in the line with which a program reports an error.
+/// Strings in the lines with which programs report errors.
 const REPORT_MARKERS: [&str; 14] = [
     "rror: ",
     "rror] ",
@@ -82,12 +82,12 @@ const REPORT_MARKERS: [&str; 14] = [
     "panicked at",
 ];
 
-/// Every word that says something, with what it says. A word stands in one list only.
+/// Returns every cue word with its cues. A word stands in one list only.
 pub(crate) fn iter_cue_words() -> impl Iterator<Item = (&'static str, u16)> {
     CUE_WORDS.iter().flat_map(|(cues, words)| words.iter().map(|word| (*word, *cues)))
 }
 
-/// What all words of a piece say together, and its punctuation.
+/// Combines the cues of all words of an excerpt with those of its punctuation.
 pub(super) fn classify_cues(words: u16, text: &str) -> u16 {
     let mut cues = words & (ERROR | OUTCOME | DECISION | REQUEST | COURTESY);
     if words & NEGATION != 0 && words & ERROR_IF_NEGATED != 0 {

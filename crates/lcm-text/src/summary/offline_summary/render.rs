@@ -1,4 +1,4 @@
-//! Writes what was chosen, in the order of the source.
+//! Renders the selected excerpts in the order of the source.
 
 use alloc::{string::String, vec::Vec};
 
@@ -6,18 +6,19 @@ use super::{
     analysis::{Excerpt, SourceAnalysis},
     segmentation::quarter_tokens_u32,
     selection::{Selection, separator_between},
-    terms::{SourceTerm, TermClass},
+    term_scanner::TermClass,
+    terms::SourceTerm,
 };
 use crate::{base::sort, summary::transcript::EXPAND_PREFIX};
 
-/// Stands for details when none of them has a name.
+/// The footer's entry if no omitted detail has a name.
 const NAMELESS: &str = "the full text";
-/// LIMIT: entries of earlier such lines that are looked at.
+/// LIMIT: entries of earlier footers that are considered.
 const LEADS_MAX: usize = 512;
-/// Bytes up to which a name is listed.
+/// Most bytes of a name that is listed.
 const NAME_MAX: usize = 60;
 
-/// The chosen pieces, each line ended by a line break; empty when none is chosen.
+/// Renders the selected excerpts, each line with a line break; empty if none is selected.
 pub(super) fn render_body(material: &SourceAnalysis<'_>, selection: &Selection<'_, '_>) -> String {
     let mut out = String::new();
     let mut last: Option<&Excerpt<'_>> = None;
@@ -55,7 +56,7 @@ fn push_header(out: &mut String, words: &[&str]) {
     out.push_str("] ");
 }
 
-/// Appends the line that names what was left out, in at most `room` quarter tokens.
+/// Appends the footer, which names omitted details, in at most `room` quarter tokens.
 pub(super) fn append_footer(
     out: &mut String,
     material: &SourceAnalysis<'_>,
@@ -65,7 +66,7 @@ pub(super) fn append_footer(
 ) {
     let Some(mut room) = room.checked_sub(quarter_tokens_u32(EXPAND_PREFIX)) else { return };
     let mut line = String::from(EXPAND_PREFIX);
-    // Whether it fits is asked first: the text is long.
+    // The cheap check of the cost comes before the search in the text.
     let mut push = |line: &mut String, name: &str, is_new: &dyn Fn(&str) -> bool| {
         let separator = if line.len() == EXPAND_PREFIX.len() { " " } else { ", " };
         let cost = quarter_tokens_u32(name).saturating_add(quarter_tokens_u32(separator));
@@ -75,7 +76,7 @@ pub(super) fn append_footer(
             line.push_str(name);
         }
     };
-    // A name can stand in the text as part of a longer term.
+    // A name may be in the text as part of a longer term.
     for name in list_omitted_names(material, selection) {
         push(&mut line, name, &|_| !out.contains(name));
     }
@@ -90,7 +91,8 @@ pub(super) fn append_footer(
     }
 }
 
-/// Quarter tokens that line can use, at most `limit`, which must hold the line without names.
+/// Estimates the quarter tokens that the footer needs, at most `limit`; the limit must fit a footer
+/// without names.
 pub(super) fn estimate_footer_size(
     material: &SourceAnalysis<'_>,
     selection: &Selection<'_, '_>,
@@ -111,8 +113,8 @@ fn is_listable(term: &SourceTerm<'_>) -> bool {
     term.is_name() && term.text.len() <= NAME_MAX && term.text.chars().count() >= 3
 }
 
-/// Names that occur in the source but not in what was chosen: identifiers before names, often
-/// mentioned ones before others, then the earlier.
+/// Lists the names that are in the source but not in the selection: identifiers first, then by
+/// frequency, then by position.
 fn list_omitted_names<'a>(
     material: &SourceAnalysis<'a>,
     selection: &Selection<'_, 'a>,

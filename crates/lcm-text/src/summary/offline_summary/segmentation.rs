@@ -1,4 +1,4 @@
-//! Cuts lines into the pieces a summary is made of. Every piece is a range of one line.
+//! Splits lines into the pieces of a summary. Every piece is a range of one line.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -6,30 +6,30 @@ use core::ops::Range;
 use super::term_scanner::char_at;
 use crate::base::{int, tokens};
 
-/// Length of a line, in quarter tokens, up to which it stays whole; and of a piece made by joining.
+/// Most quarter tokens of a line that stays whole, and of a piece that was joined.
 const WHOLE_MAX: u32 = 80;
-/// Length up to which a piece is joined with the next, in quarter tokens.
+/// Most quarter tokens of a piece that is joined with the next.
 const SHORT_MAX: u32 = 24;
-/// Length over which a piece is cut at spaces, in quarter tokens.
+/// Quarter tokens above which a piece is split at spaces.
 const LONG_MAX: u32 = 200;
-/// Bytes over which ASCII without a space is no text.
+/// Bytes above which ASCII without a space is encoded data and not text.
 const OPAQUE_MIN: usize = 240;
 
 /// One piece of a line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct LineSegment {
-    /// Where it lies in the line, in bytes, without blanks at its ends.
+    /// Byte range in the line, without blanks at its ends.
     pub(super) range: Range<usize>,
-    /// Index, among the pieces of the line, of the piece in which its record begins.
+    /// Index of the piece of this line in which its JSON record begins.
     pub(super) record: usize,
 }
 
-/// Length in quarter tokens.
+/// Returns the cost of a text in quarter tokens.
 pub(super) fn quarter_tokens_u32(text: &str) -> u32 {
     u32::try_from(tokens::estimate_quarter_tokens(text)).unwrap_or(u32::MAX)
 }
 
-/// The pieces of a line, in order. Opaque strings are left out.
+/// Splits a line into pieces, in order. Opaque strings, such as encoded data, are left out.
 pub(super) fn segment_line(line: &str) -> Vec<LineSegment> {
     if quarter_tokens_u32(line) <= WHOLE_MAX {
         return Vec::from([LineSegment { range: 0..line.len(), record: 0 }]);
@@ -50,7 +50,7 @@ pub(super) fn segment_line(line: &str) -> Vec<LineSegment> {
     pieces
 }
 
-/// Where a line may be cut, from the best mark to the last resort.
+/// The kinds of boundaries at which a line may be split, from best to worst.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum BoundaryLevel {
     /// Between values of JSON.
@@ -80,7 +80,7 @@ impl BoundaryLevel {
         }
     }
 
-    /// Length over which a piece is cut at this mark, in quarter tokens.
+    /// Returns the quarter tokens above which a piece is split at this level.
     const fn length_max(self) -> u32 {
         match self {
             Self::Value | Self::Sentence | Self::Clause => WHOLE_MAX,
@@ -88,7 +88,7 @@ impl BoundaryLevel {
         }
     }
 
-    /// Whether a piece can end between these bytes at all, which is cheaper to ask first.
+    /// Returns whether a piece may end between these bytes, as a cheap first check.
     #[inline(always)]
     const fn can_end(self, last: u8, next: u8) -> bool {
         let spaced = !matches!(next, b'!'..=b'~');
@@ -101,8 +101,8 @@ impl BoundaryLevel {
         }
     }
 
-    /// How many ASCII characters a text begins with after none of which a piece may end. The last
-    /// character of the text is not among them.
+    /// Returns how many ASCII characters at the beginning cannot end a piece. The last character of
+    /// the text is never counted.
     fn count_skippable(self, mut bytes: &[u8]) -> usize {
         let mut count = 0;
         while let [last, rest @ ..] = bytes {
@@ -115,7 +115,7 @@ impl BoundaryLevel {
         count
     }
 
-    /// Whether a piece may end between these: what was read of it, and what follows.
+    /// Returns whether a piece may end between `done`, the text so far, and `rest`.
     fn is_boundary(self, done: &str, rest: &str, length: u32) -> bool {
         let last = done.chars().next_back().unwrap_or(' ');
         let spaced = rest.starts_with(char::is_whitespace);
@@ -136,7 +136,7 @@ impl BoundaryLevel {
                     || rest.starts_with(" (")
             }
             Self::Space => {
-                // An opaque string becomes a piece of its own, so that it can be left out.
+                // An opaque string becomes its own piece, so that it can be left out.
                 spaced
                     && (length >= SHORT_MAX
                         || starts_opaque_word(rest)
@@ -147,7 +147,7 @@ impl BoundaryLevel {
     }
 }
 
-/// Whether a blank is followed by a long word; looks no further than that takes.
+/// Returns whether a blank is followed by an opaque word; reads no further than necessary.
 fn starts_opaque_word(rest: &str) -> bool {
     let mut word = rest.chars();
     word.next();
@@ -158,7 +158,7 @@ fn starts_opaque_word(rest: &str) -> bool {
         > OPAQUE_MIN
 }
 
-/// Appends the parts of `range`, cut at `mark` and, where still too long, at the marks after it.
+/// Appends the parts of `range`, split at `mark` and, where still too long, at finer levels.
 fn split_at_level(
     line: &str,
     range: Range<usize>,
@@ -199,7 +199,7 @@ fn split_at_level(
     }
 }
 
-/// Joins short neighbours while they stay within the length of a whole line.
+/// Joins short neighbours up to the length of a whole line.
 fn join_short_segments(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut joined: Vec<(Range<usize>, u32)> = Vec::new();
     for atom in atoms {
@@ -231,7 +231,7 @@ fn is_opaque(text: &str) -> bool {
 }
 
 fn looks_like_data(line: &str) -> bool {
-    // A name after the first bracket that opens, and one that closes.
+    // Data has an opening bracket, then a name, then a closing bracket.
     let (mut opened, mut named, mut closed) = (false, false, false);
     let mut before = 0;
     for byte in line.bytes() {
@@ -246,9 +246,9 @@ fn looks_like_data(line: &str) -> bool {
     named && closed
 }
 
-/// Finds, for each piece, the one in which the JSON object around its beginning opens.
+/// Finds for each piece the piece in which the JSON object around its beginning opens.
 fn find_records(line: &str, pieces: &mut [LineSegment]) {
-    // Positions of the objects and lists that are open; a list stands for what is around it.
+    // Offsets of the open objects and lists; a list takes the offset of the container around it.
     let mut open: Vec<usize> = Vec::new();
     let mut in_string = false;
     let mut escaped = false;

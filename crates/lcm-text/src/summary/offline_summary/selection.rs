@@ -1,5 +1,5 @@
-//! Chooses pieces: reserves for requests, errors and outcomes first, then whatever covers most of
-//! the terms that are not covered yet for what it costs.
+//! Selects excerpts: first for requests, errors and outcomes, each within a share of the budget;
+//! then those that cover most new terms for their cost.
 
 use alloc::{collections::BinaryHeap, vec::Vec};
 
@@ -11,46 +11,47 @@ use super::{
 };
 use crate::base::{int, sort};
 
-/// Stands between pieces of one line that are not neighbours.
+/// Separates pieces of one line that are not neighbours.
 pub(super) const GAP: &str = " ... ";
 /// Length of [`GAP`] in quarter tokens.
 const GAP_QUARTERS: u32 = 5;
 
-/// Shares of the budget for what must not be crowded out, in percent.
+/// Shares of the budget that are reserved for requests and errors, in percent.
 const REQUESTS_PERCENT: u32 = 22;
 const ERRORS_PERCENT: u32 = 15;
-/// Once for the assistant, once for tools: there are many more results than conclusions.
+/// Share reserved once for the assistant and once for tools, because tool results outnumber
+/// conclusions.
 const OUTCOMES_PERCENT: u32 = 6;
 
-/// What an error adds to the gain of its piece: one that a program reports, and a word about one.
+/// Gain of an excerpt with an error report, and of an excerpt with an error word.
 const REPORT_GAIN: u32 = 40;
 const ERROR_GAIN: u32 = 12;
 
-/// Length of a date and the space after it.
+/// Quarter tokens of a date and the space after it.
 const DATE_QUARTERS: u32 = 11;
 
-/// What is chosen, and what it costs, to the quarter token.
+/// The selected excerpts and their exact cost in quarter tokens.
 #[derive(Debug)]
 pub(super) struct Selection<'m, 'a> {
     material: &'m SourceAnalysis<'a>,
-    /// Chosen pieces, and by piece whether it is one of them.
+    /// Indexes of the selected excerpts, and a flag for every excerpt.
     chosen: Vec<u64>,
     is_chosen: Vec<bool>,
-    /// By block: what its header costs, without the date.
+    /// Cost of each block's header, without the date.
     headers: Vec<u32>,
-    /// By term.
+    /// For each term, whether a selected excerpt has it.
     covered_terms: Vec<bool>,
-    /// By line, block and day: whether something of it is chosen.
+    /// For each line, block and day, whether an excerpt of it is selected.
     lines: Vec<bool>,
     blocks: Vec<bool>,
     days: Vec<bool>,
-    /// Shapes of the error lines that are chosen.
+    /// Digit shapes of the selected error lines.
     chosen_error_shapes: Vec<u64>,
     used_quarters: u32,
 }
 
 impl<'m, 'a> Selection<'m, 'a> {
-    /// Chooses pieces whose text, as `render` writes it, costs at most `budget` quarter tokens.
+    /// Selects excerpts whose rendered text costs at most `budget` quarter tokens.
     pub(super) fn new(material: &'m SourceAnalysis<'a>, budget: u32) -> Self {
         let days = material.blocks.last().map_or(0, |block| block.day.saturating_add(1));
         let days = usize::try_from(days).unwrap_or(usize::MAX);
@@ -81,12 +82,12 @@ impl<'m, 'a> Selection<'m, 'a> {
         this
     }
 
-    /// Chooses further pieces, up to a larger budget.
+    /// Selects more excerpts, up to a larger budget.
     pub(super) fn extend_to_budget(&mut self, budget: u32) {
         self.fill_greedily((0..self.material.excerpts.len()).collect(), budget);
     }
 
-    /// The chosen pieces, in the order of the source.
+    /// Returns the selected excerpts in the order of the source.
     pub(super) fn chosen_excerpts(&self) -> impl Iterator<Item = &'m Excerpt<'a>> {
         self.chosen.iter().filter_map(|number| self.material.excerpts.get(int::to_usize(*number)))
     }
@@ -95,20 +96,21 @@ impl<'m, 'a> Selection<'m, 'a> {
         self.is_chosen.get(piece).copied().unwrap_or(false)
     }
 
-    /// Whether a term stands in a chosen piece.
+    /// Returns whether a selected excerpt has the term.
     pub(super) fn covers_term(&self, term: usize) -> bool {
         self.covered_terms.get(term).copied().unwrap_or(false)
     }
 
-    /// Whether dates are written before times.
+    /// Returns whether dates are rendered before times.
     pub(super) fn is_dated(&self) -> bool {
         self.days.len() > 1
     }
 
-    /// Takes the candidates with the best gain for their cost while they fit, ties to the earlier.
+    /// Selects the candidates with the best gain for their cost while they fit; on a tie the
+    /// earlier one.
     fn fill_greedily(&mut self, candidates: Vec<usize>, limit: u32) {
         let fits = |this: &Self, piece: usize| {
-            // A piece that joins two chosen ones saves the gap between them.
+            // An excerpt between two selected ones saves the gap between them.
             let room = limit.saturating_sub(this.used_quarters).saturating_add(GAP_QUARTERS);
             this.material.excerpts.get(piece).is_some_and(|piece| piece.quarter_tokens <= room)
         };
@@ -120,7 +122,7 @@ impl<'m, 'a> Selection<'m, 'a> {
             if !fits(self, piece) {
                 continue;
             }
-            // Others were taken since: the piece may be worth less than it was.
+            // Earlier selections may have lowered the score of this excerpt.
             let Some(now) = self.score_candidate(piece) else { continue };
             if now.0 < score && heap.peek().is_some_and(|next| *next > now) {
                 heap.push(now);
@@ -130,7 +132,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         }
     }
 
-    /// Score and [`place`] of a piece that is not chosen.
+    /// Returns score and tie break of an excerpt that is not selected.
     fn score_candidate(&self, number: usize) -> Option<(u64, u64)> {
         let piece =
             self.material.excerpts.get(number).filter(|_| !self.contains_excerpt(number))?;
@@ -144,7 +146,8 @@ impl<'m, 'a> Selection<'m, 'a> {
         (gain > 0).then_some((score, encode_tie_break(number)))
     }
 
-    /// The piece that says what the values of this one belong to, if it is not chosen yet.
+    /// Returns the excerpt in which the record of `piece` begins, if that excerpt is not selected
+    /// yet.
     fn find_missing_record(&self, number: usize, piece: &Excerpt<'a>) -> Option<&'m Excerpt<'a>> {
         let missing = piece.record != number && !self.contains_excerpt(piece.record);
         if missing { self.material.excerpts.get(piece.record) } else { None }
@@ -184,7 +187,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         }
     }
 
-    /// What a piece would add to what is covered.
+    /// Returns the gain of an excerpt: the value of the terms it would newly cover.
     fn compute_gain(&self, piece: &Excerpt<'a>) -> u32 {
         let mut sum = 0_u32;
         for found in self.material.term_uses_of(piece) {
@@ -199,7 +202,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         sum = sum.saturating_mul(voice) / 4;
         let is = |cue: u16| piece.cues & cue != 0;
         if is(cues::ERROR) && self.chosen_error_shapes.binary_search(&piece.digit_shape).is_err() {
-            // A report is worth keeping even if it names nothing rare.
+            // An error report is worth keeping even without a rare term.
             let (report, word) = (REPORT_GAIN, if sum > 0 { ERROR_GAIN } else { 0 });
             sum = sum.saturating_add(if is(cues::REPORT) { report } else { word });
         }
@@ -216,7 +219,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         if is(cues::COURTESY) && !piece.is_substantial { sum / 4 } else { sum }
     }
 
-    /// What a piece would add to the text, in quarter tokens.
+    /// Returns the quarter tokens that an excerpt would add to the text.
     fn compute_cost(&self, number: usize, piece: &Excerpt<'a>) -> u32 {
         let mut cost = piece.quarter_tokens;
         if self.lines.get(piece.line).copied().unwrap_or(false) {
@@ -247,7 +250,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         cost
     }
 
-    /// The other piece, if it is of the same line.
+    /// Returns the other excerpt if it is on the same line.
     fn find_on_same_line(
         &self,
         piece: &Excerpt<'a>,
@@ -261,7 +264,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         quarter_tokens_u32(separator_between(self.material, left, right))
     }
 
-    /// One piece of each message of the user: the one that says most for its length.
+    /// Returns one excerpt for each user message: the one with the most gain for its length.
     fn find_request_excerpts(&self) -> Vec<usize> {
         let mut best: Vec<(usize, (u64, u64))> = Vec::new();
         for (number, piece) in self.material.excerpts.iter().enumerate() {
@@ -277,7 +280,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         best.into_iter().map(|(_, (_, place))| decode_tie_break(place)).collect()
     }
 
-    /// The first error line of each shape.
+    /// Returns the first error line of each digit shape.
     fn find_error_excerpts(&self) -> Vec<usize> {
         let is_error = |piece: &Excerpt<'a>| piece.cues & cues::ERROR != 0;
         let pieces = self.material.excerpts.iter().zip(0u64..);
@@ -291,7 +294,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         firsts.into_iter().map(int::to_usize).collect()
     }
 
-    /// The last piece of each turn of the assistant, or of each tool result.
+    /// Returns the last excerpt of each turn of the assistant, or of each tool result.
     fn find_outcome_excerpts(&self, of: Speaker) -> Vec<usize> {
         let mut last: Vec<(Speaker, usize, usize)> = Vec::new();
         for (number, piece) in self.material.excerpts.iter().enumerate() {
@@ -301,7 +304,7 @@ impl<'m, 'a> Selection<'m, 'a> {
                 continue;
             }
             match last.last_mut() {
-                // Calls and results in between do not end a turn, a new result ends the last one.
+                // Calls and results between do not end a turn; a new result ends the previous one.
                 Some((voice, block, at)) if *voice == piece.speaker => {
                     if *voice == Speaker::Tool && *block != piece.block {
                         last.push((piece.speaker, piece.block, number));
@@ -317,7 +320,7 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 }
 
-/// What stands between two chosen pieces of one line: what is there if that is blank, else a gap.
+/// Returns the separator of two selected pieces of one line: the blanks between them, else a gap.
 pub(super) fn separator_between<'a>(
     material: &SourceAnalysis<'a>,
     left: &Excerpt<'a>,
@@ -331,14 +334,15 @@ pub(super) fn separator_between<'a>(
         .unwrap_or(GAP)
 }
 
-/// What the header of a block costs, without the date.
+/// Returns the cost of a block's header without the date.
 fn header_cost(block: &TranscriptBlock<'_>) -> u32 {
     quarter_tokens_u32("[00:00] ")
         + quarter_tokens_u32(block.role)
         + u32::from(!block.role.is_empty())
 }
 
-/// What orders the numbers of pieces so that the earlier one is the greater; [`at`] goes back.
+/// Encodes an index so that the earlier excerpt has the greater key; [`decode_tie_break`] inverts
+/// the code.
 fn encode_tie_break(number: usize) -> u64 {
     u64::MAX - int::to_u64(number)
 }
@@ -347,7 +351,7 @@ fn decode_tie_break(place: u64) -> usize {
     int::to_usize(u64::MAX - place)
 }
 
-/// Adds a number to an ascending list, once.
+/// Inserts a number into an ascending list unless it is there.
 fn insert_sorted(list: &mut Vec<u64>, number: u64) {
     if let Err(place) = list.binary_search(&number) {
         list.insert(place, number);

@@ -1,21 +1,52 @@
-//! Finds the terms of a text: what a reader could ask for by name. Each byte is looked at once.
+//! Finds the terms of a text: words that a reader could search for. Each byte is read once.
 
-use super::terms::{TermClass, TermHash};
+use super::term_hash::TermHash;
 use crate::base::tokens;
 
-/// LIMIT: longer runs of letters outside ASCII are scripts without spaces, and count by threes.
+/// LIMIT: longer runs of letters outside ASCII are a script without spaces, split into groups of
+/// three.
 const SPACELESS_MIN: u32 = 24;
-/// LIMIT: longer tokens are noise.
+/// LIMIT: longer tokens are ignored.
 const TOKEN_MAX: usize = 160;
+
+/// The class of a term.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TermClass {
+    /// Path, mixed letters and digits, inner capitals, dots or underscores.
+    Identifier,
+    /// Two or more digits.
+    Number,
+    /// Capitalised inside a sentence, or all capitals.
+    Name,
+    /// A word of four or more letters.
+    Word,
+    /// Two neighbouring ideographs, or three letters of a script without spaces.
+    Gram,
+    /// A shorter word, which can only be a cue.
+    ShortWord,
+}
+
+impl TermClass {
+    /// Returns the weight of one occurrence, before rarity.
+    pub(super) const fn base_weight(self) -> u32 {
+        match self {
+            Self::Identifier => 10,
+            Self::Number | Self::Name => 7,
+            Self::Gram => 2,
+            Self::Word => 1,
+            Self::ShortWord => 0,
+        }
+    }
+}
 
 /// One occurrence of a term.
 #[derive(Clone, Copy, Debug)]
 pub struct TermOccurrence<'a> {
-    /// As it is written.
+    /// The term as written.
     pub text: &'a str,
-    /// Equal for terms that differ in case only.
+    /// Hash that is equal for terms that differ in case only.
     pub key: u64,
-    /// What kind of term it is here.
+    /// Class of this occurrence.
     pub class: TermClass,
     /// Whether it begins with a lower-case letter.
     pub is_lowercase: bool,
@@ -24,7 +55,7 @@ pub struct TermOccurrence<'a> {
 /// Calls `emit` with every term of `text`, in order.
 pub fn scan_terms<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) {
     let mut at = line_number_length(text);
-    // The last character that is not a space, for capitals at the start of a sentence.
+    // The last character that is no space, to recognise the start of a sentence.
     let mut before = '.';
     while let Some(c) = char_at(text, at) {
         if c == ' ' {
@@ -48,7 +79,7 @@ pub fn scan_terms<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) {
     }
 }
 
-/// The character at a boundary; ASCII without decoding.
+/// Returns the character at a character boundary; ASCII is not decoded.
 #[inline(always)]
 pub(super) fn char_at(text: &str, at: usize) -> Option<char> {
     match text.as_bytes().get(at) {
@@ -63,7 +94,7 @@ fn decode_char(text: &str, at: usize) -> Option<char> {
     text.get(at..).and_then(|rest| rest.chars().next())
 }
 
-/// The length of the line number that a listing puts before a line: it names nothing.
+/// Returns the length of the line number at the beginning of a line of a listing; it is no term.
 fn line_number_length(text: &str) -> usize {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let numbered =
@@ -71,8 +102,8 @@ fn line_number_length(text: &str) -> usize {
     if (1..=6).contains(&digits) && numbered { digits } else { 0 }
 }
 
-/// Whether a capital after this character says nothing. Quotes and colons do not count: in data
-/// they stand before values.
+/// Returns whether a capital after this character begins a sentence. Quotes and colons do not
+/// count, because in data they precede values.
 fn starts_sentence(before: char) -> bool {
     matches!(before, '.' | '!' | '?' | '*' | '-' | '#' | '>' | '|')
 }
@@ -85,7 +116,8 @@ fn is_gram_char(c: char) -> bool {
     !c.is_ascii() && tokens::is_cjk(c) && c.is_alphanumeric()
 }
 
-/// Emits the neighbouring pairs of the ideographs that `text` starts with; returns their length.
+/// Emits each pair of neighbouring ideographs at the beginning of `text`; returns the length of the
+/// run.
 fn emit_bigrams<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) -> usize {
     let mut previous = None;
     for (at, c) in text.char_indices() {
@@ -121,7 +153,7 @@ fn extend_hash_lowercase(key: TermHash, c: char) -> TermHash {
     })
 }
 
-/// What is known of the characters of a token.
+/// Counts of the characters of a token.
 struct TokenProfile {
     key: TermHash,
     characters: u32,
@@ -133,7 +165,7 @@ struct TokenProfile {
     marks: u32,
     inner_capital: bool,
     first: char,
-    /// The last character.
+    /// The character read last.
     previous: char,
     is_ascii: bool,
 }
@@ -158,8 +190,7 @@ impl Default for TokenProfile {
 }
 
 impl TokenProfile {
-    /// Reads the token that starts at `at`: word characters, and joiners between them. Returns
-    /// where it ends.
+    /// Reads the token at offset `at`: word characters with joiners between them. Returns its end.
     fn read_token(&mut self, text: &str, mut at: usize) -> usize {
         loop {
             at += self.add_ascii_run(text.as_bytes().get(at..).unwrap_or_default());
@@ -178,7 +209,7 @@ impl TokenProfile {
         }
     }
 
-    /// The joiner that stands at `at`, if the token goes on after it.
+    /// Returns the joiner at `at` if the token continues after it.
     fn find_joiner<'a>(&self, text: &'a str, at: usize, c: char) -> Option<&'a str> {
         let next = char_at(text, at + c.len_utf8());
         let length = match (c, next) {
@@ -197,8 +228,8 @@ impl TokenProfile {
         if goes_on { text.get(at..at + length) } else { None }
     }
 
-    /// Adds the word characters of ASCII that a text starts with, as [`Token::add`] does one by
-    /// one; returns how many they are.
+    /// Adds the ASCII word characters at the beginning, in one pass instead of by
+    /// [`TokenProfile::add_char`]; returns their number.
     fn add_ascii_run(&mut self, bytes: &[u8]) -> usize {
         let mut key = self.key;
         let mut after_lower = self.previous.is_lowercase();
@@ -297,7 +328,7 @@ impl TokenProfile {
         if self.letters == 0 {
             return if self.digits >= 2 { TermClass::Number } else { TermClass::ShortWord };
         }
-        // A slash alone is a choice between words.
+        // A single slash is a choice between words, not a path.
         let path = self.slashes >= 2 || (self.slashes > 0 && self.dots + self.marks > 0);
         let marked = self.digits > 0 || self.marks > 0 || self.inner_capital || self.dots > 0;
         if (marked || path) && !short {

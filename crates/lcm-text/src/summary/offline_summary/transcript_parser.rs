@@ -1,15 +1,15 @@
-//! Reads rendered source text into blocks and lines.
+//! Parses rendered source text into blocks and lines.
 
 use alloc::vec::Vec;
 
 use crate::summary::transcript::{self, EXPAND_PREFIX, MEDIA_NOTE};
 
-/// Who speaks in a line, as far as it changes what a line is worth.
+/// The speaker of a line, as far as it changes the value of the line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Speaker {
-    /// The person.
+    /// A user.
     User,
-    /// The model, or its call of a tool.
+    /// The model, also for a tool call.
     Assistant,
     /// Output of a tool.
     Tool,
@@ -17,7 +17,7 @@ pub(super) enum Speaker {
     Other,
 }
 
-/// One message, or what a summary keeps of one.
+/// One message, or the extract of one message in a summary.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TranscriptBlock<'a> {
     /// `2026-01-02`, or empty.
@@ -26,7 +26,7 @@ pub(super) struct TranscriptBlock<'a> {
     pub(super) time: &'a str,
     /// The role as written, or empty.
     pub(super) role: &'a str,
-    /// Number of the run of consecutive blocks with this date.
+    /// Index of the run of consecutive blocks with this date.
     pub(super) day: u32,
 }
 
@@ -37,24 +37,24 @@ pub(super) struct TranscriptLine<'a> {
     pub(super) text: &'a str,
     /// Index of its block.
     pub(super) block: usize,
-    /// Who speaks.
+    /// Speaker of the line.
     pub(super) speaker: Speaker,
 }
 
-/// A source, taken apart.
+/// A parsed source.
 #[derive(Debug, Default)]
 pub(super) struct ParsedTranscript<'a> {
     /// Messages in order.
     pub(super) blocks: Vec<TranscriptBlock<'a>>,
     /// Lines in order, without headers, labels and notes.
     pub(super) lines: Vec<TranscriptLine<'a>>,
-    /// Entries of the lines that name what earlier summaries left out.
+    /// Entries of the footers of earlier summaries.
     pub(super) earlier_leads: Vec<&'a str>,
-    /// The first line that is no header, for a source without any that may be quoted.
+    /// The first line that is no header, for a source without any line to quote.
     pub(super) last_resort: &'a str,
 }
 
-/// Takes a source apart.
+/// Parses a source.
 pub(super) fn parse_transcript(text: &str) -> ParsedTranscript<'_> {
     let mut parser = TranscriptParser {
         source: ParsedTranscript::default(),
@@ -70,7 +70,7 @@ pub(super) fn parse_transcript(text: &str) -> ParsedTranscript<'_> {
 struct TranscriptParser<'a> {
     source: ParsedTranscript<'a>,
     speaker: Speaker,
-    /// Whether lines may carry headers of their own.
+    /// Whether the lines come from a summary, so that each may have an inline header.
     is_summary: bool,
 }
 
@@ -129,7 +129,8 @@ impl<'a> TranscriptParser<'a> {
         });
     }
 
-    /// The voice of a line; from a label on, the rest of the block is output of the tool.
+    /// Returns the speaker of a line. After a label of a result, the rest of the block is tool
+    /// output.
     fn speaker_of_line(&mut self, line: &str) -> Speaker {
         if line.starts_with("tool call ") {
             return Speaker::Assistant;
@@ -143,7 +144,7 @@ impl<'a> TranscriptParser<'a> {
     }
 }
 
-/// Whether a line only says what the following or the left out lines are.
+/// Returns whether a line is only a label or a note about other lines.
 fn is_label(line: &str) -> bool {
     let left_out = line.starts_with("[... ") && line.ends_with(" tokens left out ...]");
     let result = line.starts_with("tool result") && line.ends_with(':');

@@ -1,19 +1,18 @@
-//! What a prompt asks for, by depth, and how an operator replaces it.
+//! The task paragraph of a prompt, by depth, and its replacement by the operator.
 //!
-//! In: a name, or purpose, depth and level. Out: the paragraph that says what to do, and the
-//! version of the prompt. Length, material, footer and what is said of trust are deliberately not
-//! here: nobody replaces them.
+//! Input: a name, or purpose, depth and level. Output: the paragraph and the version of the prompt.
+//! Length, source, footer and the sentences on trust cannot be replaced.
 
 use crate::base::hash;
 use alloc::{format, string::String, vec::Vec};
 
-use super::PROMPT_VERSION;
+use super::markers::{LENGTH_PREFIX, OPEN_PREFIX, PROMPT_VERSION, SIZE_PREFIX, has_reserved_line};
 use crate::types::model::{Level, Purpose};
 
-/// Most bytes of an operator's text.
+/// Most bytes of an operator's paragraph.
 pub const OVERRIDE_BYTES_MAX: usize = 8 << 10;
 
-/// Set in the version of a prompt with an operator's text. The other bits are a hash.
+/// Bit of a prompt version that marks an operator's text. The other bits are a hash.
 const OVERRIDE_BIT: u32 = 1 << 31;
 
 const LEAF: &str = "\
@@ -63,27 +62,27 @@ exact names that identify them. Where two summaries disagree, the later one coun
 Drop operational detail of every kind.
 Give a brief timeline by date or range of dates.";
 
-/// What is asked for: one paragraph of a prompt, which an operator can replace.
+/// The task paragraph of a prompt, which an operator can replace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PromptTemplate {
-    /// Of messages.
+    /// For messages.
     Leaf,
-    /// Of messages, once more: the answer was too large, or twice at fault.
+    /// For messages, second level: the first answer was too large, or two answers had findings.
     LeafAggressive,
-    /// Of leaves: depth 1.
+    /// For leaves: depth 1.
     Session,
-    /// Of sessions: depth 2.
+    /// For sessions: depth 2.
     Phase,
-    /// Of phases and more: depth 3 and above.
+    /// For phases and above: depth 3 and more.
     Durable,
 }
 
 impl PromptTemplate {
-    /// All of them, by depth.
+    /// All templates, by depth.
     pub const ALL: [Self; 5] =
         [Self::Leaf, Self::LeafAggressive, Self::Session, Self::Phase, Self::Durable];
 
-    /// The one that a request is worded by.
+    /// Returns the template for a request.
     #[must_use]
     pub const fn for_request(purpose: Purpose, depth: u32, level: Level) -> Self {
         match (purpose, depth, level) {
@@ -95,7 +94,7 @@ impl PromptTemplate {
         }
     }
 
-    /// A request that is worded by it: purpose, depth and level.
+    /// Returns purpose, depth and level of a request that uses this template.
     #[must_use]
     pub const fn example_request(self) -> (Purpose, u32, Level) {
         match self {
@@ -107,7 +106,7 @@ impl PromptTemplate {
         }
     }
 
-    /// Its name in a configuration.
+    /// Returns the name of the template in a configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -119,13 +118,13 @@ impl PromptTemplate {
         }
     }
 
-    /// The one of this name.
+    /// Returns the template with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|wording| wording.as_str() == name)
     }
 
-    /// The built-in paragraph.
+    /// Returns the built-in paragraph.
     #[must_use]
     pub const fn built_in_text(self) -> &'static str {
         match self {
@@ -137,15 +136,15 @@ impl PromptTemplate {
         }
     }
 
-    /// The operator's text for it, if there is one.
+    /// Returns the operator's paragraph, if there is one.
     #[must_use]
     pub fn override_text(self, overrides: &[(Self, String)]) -> Option<&str> {
         let own = overrides.iter().find(|(wording, _)| *wording == self);
         own.map(|(_, text)| text.as_str())
     }
 
-    /// The version of its prompt: [`PROMPT_VERSION`], or for an operator's text a number from
-    /// 2,147,483,648 on, made from both.
+    /// Returns the version of the prompt: [`PROMPT_VERSION`], or for an operator's text a hash from
+    /// 2,147,483,648 on.
     #[must_use]
     pub fn version(self, overrides: &[(Self, String)]) -> u32 {
         let Some(own) = self.override_text(overrides) else { return PROMPT_VERSION };
@@ -155,12 +154,12 @@ impl PromptTemplate {
     }
 }
 
-/// Reads the texts of an operator, by name. A blank one replaces nothing.
+/// Parses the operator's paragraphs by name. A blank paragraph replaces nothing.
 ///
 /// # Errors
 ///
-/// What they must be: a name that is none, a text that is too long or has a line that begins as one
-/// of those around the material.
+/// The rule that is broken: an unknown name, a text over the limit, or a line that looks like a
+/// line around the source.
 pub(crate) fn parse_overrides(
     texts: Vec<(String, String)>,
 ) -> core::result::Result<Vec<(PromptTemplate, String)>, String> {
@@ -173,13 +172,13 @@ pub(crate) fn parse_overrides(
         if own.len() > OVERRIDE_BYTES_MAX {
             return Err(format!("texts of at most {OVERRIDE_BYTES_MAX} bytes; `{name}` is longer"));
         }
-        if super::has_reserved_line(own) {
+        if has_reserved_line(own) {
             return Err(format!(
                 "texts without a line that begins as the prompt's own do (`{}`, `{}`, `{}`); \
                  `{name}` has one",
-                super::LENGTH_PREFIX.trim(),
-                super::SIZE_PREFIX.trim(),
-                super::OPEN_PREFIX.trim(),
+                LENGTH_PREFIX.trim(),
+                SIZE_PREFIX.trim(),
+                OPEN_PREFIX.trim(),
             ));
         }
         if !own.is_empty() {
@@ -189,7 +188,7 @@ pub(crate) fn parse_overrides(
     Ok(out)
 }
 
-/// The names, as a message lists them.
+/// Lists the names of all templates for an error message.
 fn list_names() -> String {
     PromptTemplate::ALL.map(|wording| format!("`{}`", wording.as_str())).join(", ")
 }

@@ -3,6 +3,7 @@
 use alloc::{format, vec::Vec};
 
 use super::*;
+use crate::types::model::{Level, Purpose};
 
 const BOUNDARY: &str = "0123456789abcdef";
 

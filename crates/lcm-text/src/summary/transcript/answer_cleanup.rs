@@ -1,10 +1,10 @@
-//! Cleans what a model wrote: reasoning, and the notes that a summary was cut.
+//! Removes reasoning and truncation notes from the answer of a model.
 
 use alloc::string::String;
 
-/// Begins the last line of every summary: what was left out.
+/// Prefix of the last line of every summary, which lists omitted details.
 pub(crate) const EXPAND_PREFIX: &str = "Expand for details about:";
-/// Says that instructions were left out of a fallback text.
+/// Note that instructions were removed from a fallback summary.
 pub(crate) const DIRECTIVE_NOTE: &str =
     "[LCM fallback summary; directive-shaped untrusted content omitted]";
 
@@ -18,21 +18,26 @@ const FIXED_NOTES: [&str; 5] = [
 const REASONING_TAGS: [&str; 4] = ["thinking", "think", "reasoning", "thought"];
 const THINKING_HEADER: &str = "thinking process:";
 
-/// The answer without the model's reasoning, trimmed; empty when nothing else was there.
+/// Removes the model's reasoning and trims; the result is empty if the answer was only reasoning.
 ///
-/// Left out are tagged blocks (`think`, `thinking`, `reasoning`, `thought`) at the start, closed
-/// or not; blocks that stand on lines of their own; everything before a closing tag that has no
-/// opening one; and a leading `Thinking Process:` with its list. A tag inside a sentence stays.
+/// Removed are:
+///
+/// - tagged blocks (`think`, `thinking`, `reasoning`, `thought`) at the start, closed or not;
+/// - such blocks on lines of their own;
+/// - everything before a closing tag without an opening tag;
+/// - a leading `Thinking Process:` with its list.
+///
+/// A tag inside a sentence is kept.
 #[must_use]
 pub fn strip_reasoning(text: &str) -> String {
     let text = text.trim();
     let mut closings = ClosingTagScanner::new(text);
-    // Everything looked at is an end of `text`, so lengths are places in it.
+    // `rest` is always an end of `text`, so its length gives its offset.
     let mut rest = text;
     loop {
         let at = text.len() - rest.len();
         let after = if strip_opening_tag(rest).is_some() {
-            // Without an end, all of it is reasoning.
+            // Without a closing tag, the whole rest is reasoning.
             Some(closings.next_from(at).and_then(|tag| text.get(tag.end..)).unwrap_or(""))
         } else {
             let stray = closings.next_from(at).filter(|tag| tag.is_stray(at));
@@ -44,26 +49,26 @@ pub fn strip_reasoning(text: &str) -> String {
     strip_reasoning_blocks(rest)
 }
 
-/// A closing tag and what stands around it.
+/// A closing tag with its surroundings.
 #[derive(Clone, Copy)]
 struct ClosingTag {
     start: usize,
     end: usize,
-    /// Where the last opening tag before it stands.
+    /// Offset of the last opening tag before the closing tag.
     opening_at: Option<usize>,
     fills_line: bool,
 }
 
 impl ClosingTag {
-    /// Whether it fills a line and nothing from `at` on opened it: some chat templates write the
-    /// opening tag into the prompt.
+    /// Returns whether the tag is alone on its line and no tag from `at` on opened the block. Some
+    /// chat templates put the opening tag into the prompt.
     fn is_stray(&self, at: usize) -> bool {
         self.fills_line && self.opening_at.is_none_or(|opening| opening < at)
     }
 }
 
-/// The closing tags of a text, each looked for once: a search per opening tag would take time with
-/// the square of the length of what a model repeats.
+/// A scanner of closing tags that finds each tag once. A search per opening tag would take
+/// quadratic time on repetitive answers.
 struct ClosingTagScanner<'a> {
     text: &'a str,
     next: Option<ClosingTag>,
@@ -74,7 +79,7 @@ impl<'a> ClosingTagScanner<'a> {
         Self { text, next: find_closing_tag(text, 0) }
     }
 
-    /// The first one that starts at `at` or later; `at` never decreases from call to call.
+    /// Returns the first closing tag at `at` or later; `at` must not decrease between calls.
     fn next_from(&mut self, at: usize) -> Option<ClosingTag> {
         if self.next.is_some_and(|tag| tag.start < at) {
             self.next = find_closing_tag(self.text, at);
@@ -95,20 +100,20 @@ fn find_closing_tag(text: &str, from: usize) -> Option<ClosingTag> {
     Some(ClosingTag { start, end, opening_at: opening, fills_line })
 }
 
-/// What follows the opening tag that `text` starts with.
+/// Returns the text after the opening tag that `text` starts with.
 fn strip_opening_tag(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('<')?;
     let tag = REASONING_TAGS.iter().find(|tag| starts_with_ignore_case(rest, tag))?;
     let rest = rest.get(tag.len()..)?;
     if rest.starts_with(' ') {
-        // Attributes stand on the line of the tag.
+        // Attributes are on the line of the tag.
         let end = rest.find(['>', '<', '\n'])?;
         return rest.get(end..)?.strip_prefix('>');
     }
     rest.strip_prefix('>')
 }
 
-/// What precedes and follows the first closing tag in `text`.
+/// Returns the text before and after the first closing tag in `text`.
 fn split_at_closing_tag(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     loop {
@@ -126,7 +131,7 @@ fn split_at_closing_tag(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What follows a leading `Thinking Process:` and the paragraphs of its list.
+/// Returns the text after a leading `Thinking Process:` and the paragraphs of its list.
 fn skip_thinking_header(text: &str) -> Option<&str> {
     let bare = text.trim_start_matches(['#', '*', ' ']);
     if !starts_with_ignore_case(bare, THINKING_HEADER) {
@@ -146,7 +151,7 @@ fn skip_thinking_header(text: &str) -> Option<&str> {
     }
 }
 
-/// Leaves out blocks whose opening tag starts a line and whose closing tag ends one.
+/// Removes blocks whose opening tag starts a line and whose closing tag ends a line.
 fn strip_reasoning_blocks(text: &str) -> String {
     let mut closings = ClosingTagScanner::new(text);
     let mut out = String::with_capacity(text.len());
@@ -175,16 +180,16 @@ fn starts_with_ignore_case(text: &str, lower: &str) -> bool {
     text.get(..lower.len()).is_some_and(|head| head.eq_ignore_ascii_case(lower))
 }
 
-/// Whether `text`, trimmed, is one note about cutting and nothing else.
+/// Returns whether the trimmed `text` is exactly one truncation note.
 pub(crate) fn is_truncation_note(text: &str) -> bool {
     let text = text.trim();
     text.starts_with('[') && truncation_note_length(text) == Some(text.len())
 }
 
-/// The text without the notes that say it was cut, trimmed at the end.
+/// Removes truncation notes and trims the end.
 ///
-/// To be used before a summary goes into a prompt as previous context: a model that sees such a
-/// note copies it. A line that held nothing else goes as a whole.
+/// Needed before a summary becomes previous context of a prompt: a model that reads such a note
+/// copies the note. A line with nothing but a note is removed whole.
 #[must_use]
 pub fn strip_truncation_notes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -213,12 +218,12 @@ pub fn strip_truncation_notes(text: &str) -> String {
     out
 }
 
-/// The length of the note that `text` starts with, in bytes.
+/// Returns the length in bytes of the truncation note that `text` starts with.
 fn truncation_note_length(text: &str) -> Option<usize> {
     if let Some(fixed) = FIXED_NOTES.iter().find(|marker| text.starts_with(**marker)) {
         return Some(fixed.len());
     }
-    // No further than the next bracket: a text of nothing but brackets is read once.
+    // The search ends at the next bracket, so that a text of only brackets is read once.
     let (inside, _) = text.strip_prefix('[')?.split_once(['[', ']'])?;
     let end = inside.len() + 1;
     if !text.get(end..)?.starts_with(']') {

@@ -1,7 +1,6 @@
-//! The bracketed headers of rendered text: written by the parent module, read by the extractive
-//! summariser.
+//! The bracketed headers of rendered blocks, parsed for the offline summariser and the verifier.
 
-/// What a header says. Parts that are not there are empty.
+/// The fields of a header. An absent field is empty.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BlockHeader<'a> {
     /// `2026-01-02`.
@@ -12,7 +11,7 @@ pub struct BlockHeader<'a> {
     pub role: &'a str,
 }
 
-/// Reads a line that is a header of a block as a whole.
+/// Parses a whole line as the header of a block.
 pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
     let inside = line.strip_prefix('[')?.strip_suffix(']')?;
     let (date, rest) = inside.split_once(' ')?;
@@ -33,8 +32,9 @@ pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
     }
 }
 
-/// Reads the header before the first line of an extracted message, such as `[03:04 user] text`,
-/// and returns it with the text. The date is there only where it changes, the role only if known.
+/// Parses the header before the first line of an extracted message, such as `[03:04 user] text`,
+/// and returns the header and the text. The date is present only where it changes, the role only if
+/// known.
 pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
     let (inside, text) = line.strip_prefix('[')?.split_once("] ")?;
     let mut header = BlockHeader::default();
@@ -61,10 +61,10 @@ fn is_time(text: &str) -> bool {
     matches_digit_pattern(text, "00:00")
 }
 
-/// Whether `text` is `shape` with any digits for its zeros.
+/// Returns whether `text` equals `shape`, with any digit for each zero.
 fn matches_digit_pattern(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
-        && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| {
-            if wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted }
+        && text.bytes().zip(shape.bytes()).all(|(byte, expected)| {
+            if expected == b'0' { byte.is_ascii_digit() } else { byte == expected }
         })
 }

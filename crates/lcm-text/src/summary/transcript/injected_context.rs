@@ -1,18 +1,18 @@
-//! Leaves out what memory plugins put into messages: elements with names that are configured.
+//! Removes elements that memory plugins insert into messages; the configuration lists their names.
 //!
-//! In: a text of a user or of the host, and names. Out: the text without `<name ...>...</name>` and
-//! `<name/>`, and without a line right before such an element that announces it. What is never
-//! closed stays: a text may speak of a tag.
+//! Input: a text of a user or of the host, and names. Output: the text without `<name
+//! ...>...</name>` and `<name/>`, and without an announcing line directly before such an element.
+//! An element that is never closed is kept, because a text may mention a tag.
 
 use alloc::{borrow::Cow, string::String, vec, vec::Vec};
 
-/// Stands where a text was nothing but injected context.
+/// Replaces a text that was only injected context.
 pub(super) const INJECTED_NOTE: &str = "[injected context omitted]";
 
-/// Begins a line that announces an element.
+/// Prefix of a line that announces an element.
 const ANNOUNCEMENT_PREFIX: &str = "Untrusted context (metadata";
 
-/// The text without such elements.
+/// Removes the elements with these names.
 pub(super) fn strip_injected_context<'t>(text: Cow<'t, str>, names: &[String]) -> Cow<'t, str> {
     let found = find_elements(&text, names);
     if found.is_empty() {
@@ -31,8 +31,8 @@ pub(super) fn strip_injected_context<'t>(text: Cow<'t, str>, names: &[String]) -
     if out.is_empty() { Cow::Borrowed(INJECTED_NOTE) } else { Cow::Owned(out) }
 }
 
-/// What stands before an element, without a last line that announces it. Nothing further back is
-/// looked at, so that every byte is looked at once.
+/// Removes a last line that announces the element behind it. Only the last line is read, so that
+/// the total time is linear.
 fn strip_announcement(between: &str, begins_line: bool) -> &str {
     let kept = between.trim_end();
     let (before, line) = match kept.rfind('\n') {
@@ -43,16 +43,16 @@ fn strip_announcement(between: &str, begins_line: bool) -> &str {
     if line.trim_start().starts_with(ANNOUNCEMENT_PREFIX) { before } else { between }
 }
 
-/// Appends what stands between elements, on the line where the last one stood.
+/// Appends the text between two elements, on the line of the removed element.
 fn push_between(out: &mut String, text: &str) {
     let at_start = out.is_empty() || out.ends_with('\n');
     out.push_str(if at_start { text.trim_start_matches(['\n', '\r']) } else { text });
 }
 
-/// Where the outermost elements stand, in order.
+/// Returns the ranges of the outermost elements, in order.
 fn find_elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
-    // Elements that are open, each with the place of its name, and how many of each name.
+    // Open elements as (start, index of the name), and the number of open elements by name.
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut counts = vec![0_u32; names.len()];
     for (at, _) in text.match_indices('<') {
@@ -68,7 +68,7 @@ fn find_elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
                 if counts.get(tag.name).is_none_or(|count| *count == 0) {
                     continue;
                 }
-                // What was opened inside and not closed ends with it.
+                // Elements that were opened inside and not closed end here as well.
                 let mut start = at;
                 while let Some((name, opened)) = open.pop() {
                     adjust_count(&mut counts, name, -1);
@@ -101,14 +101,14 @@ enum InjectedTagKind {
 }
 
 struct InjectedTag {
-    /// Place among the names.
+    /// Index among the names.
     name: usize,
     kind: InjectedTagKind,
-    /// Behind its `>`.
+    /// Offset behind the `>`.
     end: usize,
 }
 
-/// The tag of one of these names that begins at the `<` at `at`.
+/// Parses the tag at the `<` at offset `at`, if it has one of these names.
 fn parse_injected_tag(text: &str, at: usize, names: &[String]) -> Option<InjectedTag> {
     let rest = text.get(at + 1..)?;
     let (rest, closing) = match rest.strip_prefix('/') {
@@ -119,7 +119,7 @@ fn parse_injected_tag(text: &str, at: usize, names: &[String]) -> Option<Injecte
     let (name, rest) = names.iter().enumerate().find_map(|(place, name)| {
         Some((place, rest.strip_prefix(name.as_str()).filter(|rest| ends(rest))?))
     })?;
-    // A tag has no `<` in it, so that none is read further than the next begins.
+    // A tag contains no `<`, so the search ends at the next `<`.
     let length = rest.find(['>', '<'])?;
     let after = rest.get(length..)?.strip_prefix('>')?;
     let empty = rest.get(..length)?.ends_with('/');

@@ -1,16 +1,16 @@
-//! Leaves media out of text: data URLs, base64 and `MEDIA:` lines become a short note.
+//! Replaces media in a text by a short note: data URLs, base64 and `MEDIA:` lines.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-/// Stands where media were.
+/// Replaces a piece of media.
 pub(crate) const MEDIA_NOTE: &str = "[media omitted]";
 
 /// Shortest run of base64 that counts as media, in bytes.
 const RUN_MIN: usize = 256;
-/// Shortest line that can be part of base64 broken into lines, in bytes.
+/// Shortest line of base64 that is broken into lines, in bytes.
 const LINE_MIN: usize = 60;
 
-/// The text with every piece of media replaced by [`MEDIA_NOTE`].
+/// Replaces every piece of media in a text by [`MEDIA_NOTE`].
 pub(super) fn omit_media(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.split('\n').all(is_free_of_media) {
         text
@@ -19,7 +19,7 @@ pub(super) fn omit_media(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Whether a line stays as it is, whatever is around it: nearly all do.
+/// Returns whether a line certainly has no media; nearly all lines have none.
 fn is_free_of_media(line: &str) -> bool {
     let trimmed = line.trim();
     !(trimmed.starts_with("MEDIA:/")
@@ -45,7 +45,7 @@ fn omit_media_by_line(text: &str) -> String {
     out
 }
 
-/// Writes the collected lines, or the note if together they are long enough for media.
+/// Writes the collected lines, or the note if they are together long enough for media.
 fn flush_wrapped_lines(out: &mut String, wrapped: &mut Vec<&str>) {
     if wrapped.iter().map(|line| line.len()).sum::<usize>() >= RUN_MIN {
         out.push_str(MEDIA_NOTE);
@@ -69,10 +69,11 @@ fn push_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// Whether [`find_media`] could find anything, for a fraction of the time: nearly no line has any.
+/// Returns whether [`find_media`] could find anything. The check is much faster, and nearly no line
+/// has media.
 fn may_hold_media(line: &str) -> bool {
     let bytes = line.as_bytes();
-    // A long run covers one of these places.
+    // A run of `RUN_MIN` bytes covers at least one of the sampled bytes.
     let in_run = |byte: &&u8| is_base64_byte(**byte);
     let is_long = |at: usize| {
         let (before, after) = bytes.split_at_checked(at).unwrap_or_default();
@@ -89,7 +90,7 @@ fn may_hold_media(line: &str) -> bool {
     })
 }
 
-/// Copies a line, replacing data URLs and long runs of base64 inside it.
+/// Appends a line with data URLs and long runs of base64 replaced.
 fn push_inline(out: &mut String, line: &str) {
     let mut rest = line;
     while let Some((before, length)) = find_media(rest) {
@@ -101,7 +102,7 @@ fn push_inline(out: &mut String, line: &str) {
     out.push_str(rest);
 }
 
-/// Where the first piece of media in `line` starts, and its length, in bytes.
+/// Returns offset and length in bytes of the first piece of media in `line`.
 fn find_media(line: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
@@ -112,14 +113,14 @@ fn find_media(line: &str) -> Option<(usize, usize)> {
         if run >= RUN_MIN && rest.get(..run).is_some_and(looks_like_base64) {
             return Some((at, run));
         }
-        // On to the next character after the run that can start something.
+        // Continue at the next byte after the run that can start a piece.
         let skipped = rest.bytes().skip(run).take_while(|byte| !is_base64_byte(*byte)).count();
         at += (run + skipped).max(1);
     }
     None
 }
 
-/// The length of the data URL that `text` starts with.
+/// Returns the length of the data URL that `text` starts with.
 fn data_url_length(text: &str) -> Option<usize> {
     let scheme = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
     let rest = text.get(scheme.len()..)?;
@@ -143,7 +144,8 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_base64_byte)
 }
 
-/// Base64 of bytes mixes cases and digits; long runs of one kind are somebody's text.
+/// Returns whether a run mixes cases and digits, as encoded bytes do; a long run of one kind is
+/// text.
 fn looks_like_base64(text: &str) -> bool {
     let head = || text.bytes().take(512);
     is_base64(text)

@@ -1,9 +1,9 @@
-//! What a summariser reads and writes: messages and summaries as text, answers as clean text.
+//! The text that a summariser reads and writes: messages and summaries as text, answers cleaned.
 //!
-//! In: raw messages with their parts, or stored summaries. Out: one block of text for each, a line
-//! `[2026-01-02 03:04 user]` and then the content, blocks separated by one empty line; and the
-//! published XML form of a summary. Choosing what is rendered, and to which model it goes, is
-//! deliberately not here.
+//! Input: raw messages with their parts, or stored summaries. Output: one block of text for each, a
+//! header line `[2026-01-02 03:04 user]` and then the content. Blocks are separated by one empty
+//! line. The module also renders the published XML form of a summary. Callers decide which messages
+//! are rendered and which model reads them.
 
 mod answer_cleanup;
 mod block_header;
@@ -34,39 +34,71 @@ use crate::{
     message::{JsonObject, Part, Role},
 };
 
-/// JSON tokens from which a value is rendered as it stands: blocks that are taken apart, each with
-/// its text, take many times the memory of the value.
+/// Most JSON tokens of a value that is split into content blocks; a larger value is rendered as its
+/// JSON, because the blocks take many times its memory.
 const BLOCK_TOKENS_MAX: usize = 1 << 16;
 
-/// How messages are read for a summariser.
+/// Options for rendering messages.
 #[derive(Clone, Copy, Debug)]
 pub struct TranscriptOptions<'a> {
-    /// Tokens of a part above which it is cut to its head and tail around a note, which counts,
-    /// too.
+    /// Most tokens of one part. A longer part is cut to its head and tail around a note; the note
+    /// counts as well.
     pub part_tokens_max: u32,
-    /// Names of elements that are left out, see `strip_injected_context_tags` of the configuration.
+    /// Names of elements to remove, from `strip_injected_context_tags` of the configuration.
     pub injected_tags: &'a [String],
 }
 
-/// Appends one message as a block and tells whether there was anything to append.
+/// A message to render.
+#[derive(Clone, Copy, Debug)]
+pub struct TranscriptMessage<'a> {
+    /// JSON of the message.
+    pub raw: &'a str,
+    /// Role of the message.
+    pub role: Role,
+    /// Parts of the message, as spans of `raw`.
+    pub parts: &'a [Part],
+    /// Time in milliseconds since the epoch.
+    pub time: u64,
+}
+
+/// A summary to render.
+#[derive(Clone, Copy, Debug)]
+pub struct TranscriptSummary<'a> {
+    /// `sum_...`.
+    pub id: &'a str,
+    /// Time of the first message in milliseconds since the epoch.
+    pub earliest: u64,
+    /// Time of the last message in milliseconds since the epoch.
+    pub latest: u64,
+    /// Depth; 0 is a leaf.
+    pub depth: u32,
+    /// Text of the summary.
+    pub text: &'a str,
+}
+
+/// Appends one message as a block. Returns whether anything was appended.
 ///
-/// Texts stand as they are; a call is `tool call NAME: INPUT-JSON`, a result `tool result NAME:`
-/// (or `tool error NAME:`) and the output from the next line on, a file `file NAME (MIME)` and its
-/// text. Reasoning is left out. Media bytes, data URLs and base64 become `[media omitted]`,
-/// elements of the injected tags nothing. Of a tool's output over 2,000 tokens head, tail and what
-/// it says of failures between them are left.
+/// | part | rendered as |
+/// |---|---|
+/// | text | the text |
+/// | tool call | `tool call NAME: INPUT-JSON` |
+/// | tool result | `tool result NAME:` or `tool error NAME:`, then the output from the next line on |
+/// | file | `file NAME (MIME)` and its text |
+/// | reasoning | nothing |
 ///
-/// `time` is in milliseconds since the epoch. The empty line before a block is written here when
-/// `out` is not empty. A message with nothing but blanks and reasoning appends nothing and returns
-/// `false`; one that consists of media only is a block with the note.
+/// Media bytes, data URLs and base64 become `[media omitted]`; elements with injected tags are
+/// removed. A tool's output over 2,000 tokens is cut to its head, its tail and the failures
+/// between.
+///
+/// If `out` is not empty, an empty line is written
+/// before the block. A message of only blanks and reasoning appends nothing; a message of only
+/// media is a block with the note.
 pub fn render_message(
     out: &mut String,
-    raw: &str,
-    role: Role,
-    parts: &[Part],
-    time: u64,
-    reading: TranscriptOptions<'_>,
+    message: &TranscriptMessage<'_>,
+    options: TranscriptOptions<'_>,
 ) -> bool {
+    let TranscriptMessage { raw, role, parts, time } = *message;
     let mut is_open = false;
     for part in parts {
         let Some(text) = render_part(raw, part) else { continue };
@@ -74,15 +106,15 @@ pub fn render_message(
             open_block(out, &format!("{} {}", time::iso_minutes(time), role.as_str()));
             is_open = true;
         }
-        // Plugins put it into what a user or the host says. What a tool tells is never hidden.
-        let is_said = matches!(role, Role::User | Role::System);
+        // Memory plugins insert elements into user and system texts. Tool output is never hidden.
+        let may_be_injected = matches!(role, Role::User | Role::System);
         let text = match part {
-            Part::Text { .. } if is_said => {
-                injected_context::strip_injected_context(text, reading.injected_tags)
+            Part::Text { .. } if may_be_injected => {
+                injected_context::strip_injected_context(text, options.injected_tags)
             }
             _ => text,
         };
-        let tokens_max = reading.part_tokens_max;
+        let tokens_max = options.part_tokens_max;
         let text = match part {
             Part::ToolResult { .. } => {
                 truncation::truncate_output(text, tokens_max.min(truncation::OUTPUT_TOKENS_MAX))
@@ -94,20 +126,14 @@ pub fn render_message(
     is_open
 }
 
-/// Appends one summary as a block: `[2026-01-02 03:04 to 2026-01-02 04:10 summary sum_...]` and
-/// its text.
+/// Appends one summary as a block: `[2026-01-02 03:04 to 2026-01-02 04:10 summary sum_...]` and its
+/// text.
 ///
-/// Depth 2 and more is named (`summary sum_... depth 2`), because it says how coarse the text is.
-/// Times are in milliseconds since the epoch. The empty line before a block is written here when
-/// `out` is not empty. A blank text appends nothing.
-pub fn render_summary(
-    out: &mut String,
-    id: &str,
-    earliest: u64,
-    latest: u64,
-    depth: u32,
-    text: &str,
-) {
+/// The header of a summary of depth 2 or more ends with its depth (`summary sum_... depth 2`),
+/// because the depth says how coarse the text is. If `out` is not empty,
+/// an empty line is written before the block. A blank text appends nothing.
+pub fn render_summary(out: &mut String, summary: &TranscriptSummary<'_>) {
+    let TranscriptSummary { id, earliest, latest, depth, text } = *summary;
     if text.trim().is_empty() {
         return;
     }
@@ -126,8 +152,8 @@ fn open_block(out: &mut String, head: &str) {
     out.push(']');
 }
 
-/// Appends content, each line on a line of its own. A line that looks like the header of a block
-/// is indented by a space, so that no content can pass for a message of somebody else.
+/// Appends content by lines. A line in the form of a block header is indented by a space, so that
+/// content cannot imitate another message.
 fn push_content(out: &mut String, text: &str) {
     for line in text.lines() {
         out.push('\n');
@@ -138,7 +164,7 @@ fn push_content(out: &mut String, text: &str) {
     }
 }
 
-/// The text of a part; `None` when it has nothing to say.
+/// Returns the text of a part; `None`: the part has no text.
 fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
     let text = match part {
         Part::Text { text } => clean_text(json::text(raw, *text)),
@@ -163,7 +189,7 @@ fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// A text without the blanks at its end and without media.
+/// Removes trailing blanks and media from a text.
 fn clean_text(text: Cow<'_, str>) -> Cow<'_, str> {
     media_omission::omit_media(match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
@@ -181,7 +207,7 @@ fn optional_text(raw: &str, span: Option<ByteSpan>) -> Cow<'_, str> {
 fn render_call(raw: &str, name: Option<ByteSpan>, input: Option<ByteSpan>) -> Option<String> {
     let name = optional_text(raw, name);
     let input = input.map_or_else(String::new, |span| match json::text(raw, span) {
-        // Some providers write the object as a string.
+        // Some providers write the input object as a string.
         Cow::Owned(text) if text.starts_with('{') => text,
         _ => json::compact_value(raw, span),
     });
@@ -228,7 +254,7 @@ fn render_file_line(raw: &str, name: Option<ByteSpan>, mime: Option<ByteSpan>) -
     out
 }
 
-/// A string as its text, any other value but `null` as [`render_value`] has it.
+/// Renders a string as its text, `null` as nothing, and any other value by [`render_value`].
 fn render_text_or_value(raw: &str, span: ByteSpan) -> Cow<'_, str> {
     match json::slice_span(raw, span).trim_start() {
         value if value.starts_with('"') => clean_text(json::text(raw, span)),
@@ -237,9 +263,9 @@ fn render_text_or_value(raw: &str, span: ByteSpan) -> Cow<'_, str> {
     }
 }
 
-/// A JSON value of a shape nobody declared. A list of content blocks, which is how several
-/// providers write tool output, becomes the texts of its blocks; media become the note; the rest
-/// is its JSON.
+/// Renders a JSON value of unknown shape. A list of content blocks, the form of tool output for
+/// several providers, becomes the texts of its blocks, with media as the note. Any other value
+/// becomes its JSON.
 fn render_value(value: &str) -> Cow<'_, str> {
     if json::has_more_tokens(value, BLOCK_TOKENS_MAX) {
         return media_omission::omit_media(Cow::Borrowed(value));
@@ -261,7 +287,7 @@ fn render_value(value: &str) -> Cow<'_, str> {
             true
         }
     };
-    // What is not whole is the inside of a list: its text will do.
+    // An incomplete value is a part of a list; its JSON is the best available text.
     if whole && !others && !blocks.is_empty() {
         Cow::Owned(blocks.join("\n"))
     } else {
@@ -269,7 +295,7 @@ fn render_value(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text of an object with a type; `None`: it is something else.
+/// Renders an object with a `type`; `None`: any other value.
 fn render_block(raw: &str, value: JsonValue) -> Option<String> {
     let block = JsonObject::from_value(raw, value)?;
     json::find_member(&block.members, raw, "type")?;

@@ -1,4 +1,4 @@
-//! How a summary stands in an assembled context: the published XML form, and a plain one.
+//! Renders a summary for an assembled context: as the published XML element, or as plain text.
 
 use alloc::{
     format,
@@ -8,28 +8,28 @@ use alloc::{
 
 use crate::{base::time, message::trust::Trust};
 
-/// What the element of a summary says.
+/// The content of a summary element.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryElement<'a> {
     /// `sum_...`.
     pub id: &'a str,
     /// Depth; 0 is a leaf.
     pub depth: u32,
-    /// Summaries below it.
+    /// Number of summaries below it in the tree.
     pub descendant_count: u32,
-    /// Time of its first message in milliseconds since the epoch; `None`: unknown, left out.
+    /// Time of the first message in milliseconds since the epoch; `None`: unknown, not rendered.
     pub earliest: Option<u64>,
-    /// Time of its last message in milliseconds since the epoch; `None`: unknown, left out.
+    /// Time of the last message in milliseconds since the epoch; `None`: unknown, not rendered.
     pub latest: Option<u64>,
-    /// Ids of the summaries it was made from, in order; none for a leaf.
+    /// Ids of the source summaries, in order; empty for a leaf.
     pub sources: &'a [&'a str],
-    /// The least trust in its sources.
+    /// Lowest trust of the sources.
     pub trust: Trust,
-    /// Its text.
+    /// Text of the summary.
     pub text: &'a str,
 }
 
-/// The element of a summary. All text is escaped; what XML cannot hold becomes U+FFFD.
+/// Renders a summary as XML. All text is escaped; characters that XML does not allow become U+FFFD.
 #[must_use]
 pub fn render_summary_xml(summary: &SummaryElement<'_>) -> String {
     let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
@@ -49,13 +49,13 @@ pub fn render_summary_xml(summary: &SummaryElement<'_>) -> String {
     out
 }
 
-/// A summary as plain text: what the element says in a line before it, and a line that ends it.
-/// Only these begin with a bracket, so that no text can end its summary or begin another.
+/// Renders a summary as plain text between a first line with the attributes and a last line. Only
+/// these lines begin with a bracket, so that no text can end its summary or begin another.
 #[must_use]
 pub fn render_summary_plain(summary: &SummaryElement<'_>) -> String {
     let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
-    let SummaryElement { id, depth, descendant_count: below, .. } = summary;
-    let mut out = format!("[summary {id}: {kind}, depth {depth}, {below} below it");
+    let SummaryElement { id, depth, descendant_count, .. } = summary;
+    let mut out = format!("[summary {id}: {kind}, depth {depth}, {descendant_count} below it");
     for (name, at) in [("from", summary.earliest), ("to", summary.latest)] {
         if let Some(at) = at {
             out.push_str(&format!(", {name} {}", time::iso_seconds(at)));
@@ -65,7 +65,7 @@ pub fn render_summary_plain(summary: &SummaryElement<'_>) -> String {
     out
 }
 
-/// A focus brief as plain text, as [`summary_plain`].
+/// Renders a focus brief as plain text, in the form of [`render_summary_plain`].
 pub fn render_focus_plain(id: &str, summaries: &[String], text: &str) -> String {
     let mut out = format!("[focus brief {id}");
     let sources: Vec<&str> = summaries.iter().map(String::as_str).collect();
@@ -73,10 +73,10 @@ pub fn render_focus_plain(id: &str, summaries: &[String], text: &str) -> String 
     out
 }
 
-/// What a model may take for the end of a line.
+/// Characters that a model may read as the end of a line.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// The rest of the first line, the text, and the last line.
+/// Appends the rest of the first line, the text and the last line.
 fn append_plain_body(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
     out.push_str(&format!(", {}", trust.as_str()));
     if !sources.is_empty() {
@@ -93,18 +93,18 @@ fn append_plain_body(out: &mut String, trust: Trust, id: &str, sources: &[&str],
     out.push_str(&format!("\n[end of {id}]"));
 }
 
-/// The element of a focus brief that stands for these summaries; escaped as theirs are.
+/// Renders a focus brief that replaces these summaries as XML, escaped as a summary is.
 pub fn render_focus_xml(id: &str, summaries: &[String], text: &str) -> String {
     let mut out = String::from("<focus_brief");
     push_attribute(&mut out, "id", id);
-    // Whoever wrote it read what is not trusted.
+    // The author of a brief has read untrusted text.
     push_attribute(&mut out, "trust", Trust::Untrusted.as_str());
     push_element_body(&mut out, &summaries.iter().map(String::as_str).collect::<Vec<_>>(), text);
     out.push_str("</focus_brief>");
     out
 }
 
-/// The rest of an opening tag, the ids of sources and the content.
+/// Appends the rest of an opening tag, the ids of sources and the content.
 fn push_element_body(out: &mut String, sources: &[&str], text: &str) {
     out.push_str(">\n");
     if !sources.is_empty() {
@@ -117,7 +117,7 @@ fn push_element_body(out: &mut String, sources: &[&str], text: &str) {
         out.push_str("</parents>\n");
     }
     out.push_str("<content>");
-    // In content a quote is an ordinary character, and escaping it would only cost tokens.
+    // In element content a quote needs no escape, and an escape costs tokens.
     push_escaped(out, text.trim(), false);
     out.push_str("</content>\n");
 }
@@ -131,7 +131,7 @@ fn push_attribute(out: &mut String, name: &str, value: &str) {
 }
 
 fn push_escaped(out: &mut String, text: &str, quotes: bool) {
-    // 0xEF begins U+FFFE and U+FFFF, and only ever begins a character.
+    // 0xEF is the first byte of U+FFFE and U+FFFF, and never a later byte of a character.
     let is_special = |byte: &u8| matches!(byte, 0x00..=0x1F | b'&' | b'<' | b'>' | b'"' | 0xEF);
     let mut rest = text;
     while let Some(at) = rest.as_bytes().iter().position(is_special) {

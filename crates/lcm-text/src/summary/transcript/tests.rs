@@ -69,7 +69,8 @@ impl Draft {
     fn render(&self, role: Role, part_tokens_max: u32) -> Option<String> {
         let mut out = String::new();
         let reading = TranscriptOptions { part_tokens_max, injected_tags: &[] };
-        render_message(&mut out, &self.raw, role, &self.parts, TIME, reading).then_some(out)
+        let message = TranscriptMessage { raw: &self.raw, role, parts: &self.parts, time: TIME };
+        render_message(&mut out, &message, reading).then_some(out)
     }
 
     fn user(&self) -> String {
@@ -92,8 +93,13 @@ fn blocks_are_separated_by_one_empty_line() {
     let draft = Draft::default().text("hi");
     let mut out = draft.user();
     let reading = TranscriptOptions { part_tokens_max: 100, injected_tags: &[] };
-    assert!(render_message(&mut out, &draft.raw, Role::Assistant, &draft.parts, TIME, reading));
-    render_summary(&mut out, "sum_0123456789abcdef", TIME, TIME + 60_000, 0, "text\n");
+    let role = Role::Assistant;
+    let message = TranscriptMessage { raw: &draft.raw, role, parts: &draft.parts, time: TIME };
+    assert!(render_message(&mut out, &message, reading));
+    let (earliest, latest) = (TIME, TIME + 60_000);
+    let id = "sum_0123456789abcdef";
+    let summary = TranscriptSummary { id, earliest, latest, depth: 0, text: "text\n" };
+    render_summary(&mut out, &summary);
     let expected = "[2026-01-02 03:04 user]\nhi\n\n[2026-01-02 03:04 assistant]\nhi\n\n\
                     [2026-01-02 03:04 to 2026-01-02 03:05 summary sum_0123456789abcdef]\ntext";
     assert_eq!(out, expected);
@@ -106,7 +112,9 @@ fn blank_and_reasoning_only_messages_append_nothing() {
     assert_eq!(Draft::default().reasoning("hm").render(Role::Assistant, 100), None);
     assert_eq!(Draft::default().call("", "{}").render(Role::Assistant, 100), None);
     let mut out = String::from("before");
-    render_summary(&mut out, "sum_0123456789abcdef", TIME, TIME, 0, " \n");
+    let id = "sum_0123456789abcdef";
+    let summary = TranscriptSummary { id, earliest: TIME, latest: TIME, depth: 0, text: " \n" };
+    render_summary(&mut out, &summary);
     assert_eq!(out, "before");
 }
 
@@ -281,7 +289,8 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
         let mut out = String::new();
         let parts = [Part::Other { value: span }];
         let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
-        assert!(render_message(&mut out, value, Role::User, &parts, TIME, reading));
+        let message = TranscriptMessage { raw: value, role: Role::User, parts: &parts, time: TIME };
+        assert!(render_message(&mut out, &message, reading));
         String::from(out.split_once('\n').unwrap().1)
     };
     let block = "{\"type\":\"text\",\"text\":\"a\"}";

@@ -1,26 +1,26 @@
-//! Parts that a summariser reads only in pieces, because they are too large.
+//! Cuts parts that are too large for a summariser.
 //!
-//! In: the text of a part, a limit in tokens. Out: its head and tail around a note that says how
-//! much was left out; of a tool's output also what between them tells of failures, since no summary
-//! may lose one, or how many more there are. The whole text stays stored and is recalled by the
-//! message's id.
+//! Input: the text of a part, a limit in tokens. Output: head and tail around a note with the
+//! number of omitted tokens. From a tool's output, failures between head and tail are kept as well,
+//! or counted, because no summary may lose a failure. The whole text stays stored and can be
+//! recalled by the message's id.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use core::ops::Range;
 
 use crate::{
     base::{int, tokens},
-    summary::verify,
+    summary::verify::failing_pieces::find_failing_pieces,
 };
 
-/// Tokens of a tool's output that a summariser reads. Of outputs over 2,000 tokens nothing that was
-/// measured needs more (`docs/compaction.md`, *Large outputs*); at 1,000 first identifiers are lost.
+/// Tokens of a tool's output that a summariser reads. Measured outputs over 2,000 tokens need no
+/// more (see `docs/compaction.md`); with 1,000, the first identifiers are lost.
 pub(super) const OUTPUT_TOKENS_MAX: u32 = 2_000;
 
-/// What a note costs at most (`[... 4294967295 tokens left out ...]` and breaks).
+/// Most tokens of a note (`[... 4294967295 tokens left out ...]` and line breaks).
 const NOTE_TOKENS: u32 = 11;
 
-/// Bytes of a piece that tells of a failure.
+/// Most bytes of a piece that reports a failure.
 const PIECE_BYTES_MAX: usize = 240;
 
 /// Cuts a text over the limit to two thirds of head and one third of tail around a note.
@@ -36,13 +36,13 @@ pub(super) fn truncate_text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str>
     )
 }
 
-/// Cuts an output over the limit to head and tail, at least a third and a sixth of it, around a
-/// note and what is left out of failures, which takes at most half; of what finds no room it says
-/// how much there is.
+/// Cuts an output over the limit to head, failures and tail around a note. Head and tail get at
+/// least a third and a sixth of the limit, failures at most a half. Failures without room are
+/// counted.
 pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
     let Some(total) = estimate_if_over(&text, tokens_max) else { return text };
     let room = tokens_max.saturating_sub(3 * NOTE_TOKENS);
-    // What the narrowest ends leave out is looked for, so that making room for it loses none.
+    // Failures are searched between the narrowest ends, so that shortening the ends loses none.
     let failures = FailureExcerpts::collect_between_ends(
         &TextEnds::from_text(&text, room - room / 2),
         &text,
@@ -66,7 +66,7 @@ pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, st
     Cow::Owned(pieces.join("\n").trim().into())
 }
 
-/// The tokens of a text that has more than so many.
+/// Returns the tokens of a text that exceeds `tokens_max`; `None`: the text does not.
 fn estimate_if_over(text: &str, tokens_max: u32) -> Option<u32> {
     // No byte costs more than half a token.
     if int::to_u64(text.len()) <= u64::from(tokens_max) * 2 {
@@ -75,23 +75,23 @@ fn estimate_if_over(text: &str, tokens_max: u32) -> Option<u32> {
     Some(tokens::estimate(text)).filter(|total| *total > tokens_max)
 }
 
-/// What a text tells of failures between its ends.
+/// Pieces between head and tail that report failures.
 struct FailureExcerpts {
-    /// Where, in order; of equal pieces the last.
+    /// Ranges of the pieces, in order; of equal pieces the last.
     ranges: Vec<Range<usize>>,
-    /// Tokens of these.
+    /// Tokens of the pieces.
     tokens: u32,
-    /// Pieces for which there was no room.
+    /// Number of pieces without room.
     omitted_count: usize,
 }
 
 impl FailureExcerpts {
-    /// The failures beyond these ends that fit so many tokens. The last ones come first: they are
-    /// how things stand.
+    /// Collects the failures outside `ends` that fit `tokens_max`. Later pieces take precedence,
+    /// because they show the latest state.
     fn collect_between_ends(ends: &TextEnds<'_>, text: &str, tokens_max: u32) -> Self {
         let mut found = Self { ranges: Vec::new(), tokens: 0, omitted_count: 0 };
         let mut taken: Vec<&str> = Vec::new();
-        for piece in verify::find_failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
+        for piece in find_failing_pieces(text, PIECE_BYTES_MAX).into_iter().rev() {
             let words = text.get(piece.start..piece.end).unwrap_or("").trim();
             if ends.contains_range(text, &piece) || taken.contains(&words) {
                 continue;
@@ -110,20 +110,20 @@ impl FailureExcerpts {
     }
 }
 
-/// Beginning and end of a text.
+/// Head and tail of a text.
 struct TextEnds<'a> {
     start: &'a str,
     end: &'a str,
 }
 
 impl<'a> TextEnds<'a> {
-    /// So many tokens of both, two thirds of them of the beginning.
+    /// Takes `tokens` in total, two thirds from the beginning.
     fn from_text(text: &'a str, tokens: u32) -> Self {
         let start = tokens::truncate_to_tokens(text, tokens - tokens / 3);
         Self { start, end: take_tail(text, tokens / 3) }
     }
 
-    /// Whether they hold a piece of the text whole.
+    /// Returns whether head or tail contains the whole `piece` of `text`.
     fn contains_range(&self, text: &str, piece: &Range<usize>) -> bool {
         piece.end <= self.start.len() || piece.start >= text.len() - self.end.len()
     }
@@ -134,7 +134,7 @@ impl<'a> TextEnds<'a> {
     }
 }
 
-/// The longest end of `text` of at most so many tokens.
+/// Returns the longest end of `text` of at most `tokens_max` tokens.
 fn take_tail(text: &str, tokens_max: u32) -> &str {
     let mut room = u64::from(tokens_max).saturating_mul(4);
     let mut from = text.len();

@@ -1,15 +1,15 @@
-//! What an answer claims by name, and whether the source supports it.
+//! Checks the claims of an answer against the source: names, numbers, dates and exit codes.
 //!
-//! In: a source, then an answer. Out: the claims that are not supported. Not here: failures that
-//! are left out (`failures`), numbers as values (`figures`).
+//! Input: a source, then an answer. Output: the claims that the source does not support. Omitted
+//! failures are found in `failures`; numbers are compared in `numbers`.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
 
 use hashbrown::HashMap;
 
 use super::{
-    Finding, FindingKind,
+    finding::{Finding, FindingKind},
     numbers::{self, ParsedNumber, SourceNumbers},
     source_index::{FoldedText, SourceTextIndex},
     spelled_numbers::SpelledNumberReader,
@@ -17,28 +17,28 @@ use super::{
 use crate::{
     base::{int, sort},
     summary::offline_summary::{
-        term_scanner::{TermOccurrence, scan_terms},
-        terms::{TermClass, TermHasher, fnv_hash},
+        term_hash::{TermHasher, fnv_hash},
+        term_scanner::{TermClass, TermOccurrence, scan_terms},
     },
 };
 
-/// LIMIT: unsupported pieces after which an answer is not read further.
+/// LIMIT: unsupported claims after which an answer is not read further.
 const FINDINGS_MAX: usize = 12;
-/// Terms of art with digits that a summary may bring along.
+/// Common terms with digits that a summary may add.
 const TERMS_OF_ART: [&str; 8] = ["24/7", "utf-8", "utf8", "k8s", "e2e", "i18n", "x86", "l10n"];
-/// Words after which a number is only roughly one.
+/// Words after which a number is approximate.
 #[rustfmt::skip]
 const APPROXIMATION_WORDS: [&str; 18] = [
     "about", "around", "roughly", "approximately", "approx", "nearly", "almost", "over", "some",
     "under", "than", "least", "most", "etwa", "rund", "ca", "knapp", "circa",
 ];
-/// What adjectives are made with.
+/// Endings that form adjectives.
 #[rustfmt::skip]
 const ADJECTIVE_ENDINGS: [&str; 14] = [
     "based", "only", "style", "like", "specific", "related", "compatible", "backed", "driven",
     "enabled", "side", "level", "aware", "wide",
 ];
-/// Words that make the number behind them an exit code; of the first, `code` or `status` between.
+/// Words before an exit code; after the first of them `code` or `status` may follow.
 const EXIT_CODE_WORDS: [&str; 12] = [
     "exit",
     "exited",
@@ -74,14 +74,14 @@ const MONTHS: [&[&str]; 12] = [
     &["dec", "dez", "d\u{e9}cembre", "diciembre"],
 ];
 
-/// A source, read so that pieces can be looked up in it.
+/// The facts of a source, indexed for lookup.
 #[derive(Debug)]
 pub(super) struct SourceFacts {
     index: SourceTextIndex,
     values: SourceNumbers,
     /// Ascending.
     exit_codes: Vec<u64>,
-    /// By month: whether it is named.
+    /// For each month, whether the source names it.
     months: [bool; 12],
 }
 
@@ -94,7 +94,7 @@ impl SourceFacts {
         for line in source.lines() {
             let mut near = PrecedingWords::default();
             if line.starts_with(|c: char| c.is_ascii_digit()) {
-                // Also the number of a line in a listing, which is no word.
+                // A line number of a listing has no word, and ends a spelled number as well.
                 spelled.end_number();
             }
             scan_terms(line, &mut |word| {
@@ -111,21 +111,21 @@ impl SourceFacts {
         Self { index: SourceTextIndex::new(source), values, exit_codes, months }
     }
 
-    /// The first pieces of an answer that the source does not support.
+    /// Returns the first claims of an answer that the source does not support.
     pub(super) fn find_unsupported<'a>(&self, answer: &'a str) -> Vec<Finding> {
         let mut seen: HashMap<u64, (), BuildHasherDefault<TermHasher>> = HashMap::default();
         let mut findings: Vec<Finding> = Vec::new();
         for line in answer.lines() {
             let mut near = PrecedingWords::default();
             let line = strip_list_number(line);
-            // A number before a colon is none of a listing here.
+            // In an answer, a number before a colon is no line number of a listing.
             let digits = line.bytes().take_while(u8::is_ascii_digit).count();
             let (number, rest) = line.split_at_checked(digits).unwrap_or(("", line));
             let mut word = |word: TermOccurrence<'a>| {
                 let claim = SummaryClaim::from_word(line, &word, &near);
                 near.push_word(word.text);
                 let Some(claim) = claim.filter(|_| findings.len() < FINDINGS_MAX) else { return };
-                // The same number is a claim of its own with every unit.
+                // The same number with another unit is another claim.
                 let key = fnv_hash(claim.text.as_bytes()) ^ fnv_hash(&[claim.kind.as_u8()]);
                 let is_plain = !matches!(claim.kind, FindingKind::Number | FindingKind::ExitCode);
                 if seen.insert(key, ()).is_some() && is_plain {
@@ -165,7 +165,7 @@ impl SourceFacts {
         }
     }
 
-    /// Whether a name occurs, whole, or as two pieces that each occur.
+    /// Returns whether a name occurs, whole or as two pieces that each occur.
     fn supports_name(&self, text: &str, rest: &str) -> bool {
         let folded = FoldedText::from_text(text).text;
         if self.index.contains_whole(&folded) {
@@ -197,7 +197,7 @@ impl SourceFacts {
         })
     }
 
-    /// Whether a piece of a name occurs by itself.
+    /// Returns whether a piece of a name occurs by itself.
     fn supports_part(&self, part: &str) -> bool {
         let part = part.trim_matches(|c: char| !c.is_alphanumeric());
         if part.is_empty() || ADJECTIVE_ENDINGS.iter().any(|word| word.eq_ignore_ascii_case(part)) {
@@ -240,7 +240,7 @@ impl SourceFacts {
                 at += length;
                 continue;
             }
-            // What only looks like a time must occur as it is.
+            // A number pair that only looks like a time must occur literally.
             let clock = numbers::looks_like_time(rest);
             let Some(figure) = numbers::parse_number(rest).filter(|_| !clock) else {
                 return self.index.contains_whole(&FoldedText::from_text(text).text);
@@ -261,7 +261,7 @@ impl SourceFacts {
         claim: &SummaryClaim<'_>,
         first: bool,
     ) -> bool {
-        // The unit of a range stands behind its end.
+        // The unit of a range follows its end.
         let behind = if rest.starts_with(['-', '/']) { claim.rest } else { rest };
         let unit = numbers::parse_unit(behind);
         let is_measured = unit.is_measure || (first && claim.has_number_sign);
@@ -271,7 +271,8 @@ impl SourceFacts {
         self.values.contains_number(figure, unit, claim.is_approximate)
     }
 
-    /// Whether the source has the day, in digits in either order, or by the name of its month.
+    /// Returns whether the source has the day, in digits in either order or with the name of its
+    /// month.
     fn supports_date(&self, date: &ClaimedDate) -> bool {
         let (month, day) = (date.month, date.day);
         let forms = [
@@ -286,7 +287,7 @@ impl SourceFacts {
                 self.values.contains_number(&figure, numbers::parse_unit(""), false)
             })
         };
-        // The month may stand in either place.
+        // Either number may be the month.
         let is_named = |number: u32, day: u32| {
             let named = int::to_usize(u64::from(number)).checked_sub(1);
             named.and_then(|at| self.months.get(at)).is_some_and(|named| *named && has(day))
@@ -297,19 +298,19 @@ impl SourceFacts {
     }
 }
 
-/// A piece of an answer that must be supported.
+/// A piece of an answer that the source must support.
 struct SummaryClaim<'a> {
     kind: FindingKind,
     text: &'a str,
-    /// What follows in its line.
+    /// The rest of the line behind the piece.
     rest: &'a str,
-    /// Whether a number sign or currency stands before it.
+    /// Whether a number sign or a currency sign precedes it.
     has_number_sign: bool,
     is_approximate: bool,
 }
 
 impl<'a> SummaryClaim<'a> {
-    /// What a word of a line claims, if anything.
+    /// Returns the claim that a word of a line makes, if any.
     fn from_word(
         line: &'a str,
         word: &TermOccurrence<'a>,
@@ -336,7 +337,7 @@ impl<'a> SummaryClaim<'a> {
             if near.is_exit_code(line, word) {
                 return claim(FindingKind::ExitCode);
             }
-            // A sign or letter of another token before it makes it a part of a name.
+            // Directly after a sign or letter of another token, the number is part of a name.
             let dots = text.bytes().filter(|byte| *byte == b'.').count();
             return claim(if dots >= 2 && ClaimedDate::parse_full_date(text).is_none() {
                 FindingKind::Version
@@ -352,7 +353,7 @@ impl<'a> SummaryClaim<'a> {
     }
 }
 
-/// What kind of name a word is; `None`: an ordinary word.
+/// Returns the kind of name that a word is; `None`: an ordinary word.
 fn classify_name(text: &str, before: &str, rest: &str, class: TermClass) -> Option<FindingKind> {
     if text.contains("://") {
         return Some(FindingKind::Url);
@@ -363,7 +364,7 @@ fn classify_name(text: &str, before: &str, rest: &str, class: TermClass) -> Opti
     if version {
         return Some(FindingKind::Version);
     }
-    // `\\n` and its kind separate nothing.
+    // An escape such as `\\n` is no path separator.
     let is_escape = text.contains('\\') && text.split('\\').any(|part| part.len() < 2);
     if is_escape {
         return None;
@@ -387,7 +388,7 @@ fn is_file_extension(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
-/// The digits of a number that is written together with its unit or with words: `250ms`, `3rd`,
+/// Returns the digits of a number that is joined to its unit or to words: `250ms`, `3rd`,
 /// `1,200-row`.
 fn strip_unit(text: &str) -> Option<&str> {
     let length = numbers::parse_number(text)?.length;
@@ -421,7 +422,7 @@ impl<'a> PrecedingWords<'a> {
                 && APPROXIMATION_WORDS.iter().any(|about| about.eq_ignore_ascii_case(second)))
     }
 
-    /// Whether a number behind these words is an exit code.
+    /// Returns whether a number behind these words is an exit code.
     fn is_exit_code(&self, line: &str, word: &TermOccurrence<'_>) -> bool {
         if !word.text.bytes().all(|byte| byte.is_ascii_digit()) {
             return false;
@@ -430,7 +431,7 @@ impl<'a> PrecedingWords<'a> {
         let is = |word: &str| EXIT_CODE_WORDS.iter().any(|exit| exit.eq_ignore_ascii_case(word));
         let link = ["code", "status", "with", "of", "a"];
         let links = |word: &str| link.iter().any(|known| known.eq_ignore_ascii_case(word));
-        // `returned` alone is said of values, too.
+        // `returned` alone is also used for values.
         let ends = is(third) && !third.eq_ignore_ascii_case("returned");
         if ends || (links(third) && (is(second) || (links(second) && is(first)))) {
             return true;
@@ -453,7 +454,7 @@ struct ClaimedDate {
 }
 
 impl ClaimedDate {
-    /// `2026-05-03`, `03.05.2026`, `2026/5/3`.
+    /// Parses `2026-05-03`, `03.05.2026` or `2026/5/3`.
     fn parse_full_date(text: &str) -> Option<Self> {
         let mark = ['-', '.', '/'].into_iter().find(|mark| text.contains(*mark))?;
         let mut parts = text.split(mark);
@@ -472,7 +473,7 @@ impl ClaimedDate {
 }
 
 impl ClaimedDate {
-    /// A day without a year: `24.01`, `5/3`.
+    /// Parses a day without a year: `24.01`, `5/3`.
     fn parse_day_and_month(text: &str) -> Option<Self> {
         let (first, second) = text.split_once(['.', '/'])?;
         if first.len() > 2 || second.len() > 2 {
@@ -501,7 +502,7 @@ fn mark_months(word: &str, months: &mut [bool; 12]) {
     }
 }
 
-/// A line without the number of a list that it begins with.
+/// Removes the list number at the beginning of a line.
 fn strip_list_number(line: &str) -> &str {
     let bare = line.trim_start();
     let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
@@ -511,30 +512,4 @@ fn strip_list_number(line: &str) -> &str {
     } else {
         line
     }
-}
-
-/// The line as it can be quoted: one line, trimmed, at most so many bytes.
-pub(super) fn quote_one_line(text: &str, bytes_max: usize) -> String {
-    let mut out = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        let space = usize::from(!out.is_empty());
-        if out.len() + space + word.len() > bytes_max {
-            if out.is_empty() {
-                let mut end = bytes_max;
-                while !word.is_char_boundary(end) {
-                    end -= 1;
-                }
-                out.push_str(word.get(..end).unwrap_or(""));
-            }
-            break;
-        }
-        if space > 0 {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
 }

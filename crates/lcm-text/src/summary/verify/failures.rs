@@ -1,34 +1,34 @@
-//! The failures of a source, and which of them an answer does not mention.
+//! Finds the failures of a source that an answer does not mention.
 //!
-//! In: a source and an answer. Out: failures that are left out or told as successes. Not here: what
-//! a clause says came out (`outcomes`).
+//! Input: a source and an answer. Output: failures that the answer omits or reports as successes.
+//! Clauses are classified in `outcomes`.
 
 use alloc::vec::Vec;
 
 use super::{
-    Finding, FindingKind,
+    finding::{Finding, FindingKind},
     outcomes::{ClauseOutcome, OutcomeLexicon, for_each_clause, parse_exit_success},
 };
 use crate::{
     base::sort,
     summary::{
-        offline_summary::terms::fnv_hash,
+        offline_summary::term_hash::fnv_hash,
         transcript::{self, EXPAND_PREFIX},
     },
 };
 
-/// LIMIT: failures that are kept while a source is read; of more, the oldest are forgotten.
+/// LIMIT: failures that are kept while a source is read; of more, the oldest are dropped.
 const FAILURES_MAX: usize = 64;
-/// Of more open failures than these, the last ones must be mentioned: they are how things stand.
+/// Most open failures that must be mentioned: the last ones, which show the latest state.
 const REQUIRED_MAX: usize = 6;
-/// LIMIT: keys of what a failure is about.
+/// LIMIT: subject words of one failure.
 const KEYS_MAX: usize = 48;
-/// Lines of a tool's error that say what it is.
+/// First lines of a tool's error that are read as its cause.
 const ERROR_LINES: usize = 3;
-/// In how many bytes of a line the name of an error stands that a program reports.
+/// Bytes at the beginning of a line in which the name of a reported error is searched.
 const REPORT_BYTES: usize = 60;
 
-/// Tools and commands that look for something; not finding it is no outcome.
+/// Tools and commands that search; an empty result of a search is no failure.
 #[rustfmt::skip]
 const LOOKUP_COMMANDS: [&str; 40] = [
     "read", "view", "open", "search", "grep", "list", "ls", "find", "cat", "glob", "rg", "head",
@@ -37,7 +37,7 @@ const LOOKUP_COMMANDS: [&str; 40] = [
     "find_file", "grep_search", "search_files", "goto", "scroll_down", "scroll_up", "echo",
     "get_symbols", "think",
 ];
-/// What stands at the beginning of a line with which a program reports an error.
+/// Strings at the beginning of a line with which a program reports an error.
 const ERROR_REPORT_MARKERS: [&str; 8] = [
     "rror: ",
     "xception: ",
@@ -49,19 +49,19 @@ const ERROR_REPORT_MARKERS: [&str; 8] = [
     "egmentation fault",
 ];
 
-/// One failure.
+/// One failure of the source.
 #[derive(Debug)]
 struct SourceFailure<'a> {
     outcome: ClauseOutcome,
-    /// What it is about, ascending.
+    /// Hashes of the subject's words, ascending.
     keys: Vec<u64>,
-    /// The call that failed; 0: it was only stated.
+    /// Fingerprint of the call that failed; 0: the failure was only stated.
     call_fingerprint: u64,
     quote: &'a str,
     is_open: bool,
 }
 
-/// The open failures of a source that an answer does not mention.
+/// Returns the open failures of a source that an answer does not mention.
 pub(super) fn find_unmentioned_failures(source: &str, answer: &str) -> Vec<Finding> {
     let lexicon = OutcomeLexicon::new();
     let mut reader = FailureReader::new(&lexicon);
@@ -72,8 +72,8 @@ pub(super) fn find_unmentioned_failures(source: &str, answer: &str) -> Vec<Findi
     if open == 0 {
         return Vec::new();
     }
-    let said = read_answer_clauses(&lexicon, answer);
-    let covered = find_mentioned(&failures, &said);
+    let clauses = read_answer_clauses(&lexicon, answer);
+    let covered = find_mentioned(&failures, &clauses);
     let skipped = open.saturating_sub(REQUIRED_MAX);
     failures
         .iter()
@@ -81,15 +81,15 @@ pub(super) fn find_unmentioned_failures(source: &str, answer: &str) -> Vec<Findi
         .filter(|(failure, _)| failure.is_open)
         .skip(skipped)
         .filter(|(_, covered)| !covered)
-        .map(|(failure, _)| build_finding(failure, &said))
+        .map(|(failure, _)| build_finding(failure, &clauses))
         .collect()
 }
 
-fn build_finding(failure: &SourceFailure<'_>, said: &[AnswerClause<'_>]) -> Finding {
-    let best = said
+fn build_finding(failure: &SourceFailure<'_>, clauses: &[AnswerClause<'_>]) -> Finding {
+    let best = clauses
         .iter()
-        .filter(|said| said.outcome.is_pure_success())
-        .map(|said| (count_shared_keys(&failure.keys, &said.keys), said.text))
+        .filter(|clause| clause.outcome.is_pure_success())
+        .map(|clause| (count_shared_keys(&failure.keys, &clause.keys), clause.text))
         .fold((0, ""), |best, next| if next.0 > best.0 { next } else { best });
     match best {
         (0, _) => Finding::new(FindingKind::FailureDropped, failure.quote),
@@ -124,60 +124,60 @@ fn read_answer_clauses<'a>(lexicon: &OutcomeLexicon, answer: &'a str) -> Vec<Ans
     list
 }
 
-/// By failure: whether a clause mentions it.
+/// Returns for each failure whether a clause mentions it.
 ///
-/// A clause about failure speaks of the failures it has most in common with, and of those it has
-/// at least half as much in common with. One that has nothing in common with any speaks of those
-/// of its kind that no other speaks of.
-fn find_mentioned(failures: &[SourceFailure<'_>], said: &[AnswerClause<'_>]) -> Vec<bool> {
+/// A clause about failure mentions the failures with which it shares the most subject words, and
+/// those with at least half as many shared words. A clause without shared words mentions the
+/// failures of its kind that no other clause mentions.
+fn find_mentioned(failures: &[SourceFailure<'_>], clauses: &[AnswerClause<'_>]) -> Vec<bool> {
     let mut covered = alloc::vec![false; failures.len()];
     let mut loose: Vec<&AnswerClause<'_>> = Vec::new();
-    for said in said.iter().filter(|said| said.outcome.mentions_failure()) {
+    for clause in clauses.iter().filter(|clause| clause.outcome.mentions_failure()) {
         let shares: Vec<usize> =
-            failures.iter().map(|failure| count_shared_keys(&failure.keys, &said.keys)).collect();
+            failures.iter().map(|failure| count_shared_keys(&failure.keys, &clause.keys)).collect();
         let most = shares.iter().copied().max().unwrap_or(0);
         if most == 0 {
-            loose.push(said);
+            loose.push(clause);
             continue;
         }
         for (flag, share) in covered.iter_mut().zip(shares) {
             *flag |= share > 0 && share * 2 >= most;
         }
     }
-    for said in loose {
+    for clause in loose {
         for (flag, failure) in covered.iter_mut().zip(failures) {
-            let kinds = failure.outcome.failure_kinds & said.outcome.failure_kinds;
+            let kinds = failure.outcome.failure_kinds & clause.outcome.failure_kinds;
             *flag |= kinds != 0
-                || (said.outcome.failure_kinds != 0 && failure.outcome.failure_kinds == 0);
+                || (clause.outcome.failure_kinds != 0 && failure.outcome.failure_kinds == 0);
         }
     }
     covered
 }
 
-/// How many keys two ascending lists share.
+/// Counts the keys that two ascending lists share.
 fn count_shared_keys(left: &[u64], right: &[u64]) -> usize {
     let (few, many) = if left.len() < right.len() { (left, right) } else { (right, left) };
     few.iter().filter(|key| many.binary_search(key).is_ok()).count()
 }
 
-/// A call of a tool that waits for its result.
+/// A tool call without its result yet.
 #[derive(Clone, Debug, Default)]
 struct PendingToolCall {
     name: u64,
-    /// Equal for calls that do the same.
+    /// Hash of tool and command, equal for repeated attempts.
     fingerprint: u64,
     keys: Vec<u64>,
     is_lookup: bool,
 }
 
-/// The result of a tool while its lines are read.
+/// A tool result while its lines are read.
 #[derive(Debug)]
 struct OpenToolResult<'a> {
     call: PendingToolCall,
-    /// Its failing line, if there is one, and what that says.
+    /// The line that reports the failure, with its outcome; `None`: no line does.
     failing_line: Option<(&'a str, ClauseOutcome)>,
     is_error: bool,
-    /// Whether it says that it went well.
+    /// Whether a line reports a success.
     is_ok: bool,
     lines: usize,
 }
@@ -187,10 +187,10 @@ struct FailureReader<'l, 'a> {
     failures: Vec<SourceFailure<'a>>,
     calls: Vec<PendingToolCall>,
     output: Option<OpenToolResult<'a>>,
-    /// Whether lines may carry headers of their own.
+    /// Whether the lines come from a summary, so that each may have an inline header.
     is_summary: bool,
     is_tool: bool,
-    /// What the sentence before was about.
+    /// Subject of the previous sentence.
     last_keys: Vec<u64>,
 }
 
@@ -239,9 +239,8 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         if let Some((name, is_error)) = label {
             self.close_output();
             let call = self.take_pending_call(name.trim());
-            let (failed, is_ok, lines) = (None, false, 0);
-            self.output =
-                Some(OpenToolResult { call, failing_line: failed, is_error, is_ok, lines });
+            let (failing_line, is_ok, lines) = (None, false, 0);
+            self.output = Some(OpenToolResult { call, failing_line, is_error, is_ok, lines });
             if is_error {
                 self.record_output_failure(line, ClauseOutcome::default());
             }
@@ -257,11 +256,11 @@ impl<'l, 'a> FailureReader<'l, 'a> {
             self.last_keys.clear();
         }
         if self.is_tool && self.is_summary {
-            // A piece of a result; of which call is not known.
-            let (failed, is_error, is_ok, lines) = (None, false, false, 0);
+            // An extract of a result; its call is unknown.
+            let (failing_line, is_error, is_ok, lines) = (None, false, false, 0);
             self.output = Some(OpenToolResult {
                 call: PendingToolCall::default(),
-                failing_line: failed,
+                failing_line,
                 is_error,
                 is_ok,
                 lines,
@@ -284,7 +283,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         self.lexicon.read_clause(input, &mut keys);
         keys.truncate(KEYS_MAX);
         let looks =
-            |word: &str| LOOKUP_COMMANDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+            |word: &str| LOOKUP_COMMANDS.iter().any(|marker| marker.eq_ignore_ascii_case(word));
         let is_looking = looks(head)
             || looks(name)
             || (head == "git" && matches!(second, "log" | "show" | "diff" | "grep" | "status"));
@@ -295,7 +294,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         PendingToolCall { name, fingerprint: call.max(1), keys, is_lookup: is_looking }
     }
 
-    /// The first call of this name that waits for its result.
+    /// Takes the first pending call with this name.
     fn take_pending_call(&mut self, name: &str) -> PendingToolCall {
         let key = fnv_hash(name.as_bytes());
         let found = self.calls.iter().position(|call| call.name == key);
@@ -324,7 +323,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
             .char_indices()
             .nth(REPORT_BYTES)
             .map_or(line, |(end, _)| line.get(..end).unwrap_or(line));
-        let reported = ERROR_REPORT_MARKERS.iter().any(|known| report.contains(known));
+        let reported = ERROR_REPORT_MARKERS.iter().any(|marker| report.contains(marker));
         let lexicon = self.lexicon;
         let mut failed = reported.then(ClauseOutcome::default);
         let mut is_ok = false;
@@ -346,7 +345,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
 
     fn record_output_failure(&mut self, line: &'a str, outcome: ClauseOutcome) {
         let Some(output) = &mut self.output else { return };
-        // The first line that says how; a label says only that.
+        // Keep the first line with a cause; a label names none.
         let is_label =
             output.failing_line.is_some_and(|(first, _)| first.starts_with("tool error"));
         if output.failing_line.is_none() || is_label {
@@ -358,25 +357,27 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         }
     }
 
-    /// Ends a result: the call failed, or it went well this time.
+    /// Ends a result: records the failure of its call, or its success.
     fn close_output(&mut self) {
         let Some(output) = self.output.take() else { return };
-        let OpenToolResult { call, failing_line: mut failed, is_error, is_ok, lines } = output;
+        let OpenToolResult { call, mut failing_line, is_error, is_ok, lines } = output;
         if call.is_lookup {
             return;
         }
-        if is_error && lines > 0 && failed.is_none() {
-            failed = Some(("tool error", ClauseOutcome::default()));
+        if is_error && lines > 0 && failing_line.is_none() {
+            failing_line = Some(("tool error", ClauseOutcome::default()));
         }
         self.last_keys.clone_from(&call.keys);
-        let known = call.fingerprint != 0;
-        for failure in
-            self.failures.iter_mut().filter(|f| known && f.call_fingerprint == call.fingerprint)
+        let is_call_known = call.fingerprint != 0;
+        for failure in self
+            .failures
+            .iter_mut()
+            .filter(|f| is_call_known && f.call_fingerprint == call.fingerprint)
         {
             // Of several attempts the last one counts.
             failure.is_open = false;
         }
-        match failed {
+        match failing_line {
             Some((quote, outcome)) => {
                 let (keys, call) = (call.keys, call.fingerprint);
                 self.push_failure(SourceFailure {
@@ -400,7 +401,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         self.failures.push(failure);
     }
 
-    /// Something about these keys went well.
+    /// Closes the failures with this subject, because it went well later.
     fn resolve_failures(&mut self, keys: &[u64], is_general: bool) {
         for failure in &mut self.failures {
             let shared = count_shared_keys(&failure.keys, keys);
@@ -409,7 +410,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         }
     }
 
-    /// A failure that somebody reports: of the call that failed before, or one of its own.
+    /// Records a failure that a text states: of a call that failed before, or a new one.
     fn record_stated_failure(
         &mut self,
         quote: &'a str,
@@ -473,11 +474,11 @@ impl<'l, 'a> FailureReader<'l, 'a> {
     }
 }
 
-/// The program that a command line runs, and its first argument if that is a word.
+/// Returns the program that a command line runs, and its first argument if that is a word.
 fn split_command(command: &str) -> (&str, &str) {
     let command = command.trim_start();
     let mut rest = command;
-    // What comes before the last `&&` prepares.
+    // Commands before the last `&&` are preparation.
     if let Some((_, last)) = rest.rsplit_once("&& ") {
         rest = last;
     }

@@ -1,7 +1,7 @@
-//! Numbers as values: what a text writes in digits or words, and whether a source has such a value.
+//! Compares numbers as values: parses digits and words, and looks the values up in a source.
 //!
-//! A value is kept in millionths, as an integer. One way of writing can stand for several values
-//! (`1.234` is a decimal here and a thousand there); all of them count.
+//! A value is an integer in millionths. One notation can have several values (`1.234` is a decimal
+//! in one country and a thousand in another); all of them count.
 
 use alloc::{string::String, vec::Vec};
 
@@ -13,32 +13,32 @@ use crate::base::{int, sort};
 const MILLIONTHS_PER_ONE: u128 = 1_000_000;
 /// LIMIT: longer runs of digits are names, not numbers.
 const DIGITS_MAX: usize = 18;
-/// Ordinary counts that a summary may have made itself.
+/// Greatest count that a summary may compute itself.
 const COUNT_MAX: u128 = 12 * MILLIONTHS_PER_ONE;
 const MINUTES: usize = 24 * 60;
 
-/// A number as it is written at the beginning of a text.
+/// A number at the beginning of a text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ParsedNumber {
-    /// What it may stand for.
+    /// Possible values.
     pub(super) readings: Vec<NumberReading>,
-    /// Bytes of it.
+    /// Length in bytes.
     pub(super) length: usize,
 }
 
-/// One thing that a number may stand for.
+/// One possible value of a number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberReading {
     value: u128,
-    /// What one more of its last digit is worth.
+    /// Value of one unit in the last digit.
     step: u128,
-    /// The same of the last digit that is not 0.
+    /// Value of one unit in the last digit that is not 0.
     rough_step: u128,
     is_decimal: bool,
 }
 
-/// Reads digits with their separators; `None`: the text does not begin with a digit. What is no
-/// single number (a date, a version, a list) is read as its first part.
+/// Parses digits with separators; `None`: the text does not begin with a digit. Of a date, a
+/// version or a list, only the first part is parsed.
 pub(super) fn parse_number(text: &str) -> Option<ParsedNumber> {
     let mut groups: Vec<(u8, &str)> = Vec::new();
     let mut at = 0;
@@ -69,7 +69,7 @@ pub(super) fn parse_number(text: &str) -> Option<ParsedNumber> {
     (first.len() <= DIGITS_MAX).then_some(ParsedNumber { readings, length })
 }
 
-/// The groups as one number; empty: they are none.
+/// Reads digit groups as one number; empty: the groups are not one number.
 fn combine_digit_groups(groups: &[(u8, &str)]) -> Vec<NumberReading> {
     let Some(((_, first), rest)) = groups.split_first() else { return Vec::new() };
     let Some(((mark, tail), middle)) = rest.split_last() else {
@@ -85,8 +85,8 @@ fn combine_digit_groups(groups: &[(u8, &str)]) -> Vec<NumberReading> {
     let mut head: String = (*first).into();
     middle.iter().for_each(|(_, digits)| head.push_str(digits));
     if matches!(mark, b'.' | b',') && between.is_none_or(|own| own != *mark) {
-        let places = 10u128.saturating_pow(int::to_u32(tail.len()));
-        let step = MILLIONTHS_PER_ONE.checked_div(places).unwrap_or(0).max(1);
+        let divisor = 10u128.saturating_pow(int::to_u32(tail.len()));
+        let step = MILLIONTHS_PER_ONE.checked_div(divisor).unwrap_or(0).max(1);
         let value = parse_whole_value(&head).saturating_add(parse_fraction(tail));
         readings.push(NumberReading { value, step, rough_step: step, is_decimal: true });
     }
@@ -116,20 +116,20 @@ fn parse_whole_value(digits: &str) -> u128 {
 
 fn parse_fraction(digits: &str) -> u128 {
     let add =
-        |(sum, place), byte: u8| (sum + place * u128::from(byte.saturating_sub(b'0')), place / 10);
+        |(sum, unit), byte: u8| (sum + unit * u128::from(byte.saturating_sub(b'0')), unit / 10);
     digits.bytes().take(6).fold((0, MILLIONTHS_PER_ONE / 10), add).0
 }
 
-/// What a unit multiplies by, and how its writers convert.
+/// A unit after a number, and the conversions that writers make.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberUnit {
-    /// `k`, million: the number stands for so many times itself.
+    /// Factor of the unit, such as a thousand for `k`.
     multiplier: u128,
-    /// Times the number it is in a smaller unit of its kind.
+    /// Factors to smaller units of the same kind.
     smaller_unit_factors: &'static [u128],
-    /// Divided by this it is in a greater unit.
+    /// Divisors to larger units of the same kind.
     larger_unit_divisors: &'static [u128],
-    /// Whether small numbers with it are no mere counts.
+    /// Whether small numbers with this unit are measures, so that they are checked.
     pub(super) is_measure: bool,
 }
 
@@ -166,7 +166,7 @@ const GIGA: NumberUnit = NumberUnit {
     ..MEASURE
 };
 
-/// What follows a number is its unit, if it is one of these; lower case, as a whole word.
+/// Units that follow a number as a whole word; lower case.
 #[rustfmt::skip]
 const UNIT_WORDS: [(&[&str], NumberUnit); 14] = [
     (&["k", "thousand", "tausend"], THOUSAND),
@@ -184,7 +184,7 @@ const UNIT_WORDS: [(&[&str], NumberUnit); 14] = [
     (&["gb", "tb", "gib"], GIGA),
     (&["percent", "prozent", "pct"], PERCENT),
 ];
-/// Units that are no words.
+/// Units that are symbols.
 const UNIT_SYMBOLS: [(&str, NumberUnit); 9] = [
     ("%", PERCENT),
     ("\u{ff05}", PERCENT),
@@ -197,7 +197,7 @@ const UNIT_SYMBOLS: [(&str, NumberUnit); 9] = [
     ("\u{5c0f}\u{65f6}", HOUR),
 ];
 
-/// The unit that `rest`, the text behind a number, begins with.
+/// Parses the unit at the beginning of `rest`, the text behind a number.
 pub(super) fn parse_unit(rest: &str) -> NumberUnit {
     let bare = rest.strip_prefix([' ', '-', '\u{a0}']).unwrap_or(rest);
     if let Some((_, unit)) = UNIT_SYMBOLS.iter().find(|(mark, _)| bare.starts_with(mark)) {
@@ -205,36 +205,36 @@ pub(super) fn parse_unit(rest: &str) -> NumberUnit {
     }
     let length = bare.bytes().take_while(u8::is_ascii_alphabetic).count();
     let word = bare.get(..length).unwrap_or("");
-    // `5 m` may be metres, `5 b` hardly anything: but for these, a letter stands at its number.
+    // A single letter after a space is too ambiguous to be a unit; `s` and `h` are accepted.
     let stands_apart = word.len() == 1 && bare.len() < rest.len() && !matches!(word, "s" | "h");
     if word.is_empty() || stands_apart {
         return PLAIN;
     }
-    let is = |known: &&str| known.eq_ignore_ascii_case(word);
+    let is = |unit: &&str| unit.eq_ignore_ascii_case(word);
     UNIT_WORDS.iter().find(|(words, _)| words.iter().any(is)).map_or(PLAIN, |(_, u)| *u)
 }
 
-/// Whether a word is a unit, an ending of ordinals or a sign of repetition (`3x`).
+/// Returns whether a word is a unit, an ordinal suffix or a multiplication sign (`3x`).
 pub(super) fn is_unit_or_suffix(word: &str) -> bool {
-    let known = UNIT_WORDS.iter().flat_map(|(words, _)| words.iter());
+    let unit_words = UNIT_WORDS.iter().flat_map(|(words, _)| words.iter());
     let others =
         ["st", "nd", "rd", "th", "x", "am", "pm", "px", "kg", "km", "cm", "mm", "er", "ern"];
-    known.chain(&others).any(|unit| unit.eq_ignore_ascii_case(word))
+    unit_words.chain(&others).any(|unit| unit.eq_ignore_ascii_case(word))
 }
 
-/// The values of a source.
+/// All numbers and times of a source.
 #[derive(Debug)]
 pub(super) struct SourceNumbers {
     /// Ascending.
     values: Vec<u128>,
-    /// By minute of the day: whether the source names it.
+    /// For each minute of the day, whether the source names it.
     times: Vec<bool>,
-    /// Whether it names quarters of an hour in words.
+    /// Whether the source spells quarters of an hour.
     has_spelled_times: bool,
 }
 
 impl SourceNumbers {
-    /// Reads a source that spells these numbers.
+    /// Reads a source; `spelled` are the numbers that it writes in words.
     pub(super) fn new(source: &str, spelled: Vec<(u128, bool)>) -> Self {
         let mut this = Self {
             values: Vec::new(),
@@ -269,7 +269,7 @@ impl SourceNumbers {
         this
     }
 
-    /// Takes the number that a text begins with; returns its length.
+    /// Reads the number at the beginning of a text; returns its length.
     fn read_number(&mut self, text: &str) -> usize {
         if let Some((minute, length)) = parse_time_of_day(text) {
             self.mark_time(minute, text.get(length..).unwrap_or(""));
@@ -302,7 +302,7 @@ impl SourceNumbers {
         }
     }
 
-    /// Whether the source has a value of this number, as it is or rounded to its last digit.
+    /// Returns whether the source has this number, exactly or rounded to its last digit.
     pub(super) fn contains_number(
         &self,
         figure: &ParsedNumber,
@@ -332,14 +332,16 @@ impl SourceNumbers {
         unit.smaller_unit_factors.iter().any(up) || unit.larger_unit_divisors.iter().any(down)
     }
 
-    /// Whether a value of the source is written as this one when it is rounded or cut.
+    /// Returns whether a value of the source becomes this value when it is rounded or cut.
     fn contains_near(&self, value: u128, step: u128) -> bool {
         let low = value.saturating_sub(step / 2);
-        let first = self.values.partition_point(|known| *known < low);
-        self.values.get(first).is_some_and(|known| *known < value.saturating_add(step.max(1)))
+        let first = self.values.partition_point(|source_value| *source_value < low);
+        self.values
+            .get(first)
+            .is_some_and(|source_value| *source_value < value.saturating_add(step.max(1)))
     }
 
-    /// Whether the source names this time of day; a full or half hour may be up to 30 minutes off.
+    /// Returns whether the source has this time of day; a full or half hour may be 30 minutes off.
     pub(super) fn contains_time(&self, minute: usize, rest: &str) -> bool {
         let afternoon = is_afternoon(rest);
         let hits = |minute: usize| {
@@ -365,7 +367,7 @@ trait AsciiStart {
 }
 
 impl AsciiStart for str {
-    /// Whether the text is empty or begins with a character of ASCII.
+    /// Returns whether the text is empty or begins with an ASCII character.
     fn is_ascii_start(&self) -> bool {
         self.bytes().next().is_none_or(|byte| byte.is_ascii())
     }
@@ -377,7 +379,7 @@ fn is_afternoon(rest: &str) -> bool {
         && rest.get(1..).is_some_and(|rest| rest.trim_start_matches('.').starts_with(['m', 'M']))
 }
 
-/// Whether the text behind a number makes it an hour.
+/// Returns whether the text behind a number makes the number an hour.
 fn is_hour(rest: &str) -> bool {
     let bare = rest.trim_start_matches(' ');
     is_afternoon(rest)
@@ -387,7 +389,8 @@ fn is_hour(rest: &str) -> bool {
         || bare.starts_with(['\u{70b9}', '\u{9ede}', '\u{65f6}', '\u{6642}'])
 }
 
-/// The time of day, in minutes, that a text begins with, and its length: `9:05`, `14:00:30`.
+/// Parses a time of day such as `9:05` or `14:00:30`; returns minutes since midnight and the
+/// length.
 pub(super) fn parse_time_of_day(text: &str) -> Option<(usize, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let rest = text.get(digits..)?.strip_prefix(':')?;
@@ -403,12 +406,12 @@ pub(super) fn parse_time_of_day(text: &str) -> Option<(usize, usize)> {
     (hour < 25 && minute < 60).then_some((hour * 60 + minute, length))
 }
 
-/// Whether a number may be a count that the summary made itself.
+/// Returns whether the summary may have computed this number as a count.
 pub(super) fn is_small_count(figure: &ParsedNumber) -> bool {
     figure.readings.iter().any(|reading| !reading.is_decimal && reading.value <= COUNT_MAX)
 }
 
-/// Whether a text begins as a time does, of whatever hour: `40:41`.
+/// Returns whether a text begins like a time, of any hour: `40:41`.
 pub(super) fn looks_like_time(text: &str) -> bool {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let rest = text.get(digits..).and_then(|rest| rest.strip_prefix(':')).unwrap_or("");

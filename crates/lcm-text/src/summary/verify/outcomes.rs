@@ -1,10 +1,8 @@
-//! What a clause says came out: a failure and of which kind, a success, or neither; and what it is
-//! about.
+//! Classifies the outcome of a clause: a kind of failure, a success, or neither; and its subject.
 //!
-//! In: a clause. Out: its outcome, and keys of its words. Not here: which failures stay open
-//! (`failures`).
-//!
-//! The words that merely speak of trouble are those of the offline summariser, and some more.
+//! Input: a clause. Output: its outcome, and hashes of the words of its subject. Which failures
+//! stay open is decided in `failures`. Words that mention trouble are those of the offline
+//! summariser, and some more.
 
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
@@ -16,8 +14,8 @@ use crate::{
     base::sort,
     summary::offline_summary::{
         cues,
-        term_scanner::{TermOccurrence, scan_terms},
-        terms::{TermClass, TermHasher, fnv_hash, fnv_hash_lowercase},
+        term_hash::{TermHasher, fnv_hash, fnv_hash_lowercase},
+        term_scanner::{TermClass, TermOccurrence, scan_terms},
     },
 };
 
@@ -26,39 +24,39 @@ const KILLED: u32 = 1 << 1;
 const ABORTED: u32 = 1 << 2;
 const TIMED_OUT: u32 = 1 << 3;
 const CRASHED: u32 = 1 << 4;
-/// Something ended badly.
+/// Flags of all failures.
 const ANY_FAILURE: u32 = FAILED | KILLED | ABORTED | TIMED_OUT | CRASHED;
-/// A word about things that go wrong.
+/// A word about problems.
 const TROUBLE: u32 = 1 << 5;
 const SUCCESS: u32 = 1 << 6;
 const NEGATION: u32 = 1 << 7;
-/// What follows is asked, feared or planned.
+/// The following words are a question, a fear or a plan.
 const HEDGE: u32 = 1 << 8;
-/// Says nothing about the subject.
+/// A word without meaning for the subject.
 const STOP: u32 = 1 << 9;
-/// Makes a success one of everything.
+/// A success of everything mentioned.
 const ALL: u32 = 1 << 10;
-/// Makes it one of the rest.
+/// A success of the rest only.
 const REST: u32 = 1 << 11;
-/// Before `failed`: the failure is an attribute, not an outcome.
+/// A word before `failed` that makes the failure an attribute, not an outcome.
 const ATTRIBUTE: u32 = 1 << 12;
-/// The first word of a pair.
+/// The first word of a pair in [`PAIRS`].
 const PAIR: u32 = 1 << 13;
-/// Words counted in front of: `2 errors`.
+/// A noun that is counted: `2 errors`.
 const COUNTED: u32 = 1 << 14;
-/// Who refuses by choice: no failure.
+/// A person, whose refusal is no failure.
 const PERSON: u32 = 1 << 15;
-/// Before a word like `broken`: something is in that state now.
+/// A word before `broken` and the like that makes it a current state.
 const STATE: u32 = 1 << 16;
-/// What went wrong where it did not happen.
+/// A verb of normal operation, whose negation is a failure.
 const WORKS: u32 = 1 << 17;
 
-/// Words up to which a negation reaches.
+/// Number of words that a negation reaches.
 const NEGATION_WORDS: u32 = 4;
-/// Letters by which forms of one word are equal.
+/// Number of first letters in which forms of one word agree.
 const STEM_LETTERS: usize = 5;
 
-// Lower case; a word may stand in several lists.
+// Lower case; a word may be in several lists.
 #[rustfmt::skip]
 const WORDS: [(u32, &[&str]); 20] = [
     (FAILED, &["failed", "fails", "failing", "fehlgeschlagen", "gescheitert", "scheiterte",
@@ -133,7 +131,7 @@ const WORDS: [(u32, &[&str]); 20] = [
         "went", "through", "without", "never", "none", "zero", "nothing"]),
 ];
 
-/// Pairs of words.
+/// Pairs of words with a meaning of their own.
 const PAIRS: [(u32, &str, &str); 14] = [
     (TIMED_OUT, "timed", "out"),
     (TROUBLE, "could", "not"),
@@ -151,7 +149,7 @@ const PAIRS: [(u32, &str, &str); 14] = [
     (ABORTED, "brach", "ab"),
 ];
 
-/// Words of scripts without spaces.
+/// Phrases of scripts without spaces.
 #[rustfmt::skip]
 const PHRASES: [(u32, &[&str]); 9] = [
     (FAILED, &["\u{5931}\u{8d25}", "\u{5931}\u{6557}"]),
@@ -175,50 +173,50 @@ const PHRASES: [(u32, &[&str]); 9] = [
         "\u{304b}\u{3082}\u{3057}\u{308c}", "\u{53ef}\u{80fd}", "\u{5417}"]),
 ];
 
-/// What a clause says came out.
+/// The outcome of a clause.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClauseOutcome {
-    /// Kinds of failure, as outcomes.
+    /// Flags of the failures.
     pub(super) failure_kinds: u32,
-    /// Whether it speaks of anything that went wrong.
+    /// Whether anything in the clause went wrong.
     pub(super) is_trouble: bool,
-    /// Whether it says that something went well.
+    /// Whether the clause reports a success.
     pub(super) is_success: bool,
-    /// Whether it is a question, a condition or a plan.
+    /// Whether the clause is a question, a condition or a plan.
     pub(super) is_hedged: bool,
     /// Whether the success is one of everything.
     pub(super) is_general: bool,
-    /// Whether it denies a failure: the success is one of all that it speaks of.
+    /// Whether the clause denies a failure, which is a success of everything it mentions.
     denies_failure: bool,
-    /// Whether failures are counted, so that successes beside them change nothing.
+    /// Whether failures are counted, so that successes in the same clause change nothing.
     counts_failures: bool,
 }
 
 impl ClauseOutcome {
-    /// Whether it reports a failure that nothing in it takes back.
+    /// Returns whether the clause reports a failure without taking it back.
     pub(super) const fn is_failure(&self) -> bool {
         self.failure_kinds != 0 && !self.is_hedged && (!self.is_success || self.counts_failures)
     }
 
-    /// Whether it mentions that something went wrong.
+    /// Returns whether the clause mentions that something went wrong.
     pub(super) const fn mentions_failure(&self) -> bool {
         self.failure_kinds != 0 || self.is_trouble
     }
 
-    /// Whether it reports a success and nothing else.
+    /// Returns whether the clause reports a success and no failure.
     pub(super) const fn is_pure_success(&self) -> bool {
         self.is_success && self.failure_kinds == 0 && !self.is_hedged && !self.is_trouble
     }
 }
 
-/// The words that say what came out.
+/// The words that express outcomes.
 #[derive(Debug)]
 pub(super) struct OutcomeLexicon {
     words: HashMap<u64, u32, BuildHasherDefault<TermHasher>>,
 }
 
 impl OutcomeLexicon {
-    /// Collects the words.
+    /// Builds the lexicon.
     pub(super) fn new() -> Self {
         let mut words: HashMap<u64, u32, BuildHasherDefault<TermHasher>> = HashMap::default();
         let mut add = |word: &str, flags: u32| {
@@ -235,7 +233,8 @@ impl OutcomeLexicon {
         Self { words }
     }
 
-    /// Reads a clause; what it is about is appended to `keys`, ascending and distinct.
+    /// Reads a clause and appends the hashes of its subject's words to `keys`, ascending and
+    /// distinct.
     pub(super) fn read_clause(&self, clause: &str, keys: &mut Vec<u64>) -> ClauseOutcome {
         let mut reading = ClauseReader {
             lexicon: self,
@@ -244,19 +243,19 @@ impl OutcomeLexicon {
             state: ClauseState::default(),
         };
         scan_terms(clause, &mut |word| reading.read_word(&word));
-        let ClauseReader { mut outcome, state: seen, .. } = reading;
-        if seen.word_count == seen.loud_word_count && seen.loud_word_count > 0 {
+        let ClauseReader { mut outcome, state, .. } = reading;
+        if state.word_count == state.loud_word_count && state.loud_word_count > 0 {
             // `ERRORS` alone is a heading.
             outcome = ClauseOutcome::default();
         }
-        if seen.is_failed_pending {
-            // `Failed` alone, or at the end.
+        if state.is_failed_pending {
+            // `Failed` alone, or at the end of the clause.
             outcome.failure_kinds |= FAILED;
         }
-        outcome.is_general &= !seen.speaks_of_rest;
+        outcome.is_general &= !state.speaks_of_rest;
         outcome.is_general |= outcome.denies_failure;
-        // `7 of 11 tasks done` beside a failure is no success.
-        outcome.is_success |= seen.has_partial_success && outcome.failure_kinds == 0;
+        // In a clause with a failure, `7 of 11 tasks done` is no success.
+        outcome.is_success |= state.has_partial_success && outcome.failure_kinds == 0;
         if !clause.is_ascii() {
             apply_phrases(clause, &mut outcome);
         }
@@ -281,24 +280,24 @@ fn apply_phrases(clause: &str, outcome: &mut ClauseOutcome) {
     }
 }
 
-/// What was read of a clause before a word.
+/// The state of a reader before the next word.
 #[derive(Debug, Default)]
 struct ClauseState {
-    /// Words for which a negation still holds.
+    /// Number of words that the last negation still reaches.
     negated_words_left: u32,
-    /// Flags of the word before, and its key.
+    /// Flags and hash of the previous word.
     last_flags: u32,
     last_key: u64,
     has_any_word: bool,
-    /// Number before this word, if there is one: whether it is more than 0.
+    /// Whether the number before this word is above 0; `None`: there is no number.
     last_number_is_positive: Option<bool>,
-    /// `Failed` begins the clause, and what it means is not clear yet.
+    /// Whether `Failed` began the clause and is not resolved yet.
     is_failed_pending: bool,
     speaks_of_rest: bool,
-    /// Words, and those of them that are capitals about trouble.
+    /// Number of words, and number of capitalised words about trouble.
     word_count: u32,
     loud_word_count: u32,
-    /// The word before which a number stood last.
+    /// Index of the word after the last number.
     number_word_index: u32,
     /// Whether a part of something went well.
     has_partial_success: bool,
@@ -334,7 +333,7 @@ impl ClauseReader<'_, '_> {
         self.apply_meaning(says);
         self.outcome.is_hedged |= flags & HEDGE != 0;
         if flags & NEGATION != 0 {
-            // `could not` is no doubt.
+            // `could not` is a fact, not a doubt.
             self.outcome.is_hedged &= !(self.state.last_flags & HEDGE != 0 && word.text == "not");
             self.state.negated_words_left = NEGATION_WORDS + 1;
         }
@@ -347,7 +346,7 @@ impl ClauseReader<'_, '_> {
         (self.state.last_flags, self.state.last_key) = (flags, word.key);
     }
 
-    /// What a word says here, by what stands before it.
+    /// Returns the meaning of a word in its context: the words before it.
     fn resolve_meaning(&mut self, word: &TermOccurrence<'_>, flags: u32) -> u32 {
         let is_loud = word.text.len() > 3
             && flags & (ANY_FAILURE | TROUBLE) != 0
@@ -403,7 +402,7 @@ impl ClauseReader<'_, '_> {
         }
         let outcome = &mut self.outcome;
         if self.state.negated_words_left > 0 {
-            // No failure is a success, no success is at least trouble.
+            // A denied failure is a success; a denied success is at least trouble.
             let bad = says & (ANY_FAILURE | TROUBLE) != 0;
             outcome.is_success |= bad;
             outcome.denies_failure |= bad;
@@ -434,7 +433,7 @@ impl ClauseReader<'_, '_> {
         if part.len() >= least {
             self.keys.push(hash_stem(part, digits));
         }
-        // The words of a name are what it is about, too.
+        // The parts of a name belong to the subject as well.
         if part.bytes().any(|byte| byte == b'_') {
             let words = part.split('_').filter(|word| word.len() > 2 && word.len() < part.len());
             self.keys.extend(words.map(|word| hash_stem(word, false)));
@@ -450,7 +449,7 @@ fn pair_meaning(first: u64, second: u64) -> u32 {
         .fold(0, |all, (says, ..)| all | says)
 }
 
-/// Equal for most forms of one word: its first letters.
+/// Hashes the first letters of a word, which are equal for most of its forms.
 fn hash_stem(word: &str, digits: bool) -> u64 {
     let bare = if word.len() > 3 { word.strip_suffix('s').unwrap_or(word) } else { word };
     let named = digits || word.bytes().any(|byte| byte == b'_' || byte.is_ascii_digit());
@@ -465,7 +464,7 @@ fn hash_stem(word: &str, digits: bool) -> u64 {
     fnv_hash(&bytes)
 }
 
-/// Where a new clause begins.
+/// Words that begin a new clause.
 const CONTRASTS: [&str; 9] = [
     " but ",
     " while ",
@@ -478,13 +477,14 @@ const CONTRASTS: [&str; 9] = [
     " then ",
 ];
 
-/// Calls `each` with the clauses of a line, and whether each goes on the sentence before it.
+/// Calls `each` with each clause of a line, and whether the clause continues the sentence before.
 pub(super) fn for_each_clause<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, bool)) {
     let mut from = 0;
     let mut goes_on = false;
     let bytes = line.as_bytes();
     for at in 0..bytes.len() {
-        // Only what can end a clause is decoded: every byte of a source passes here.
+        // Only characters that can end a clause are decoded, because every byte of a source passes
+        // here.
         let length = match bytes.get(at) {
             Some(b'.' | b'!' | b'?' | b';' | b' ') => 1,
             Some(0xe3 | 0xe4 | 0xef) => 3,
@@ -518,14 +518,14 @@ pub(super) fn for_each_clause<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, b
     }
 }
 
-/// Whether a text begins with a word that begins a clause.
+/// Returns whether a text begins with a word that begins a clause.
 fn is_contrast(text: &str) -> bool {
     let initial = text.as_bytes().get(1);
     matches!(initial, Some(b'a' | b'b' | b'h' | b't' | b'w' | b'y'))
         && CONTRASTS.iter().any(|word| text.starts_with(word))
 }
 
-/// Whether the exit code that a line reports is 0; `None`: it reports none.
+/// Returns whether the exit code that a line reports is 0; `None`: the line reports none.
 pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     const SIGNS: [&str; 9] = [
         "xit code",
@@ -538,7 +538,7 @@ pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
         "\u{9000}\u{51fa}\u{7801}",
         "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
     ];
-    // All but one are seldom there, and every line is asked.
+    // A cheap first check, because nearly no line reports an exit code.
     if line.is_ascii() && !contains_str(line, "xit") && !contains_str(line, "returncode") {
         return None;
     }
@@ -552,7 +552,7 @@ pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     Some(code.bytes().all(|byte| byte == b'0'))
 }
 
-/// Whether a field of a report says that something failed: `status: failed`, `"state":"ERROR"`.
+/// Returns whether a field of a report says failure: `status: failed`, `"state":"ERROR"`.
 fn has_failed_status(clause: &str) -> bool {
     const FIELDS: [&str; 4] = ["tatus", "tate", "onclusion", "esult"];
     const FAILED: [&str; 8] =

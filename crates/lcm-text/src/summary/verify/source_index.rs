@@ -1,7 +1,7 @@
-//! Where a piece of an answer occurs in the source.
+//! Finds pieces of an answer in the source.
 //!
-//! Both are looked at as runs of letters and digits (`lcm_loops::letters`): a piece occurs when it
-//! stands there from one boundary to another. Not here: what a piece is, and what follows.
+//! Both texts are folded to letters and digits ([`lcm_loops::folded_text`]). A piece occurs if it
+//! is in the folded source from one boundary to another.
 
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
@@ -11,24 +11,24 @@ pub(super) use lcm_loops::folded_text::FoldedText;
 
 use crate::{
     base::int,
-    summary::offline_summary::terms::{TermHasher, fnv_hash},
+    summary::offline_summary::term_hash::{TermHasher, fnv_hash},
 };
 
-/// Bytes by which the places of a piece are found.
+/// Bytes of the hash key of a boundary.
 const KEY_BYTES: usize = 3;
 
-/// A folded source that can be asked for pieces.
+/// An index of a folded source.
 #[derive(Debug)]
 pub(super) struct SourceTextIndex {
     folded: FoldedText,
-    /// By the first bytes from a boundary on: the last such boundary, one more than its number.
+    /// By the first bytes after a boundary: 1 + the index of the last such boundary.
     heads: HashMap<u64, u32, BuildHasherDefault<TermHasher>>,
-    /// By boundary: the one before it with the same bytes.
+    /// By boundary: the previous boundary with the same first bytes.
     previous: Vec<u32>,
 }
 
 impl SourceTextIndex {
-    /// Folds a source and finds its boundaries.
+    /// Folds a source and indexes its boundaries.
     pub(super) fn new(source: &str) -> Self {
         let folded = FoldedText::from_text(source);
         let mut heads: HashMap<u64, u32, BuildHasherDefault<TermHasher>> = HashMap::default();
@@ -42,13 +42,13 @@ impl SourceTextIndex {
         Self { folded, heads, previous }
     }
 
-    /// Whether a folded piece occurs from one boundary to another; pieces of fewer than three
-    /// bytes are looked for nowhere and held to occur.
+    /// Returns whether a folded piece occurs from boundary to boundary; always true for fewer than
+    /// three bytes.
     pub(super) fn contains_whole(&self, piece: &str) -> bool {
         self.find_at_boundary(piece, true)
     }
 
-    /// Whether a folded piece occurs from a boundary on.
+    /// Returns whether a folded piece occurs after a boundary.
     pub(super) fn contains_prefix(&self, piece: &str) -> bool {
         self.find_at_boundary(piece, false)
     }
@@ -72,7 +72,7 @@ impl SourceTextIndex {
         false
     }
 
-    /// Whether something ends here.
+    /// Returns whether a word or a part of a word ends at `end`.
     fn is_end_boundary(&self, end: usize) -> bool {
         let text = self.folded.text.as_bytes();
         match text.get(end) {

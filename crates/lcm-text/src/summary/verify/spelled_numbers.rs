@@ -1,6 +1,7 @@
-//! Numbers that a source writes in words, in English and in Chinese characters.
+//! Finds numbers that a source writes in words, in English and in Chinese characters.
 //!
-//! In: the words of a source one after the other, and its text. Out: numbers. Not here: digits.
+//! Input: the words of a source one after the other, and its text. Output: numbers. Digits are
+//! parsed by `numbers`.
 
 use alloc::vec::Vec;
 
@@ -37,18 +38,18 @@ const UNITS: [(&str, u128); 28] = [
 
 const POWERS: [(&str, u128); 3] = [("hundred", 100), ("thousand", 1_000), ("million", 1_000_000)];
 
-/// The numbers of a text while its words are read.
+/// A reader of spelled numbers, fed word by word.
 #[derive(Default)]
 pub(super) struct SpelledNumberReader {
-    /// Of the number that is being read.
+    /// Value of the current number.
     sum: u128,
     partial_sum: u128,
-    /// Those that ended.
+    /// Finished numbers, each with a flag: the number is an hour.
     numbers: Vec<(u128, bool)>,
 }
 
 impl SpelledNumberReader {
-    /// Takes the next word.
+    /// Reads the next word.
     pub(super) fn read_word(&mut self, word: &str) {
         if !word.bytes().any(|byte| byte == b'-') {
             return self.read_part(word);
@@ -58,8 +59,8 @@ impl SpelledNumberReader {
         }
     }
 
-    /// Every number above 12 that the text spells whose words these were, and every hour; the flag
-    /// says that it is one.
+    /// Returns every number above 12 that the words and `text` spell, and every hour; the flag
+    /// marks an hour.
     pub(super) fn finish(mut self, text: &str) -> Vec<(u128, bool)> {
         self.end_number();
         if !text.is_ascii() {
@@ -74,20 +75,21 @@ impl SpelledNumberReader {
         }
     }
 
-    /// Takes a word; `false`: it is none of a number.
+    /// Adds a word to the current number; `false`: the word is no part of a number.
     fn add_number_word(&mut self, word: &str) -> bool {
         if word.len() > 9 || !word.is_ascii() || word.len() < 3 {
             return false;
         }
         let initial = word.as_bytes().first().map(u8::to_ascii_lowercase);
-        let is = |known: &str| {
-            known.as_bytes().first().copied() == initial && known.eq_ignore_ascii_case(word)
+        let is = |number_word: &str| {
+            number_word.as_bytes().first().copied() == initial
+                && number_word.eq_ignore_ascii_case(word)
         };
-        if let Some((_, value)) = UNITS.iter().find(|(known, _)| is(known)) {
+        if let Some((_, value)) = UNITS.iter().find(|(number_word, _)| is(number_word)) {
             let dozens = *value == 12 && self.partial_sum > 0;
             self.partial_sum =
                 if dozens { self.partial_sum.saturating_mul(12) } else { self.partial_sum + value };
-        } else if let Some((_, power)) = POWERS.iter().find(|(known, _)| is(known)) {
+        } else if let Some((_, power)) = POWERS.iter().find(|(number_word, _)| is(number_word)) {
             self.partial_sum = self.partial_sum.max(1).saturating_mul(*power);
             if *power > 100 {
                 self.sum = self.sum.saturating_add(self.partial_sum);
@@ -100,7 +102,7 @@ impl SpelledNumberReader {
         true
     }
 
-    /// Ends a number: what follows is none of it.
+    /// Ends the current number.
     pub(super) fn end_number(&mut self) {
         let value = self.sum.saturating_add(self.partial_sum);
         if value > 12 {
@@ -113,18 +115,18 @@ impl SpelledNumberReader {
 const HAN_DIGITS: &str = "\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}\u{516d}\u{4e03}\u{516b}\u{4e5d}";
 
 fn read_chinese_numbers(text: &str, emit: &mut impl FnMut(u128, bool)) {
-    // The sum, what stands since the last power, and whether it is a number at all.
+    // The sum, the digits since the last power of ten, and whether a number is open.
     let (mut sum, mut digit, mut open) = (0u128, 0u128, false);
     for c in text.chars().chain([' ']) {
-        let known = if c.is_ascii() { "" } else { HAN_DIGITS };
-        let place = known.chars().zip(1u128..).find(|(known, _)| *known == c);
+        let han_digits = if c.is_ascii() { "" } else { HAN_DIGITS };
+        let digit_value = han_digits.chars().zip(1u128..).find(|(han, _)| *han == c);
         let power = match c {
             '\u{5341}' => 10,
             '\u{767e}' => 100,
             '\u{5343}' => 1_000,
             _ => 0,
         };
-        match (place, c) {
+        match (digit_value, c) {
             (Some((_, value)), _) => (digit, open) = (value, true),
             (_, '\u{4e24}' | '\u{5169}') => (digit, open) = (2, true),
             _ if power > 0 => {

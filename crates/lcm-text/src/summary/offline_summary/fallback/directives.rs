@@ -1,11 +1,10 @@
-//! Finds sentences that look like instructions to a model and leaves them out.
+//! Removes sentences that look like instructions to a model.
 //!
-//! This is a courtesy to the reader of a fallback text, not a defence: the material stays marked as
-//! untrusted wherever it is shown.
+//! The removal is for readability and is no defence: the text is shown as untrusted everywhere.
 
 use alloc::string::String;
 
-/// The text without instruction-like sentences, and whether there were any.
+/// Returns the text without sentences that look like instructions, and whether any was removed.
 pub(super) fn remove_directives(text: &str) -> (String, bool) {
     let mut out = String::with_capacity(text.len());
     let mut removed = false;
@@ -21,7 +20,7 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
                 out.push_str(sentence);
             }
         }
-        // A line that lost its end still ends.
+        // A line whose last sentence was removed keeps its line break.
         if line.ends_with('\n') && !out.ends_with('\n') {
             out.truncate(out.trim_end().len().max(start));
             out.push('\n');
@@ -30,7 +29,7 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
     (out, removed)
 }
 
-/// The sentences of a line, with the blanks after them.
+/// Splits a line into sentences, each with the blanks after it.
 fn split_sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     core::iter::from_fn(move || {
@@ -59,7 +58,7 @@ fn find_sentence_end(text: &str) -> usize {
     text.len()
 }
 
-/// Anything of the first list, then anything of the second, in this order.
+/// A sentence is a directive if it has a phrase of a first list and later one of the second list.
 const PAIRS: [(&[&str], &[&str]); 4] = [
     (
         &["ignore ", "disregard ", "forget ", "override ", "bypass "],
@@ -124,7 +123,7 @@ fn is_directive(lower: &str, sentence: &str) -> bool {
             && lower.contains("you")
 }
 
-/// Whether a sentence after a directive goes on with it.
+/// Returns whether a sentence after a directive continues the directive.
 fn continues_directive(lower: &str) -> bool {
     const STARTS: [&str; 12] = [
         "and ", "then ", "instead", "also ", "do not ", "don't ", "output ", "reply ", "respond ",

@@ -1,8 +1,11 @@
-//! Texts that need no model and no luck: the fallback of a summary, and the cut at the cap.
+//! Texts made without a model: the fallback of a summary, and the cut at the token limit.
 
 use alloc::{format, string::String};
 
-use super::{segmentation::quarter_tokens_u32, summarize_extractively, truncate_at_word};
+use super::{
+    extract::{summarize_extractively, truncate_at_word},
+    segmentation::quarter_tokens_u32,
+};
 use crate::{
     base::tokens,
     summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX, parse_block_header},
@@ -10,16 +13,17 @@ use crate::{
 
 mod directives;
 
-/// Fewer tokens than this cannot be shortened by a text that says it is shortened.
+/// Least tokens of a source with a fallback; a shorter source is not longer than the note.
 const SOURCE_MIN: u32 = 24;
 
-/// The text that stands for a source when no model's answer can: extracted, without sentences that
-/// look like instructions to a model, ending with `[Truncated from N tokens]`.
+/// Builds the fallback of a source: an extract without sentences that look like instructions,
+/// ending with `[Truncated from N tokens]`.
 ///
-/// `source_tokens` is what it would replace. It has at most `tokens_max` tokens and always fewer
-/// than that, note included. Where a sentence was left out, the text begins with a note that says
-/// so, unless the limit is too small for note and text. `None` when `source_tokens` is under 24,
-/// or when the limit is too small for any text.
+/// `source_tokens` are the tokens of the items to replace. The result, its note included, has at
+/// most `tokens_max` tokens and fewer than `source_tokens`. If a sentence was removed, the text
+/// begins with a note about the removal, unless the limit is too small for note and text.
+///
+/// `None`: `source_tokens` is below 24, or the limit is too small for any text.
 #[must_use]
 pub fn build_fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Option<String> {
     if source_tokens < SOURCE_MIN {
@@ -41,7 +45,7 @@ pub fn build_fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Opti
         text = extract_or_truncate(&clean, room);
     }
     if text.is_empty() {
-        // Everything was directives: the note alone says what is true.
+        // Every sentence was a directive; only the note is left to say.
         text = truncate_at_word(DIRECTIVE_NOTE, room).into();
     }
     if text.is_empty() {
@@ -62,12 +66,12 @@ fn extract_or_truncate(source: &str, tokens_max: u32) -> String {
     tokens::truncate_to_tokens(first.map_or("", str::trim), tokens_max).trim_end().into()
 }
 
-/// A text that is too long, cut to `tokens_max` tokens, its note `[Capped from N tokens to ~M]`
-/// included. `tokens` is N, the size before; M is the limit.
+/// Cuts a text that is too long to `tokens_max` tokens, including the note `[Capped from N tokens
+/// to ~M]`. N is `tokens`, the size before; M is the limit.
 ///
-/// The line that names what was left out is kept where it fits in a quarter of the limit. Under
-/// tight limits the note is `[Capped to ~M]` or `[Capped]`, and under 4 tokens there is none. A
-/// text within the limit is returned as it is.
+/// The line of omitted details is kept if it fits in a quarter of the limit. Under tight limits the
+/// note is `[Capped to ~M]` or `[Capped]`; under 4 tokens there is none. A text within the limit is
+/// returned unchanged.
 #[must_use]
 pub fn cap_summary(text: &str, tokens_max: u32, tokens: u32) -> String {
     let text = text.trim_end();
@@ -80,7 +84,8 @@ pub fn cap_summary(text: &str, tokens_max: u32, tokens: u32) -> String {
         format!("\n[Capped to ~{tokens_max}]"),
         String::from("\n[Capped]"),
     ];
-    // A note may take a third of the limit, the shortest one all but the first letters.
+    // A note may take a third of the limit; the shortest note is used where even that is too
+    // little.
     let fits = |note: &&String| quarter_tokens_u32(note) <= budget / 3;
     let shortest = || notes.last().filter(|note| quarter_tokens_u32(note) + 4 <= budget);
     let note = notes.iter().find(fits).or_else(shortest).map_or("", String::as_str);

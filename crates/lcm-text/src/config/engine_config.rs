@@ -1,0 +1,180 @@
+//! The settings of one engine, with their bounds and defaults.
+
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::config_override::ConfigOverride;
+use crate::{summary::prompts::PromptTemplate, types::api};
+
+/// The token limit of the fresh tail.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum TailCap {
+    /// The key was absent: three tenths of the budget.
+    #[default]
+    Derived,
+    /// The key was `null`: no cap.
+    Unlimited,
+    /// This many, at least 1.
+    Tokens(u32),
+}
+
+/// The settings of one engine. A `None` is derived from the budget unless the field's text says
+/// otherwise; numbers are at most `u32::MAX`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Config {
+    /// Whether compaction acts and assembly uses summaries; default true.
+    pub enabled: bool,
+    /// Share of the budget, in thousandths, above which compaction is due; 0 to 1000, default 750.
+    pub context_threshold_permille: u32,
+    /// Settings for some models, sessions or windows only; default none.
+    pub context_threshold_overrides: Vec<ConfigOverride>,
+    /// Messages of the fresh tail; 0: no tail; default 64.
+    pub fresh_tail_messages_max: u32,
+    /// Tokens of the fresh tail.
+    pub fresh_tail_tokens_max: TailCap,
+    /// Most source tokens of a leaf, at least 1.
+    pub leaf_chunk_tokens_max: Option<u32>,
+    /// Target tokens of a leaf, at least 1.
+    pub leaf_tokens_target: Option<u32>,
+    /// Target tokens of a condensed summary, at least 1.
+    pub condensed_tokens_target: Option<u32>,
+    /// Least number of leaves that are condensed together; at least 2, default 8.
+    pub condense_leaves_min: u32,
+    /// Least number of condensed summaries that are condensed together; at least 2, default 4.
+    pub condense_summaries_min: u32,
+    /// Least number of either under pressure; at least 2, default 2.
+    pub condense_min_hard: u32,
+    /// Greatest depth that a sweep makes without pressure; `None`: unlimited (JSON -1); default 1.
+    pub sweep_depth_max: Option<u32>,
+    /// Tokens of summaries above which they are condensed, at least 1.
+    pub summary_prefix_tokens_target: Option<u32>,
+    /// Most passes of one sweep, at least 1, default 12.
+    pub sweep_passes_max: u32,
+    /// Most sweeps of mode `until-under`, at least 1, default 10.
+    pub until_under_rounds_max: u32,
+    /// Most tokens of a fallback summary, its note included; at least 64.
+    pub fallback_tokens_max: Option<u32>,
+    /// Factor of the target above which a summary is cut; 1 to 1000, default 3.
+    pub summary_overage_factor: u32,
+    /// Most tokens that one expansion by a tool or a grant returns, at least 1, default 4000.
+    pub expand_tokens_max: u32,
+    /// Tokens from which a payload is stored apart from its message, at least 1000, default 25,000.
+    pub large_payload_tokens_min: u32,
+    /// Least depth of the summaries that a new session keeps; `None`: all items are kept (JSON -1);
+    /// default 2.
+    pub new_session_retain_depth: Option<u32>,
+    /// Upper bound of every budget in tokens, at least 1000; `None`: no bound.
+    pub assembly_tokens_max: Option<u32>,
+    /// Tokens that a forked session takes over, at least 1; `None`: 30 % of a leaf's chunk, at
+    /// least 6,000.
+    pub bootstrap_tokens_max: Option<u32>,
+    /// Policy that selects older items when the call names none; default layered.
+    pub eviction_policy: api::EvictionPolicy,
+    /// Whether references replace large tool outputs only outside the fresh tail; default false:
+    /// everywhere.
+    pub stub_large_tool_payloads: bool,
+    /// Whether a context shows summaries and a focus brief as plain text between two marker lines;
+    /// default false: as XML elements.
+    pub plain_summaries: bool,
+    /// The operator's instructions for every summary prompt; default empty.
+    pub custom_instructions: String,
+    /// Texts that replace the task paragraph of a prompt, each at most
+    /// [`crate::summary::prompts::OVERRIDE_BYTES_MAX`] bytes and not blank; default none.
+    pub prompt_overrides: Vec<(PromptTemplate, String)>,
+    /// Model for summaries; `None`: the host chooses.
+    pub summary_model: Option<String>,
+    /// Model for descriptions of large files; `None`: the host chooses.
+    pub large_file_summary_model: Option<String>,
+    /// Model for answers from expanded evidence; `None`: the host chooses.
+    pub expansion_model: Option<String>,
+    /// Whether summary models get output tokens for reasoning beyond the target; default true.
+    pub enable_summary_thinking: bool,
+    /// Length of the window in which summary calls are counted, at least 1, default 600,000.
+    pub summary_call_window_ms: u64,
+    /// Most summary calls in one window, at least 1, default 24.
+    pub summary_max_calls_per_window: u32,
+    /// Pause after a window is used up, in milliseconds, at least 1, default 1,800,000.
+    pub summary_spend_backoff_ms: u64,
+    /// Consecutive failures that open the breaker of a model, at least 1, default 5.
+    pub circuit_breaker_threshold: u32,
+    /// Time for which the breaker stays open, in milliseconds, at least 1, default 1,800,000.
+    pub circuit_breaker_cooldown_ms: u64,
+    /// Repeated user messages in one batch that count as a suspected replay, at least 1, default 3.
+    pub replay_flood_threshold_external: u32,
+    /// The same for repeats of one message with any other role, at least 1, default 32.
+    pub replay_flood_threshold_internal: u32,
+    /// Names of elements that a summariser does not see: at most 32, each at most 64 bytes; empty:
+    /// none.
+    pub strip_injected_context_tags: Vec<String>,
+    /// Patterns of sessions of which no message is stored; default none.
+    pub ignore_session_patterns: Vec<String>,
+    /// Patterns of stateless sessions, which are read but never written; default none.
+    pub stateless_session_patterns: Vec<String>,
+    /// Whether `stateless_session_patterns` applies; default true.
+    pub skip_stateless_sessions: bool,
+}
+
+/// Output tokens for a model that reasons before it writes.
+const THINKING_TOKENS: u32 = 2_048;
+
+impl Config {
+    /// Returns the output tokens for reasoning, in addition to the answer's.
+    pub const fn thinking_tokens(&self) -> u32 {
+        if self.enable_summary_thinking { THINKING_TOKENS } else { 0 }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            context_threshold_permille: 750,
+            context_threshold_overrides: Vec::new(),
+            fresh_tail_messages_max: 64,
+            fresh_tail_tokens_max: TailCap::Derived,
+            leaf_chunk_tokens_max: None,
+            leaf_tokens_target: None,
+            condensed_tokens_target: None,
+            condense_leaves_min: 8,
+            condense_summaries_min: 4,
+            condense_min_hard: 2,
+            sweep_depth_max: Some(1),
+            summary_prefix_tokens_target: None,
+            sweep_passes_max: 12,
+            until_under_rounds_max: 10,
+            fallback_tokens_max: None,
+            summary_overage_factor: 3,
+            expand_tokens_max: 4000,
+            large_payload_tokens_min: 25_000,
+            new_session_retain_depth: Some(2),
+            assembly_tokens_max: None,
+            bootstrap_tokens_max: None,
+            eviction_policy: api::EvictionPolicy::Layered,
+            stub_large_tool_payloads: false,
+            plain_summaries: false,
+            custom_instructions: String::new(),
+            prompt_overrides: Vec::new(),
+            summary_model: None,
+            large_file_summary_model: None,
+            expansion_model: None,
+            enable_summary_thinking: true,
+            summary_call_window_ms: 600_000,
+            summary_max_calls_per_window: 24,
+            summary_spend_backoff_ms: 1_800_000,
+            circuit_breaker_threshold: 5,
+            circuit_breaker_cooldown_ms: 1_800_000,
+            replay_flood_threshold_external: 3,
+            replay_flood_threshold_internal: 32,
+            strip_injected_context_tags: INJECTED_CONTEXT_TAGS.map(|tag| tag.to_string()).into(),
+            ignore_session_patterns: Vec::new(),
+            stateless_session_patterns: Vec::new(),
+            skip_stateless_sessions: true,
+        }
+    }
+}
+
+/// Elements that common memory plugins insert into messages.
+const INJECTED_CONTEXT_TAGS: [&str; 4] =
+    ["active_memory_plugin", "relevant-memories", "relevant_memories", "hindsight_memories"];

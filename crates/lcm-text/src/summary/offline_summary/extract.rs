@@ -1,0 +1,80 @@
+//! Makes an extractive summary: parses, analyses, selects and renders a source.
+
+use alloc::string::String;
+
+use super::{
+    analysis::{Excerpt, SourceAnalysis},
+    render,
+    segmentation::quarter_tokens_u32,
+    selection::Selection,
+    transcript_parser::{self, Speaker},
+};
+use crate::base::tokens;
+
+/// Tokens from which a summary ends with the footer, the line of omitted details.
+const FOOTER_LIMIT_MIN: u32 = 32;
+/// Share of the limit for the footer, and its bounds in quarter tokens.
+const FOOTER_PERCENT: u32 = 10;
+const FOOTER_MIN: u32 = 52;
+const FOOTER_MAX: u32 = 480;
+
+/// Summarises `source` in at most `tokens_max` tokens.
+///
+/// - A message begins with `[HH:MM role] `, with the date where it changes if the source has
+///   several dates.
+/// - ` ... ` separates pieces of one line that are not neighbours.
+/// - From 32 tokens on, the last line is `Expand for details about: ` and names of omitted details.
+///
+/// Empty if the source is blank or not even one word fits.
+#[must_use]
+pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
+    let budget = tokens_max.saturating_mul(4);
+    let mut parsed = transcript_parser::parse_transcript(source);
+    let leads = core::mem::take(&mut parsed.earlier_leads);
+    let last_resort = parsed.last_resort;
+    if last_resort.is_empty() || budget == 0 {
+        return String::new();
+    }
+    let footer = if tokens_max < FOOTER_LIMIT_MIN {
+        0
+    } else {
+        (budget / 100).saturating_mul(FOOTER_PERCENT).clamp(FOOTER_MIN, FOOTER_MAX)
+    };
+    let material = SourceAnalysis::new(parsed);
+    let mut selection = Selection::new(&material, budget.saturating_sub(footer));
+    if footer > 0 {
+        let needed = render::estimate_footer_size(&material, &selection, &leads, footer);
+        selection.extend_to_budget(budget.saturating_sub(needed));
+    }
+    let mut out = render::render_body(&material, &selection);
+    if out.is_empty() {
+        // No piece fits whole.
+        let is_from_user = |piece: &&Excerpt<'_>| piece.speaker == Speaker::User;
+        let pieces = &material.excerpts;
+        let piece = pieces.iter().find(is_from_user).or_else(|| pieces.first());
+        let text = piece.map_or(last_resort, |piece| piece.text);
+        out.push_str(truncate_at_word(text, budget.saturating_sub(footer) / 4));
+        if out.is_empty() {
+            return out;
+        }
+        out.push('\n');
+    }
+    if footer > 0 {
+        let room = budget.saturating_sub(quarter_tokens_u32(&out));
+        render::append_footer(&mut out, &material, &selection, &leads, room);
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Cuts `text` to at most `tokens_max` tokens, after a whole word if possible.
+pub(super) fn truncate_at_word(text: &str, tokens_max: u32) -> &str {
+    let cut = tokens::truncate_to_tokens(text, tokens_max);
+    let rest = text.get(cut.len()..).unwrap_or("");
+    if rest.is_empty() || rest.starts_with(char::is_whitespace) {
+        return cut.trim_end();
+    }
+    let whole = cut.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words).trim_end();
+    // A text without spaces is cut inside its only word.
+    if whole.len() * 2 < cut.len() { cut } else { whole }
+}
