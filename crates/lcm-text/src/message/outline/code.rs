@@ -6,8 +6,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    PayloadFormat, PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::{PayloadFormat, PayloadText},
 };
 
 /// How functions look that no word introduces.
@@ -112,7 +112,7 @@ pub(super) fn language_mime(name: &str) -> &'static str {
 }
 
 /// Describes source text.
-pub(super) fn outline_code(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, name: &str) {
+pub(super) fn outline_code(writer: &mut OutlineWriter, payload: &PayloadText<'_>, name: &str) {
     let Some(language) = LANGUAGES.iter().find(|row| row.0 == name) else { return };
     let split = |table: &'static str| table.split('|').filter(|word| !word.is_empty());
     let words: Vec<&str> = split(language.3).collect();
@@ -158,11 +158,11 @@ pub(super) fn outline_code(sheet: &mut OutlineWriter, payload: &PayloadText<'_>,
         definitions.push(Some(at), start.trim_end_matches([' ', '{', ':', ';', '(']), None);
     }
     definitions.total = total;
-    sheet.push_title(payload, name);
-    sheet.push_list("import", &imports, ", ", IMPORTS_MAX);
-    sheet.push_list("definition", &definitions, "\n", sheet.quarters_left());
-    if total == 0 && sheet.quarters_left() > OPENING_MIN {
-        sheet.push_quote("\nOpening: ", payload.head, sheet.quarters_left() - OPENING_MIN / 2);
+    writer.push_title(payload, name);
+    writer.push_list("import", &imports, ", ", IMPORTS_MAX);
+    writer.push_list("definition", &definitions, "\n", writer.quarters_left());
+    if total == 0 && writer.quarters_left() > OPENING_MIN {
+        writer.push_quote("\nOpening: ", payload.head, writer.quarters_left() - OPENING_MIN / 2);
     }
 }
 

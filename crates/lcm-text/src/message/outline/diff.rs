@@ -7,8 +7,8 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter, push_number},
+    payload_text::PayloadText,
     prose,
 };
 
@@ -95,16 +95,16 @@ impl<'a> DiffSummary<'a> {
 }
 
 /// Describes a diff.
-pub(super) fn outline_diff(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+pub(super) fn outline_diff(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let mut diff = DiffSummary::default();
     diff.read(payload.head);
-    sheet.push_title(payload, "Diff");
-    sheet.push_text("\n+");
-    sheet.push_number(diff.added);
-    sheet.push_text(" -");
-    sheet.push_number(diff.removed);
-    sheet.push_text(" in ");
-    sheet.push_count(diff.hunks, "hunk");
+    writer.push_title(payload, "Diff");
+    writer.push_text("\n+");
+    writer.push_number(diff.added);
+    writer.push_text(" -");
+    writer.push_number(diff.removed);
+    writer.push_text(" in ");
+    writer.push_count(diff.hunks, "hunk");
     let mut list = OutlineList::new(FILES);
     // Of a long path the end says more.
     let width = if diff.total > MANY_FILES { NAME_MIN } else { NAME_MAX };
@@ -121,9 +121,9 @@ pub(super) fn outline_diff(sheet: &mut OutlineWriter, payload: &PayloadText<'_>)
         list.push(Some(file.line), &item, None);
     }
     list.total = diff.total;
-    sheet.push_list("file", &list, "\n", sheet.quarters_left());
+    writer.push_list("file", &list, "\n", writer.quarters_left());
     if diff.total == 0 {
-        prose::quote_excerpts(sheet, payload);
+        prose::quote_excerpts(writer, payload);
     }
 }
 

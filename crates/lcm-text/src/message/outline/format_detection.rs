@@ -3,7 +3,11 @@
 //! In: a payload. Out: its kind and a media type. A name or type that says only "text" or "bytes"
 //! says nothing.
 
-use super::{PayloadFormat, PayloadText, code, image, json, log, markup, prose, table};
+use crate::message::outline::{
+    code, image, json, log, markup,
+    payload_text::{PayloadFormat, PayloadText},
+    prose, table,
+};
 
 /// Kinds with their media type, and endings of names and subtypes of media types that mean them.
 const FORMATS: [(PayloadFormat, &str, &str); 17] = [

@@ -5,8 +5,13 @@
 
 use alloc::vec::Vec;
 
-use super::{PayloadFormat, PayloadText, outline_writer::OutlineWriter};
-use crate::base::int;
+use crate::{
+    base::int,
+    message::outline::{
+        outline_writer::OutlineWriter,
+        payload_text::{PayloadFormat, PayloadText},
+    },
+};
 
 /// How the base64 of a format begins.
 const MAGICS: [(&str, PayloadFormat, &str); 8] = [
@@ -70,7 +75,7 @@ pub(super) fn detect_binary(text: &str) -> Option<PayloadFormat> {
 
 /// Describes an image or other bytes.
 pub(super) fn outline_binary(
-    sheet: &mut OutlineWriter,
+    writer: &mut OutlineWriter,
     payload: &PayloadText<'_>,
     kind: PayloadFormat,
 ) {
@@ -80,35 +85,35 @@ pub(super) fn outline_binary(
     let encoded = declared || detect_binary(text).is_some_and(|_| data.bytes().all(is_base64));
     match kind {
         PayloadFormat::Image(format) => {
-            sheet.push_text(format);
-            sheet.push_text(" image");
+            writer.push_text(format);
+            writer.push_text(" image");
         }
-        _ => sheet.push_text("Binary data"),
+        _ => writer.push_text("Binary data"),
     }
     if let (PayloadFormat::Binary, Some((_, mime))) = (kind, found) {
-        sheet.push_text(", ");
-        sheet.push_text(mime);
+        writer.push_text(", ");
+        writer.push_text(mime);
     }
     let bytes = decode_base64(data);
     if let Some((width, height)) = read_dimensions(&bytes).filter(|_| encoded) {
-        sheet.push_text(", ");
-        sheet.push_number(width);
-        sheet.push_text(" x ");
-        sheet.push_count(height, "pixel");
+        writer.push_text(", ");
+        writer.push_number(width);
+        writer.push_text(" x ");
+        writer.push_count(height, "pixel");
     }
-    sheet.push_text(", ");
+    writer.push_text(", ");
     if encoded {
         let sextets =
             int::to_u64(data.bytes().filter(|byte| decode_sextet(*byte).is_some()).count());
         // What was not read is taken to be of the same density.
         let unread = payload.bytes.saturating_sub(int::to_u64(payload.head.len()));
         let all = if payload.is_whole { sextets } else { sextets + unread };
-        sheet.push_text(if payload.is_whole { "" } else { "about " });
-        sheet.push_count(all / 4 * 3 + (all % 4).saturating_sub(1), "byte");
-        sheet.push_text(", in base64");
+        writer.push_text(if payload.is_whole { "" } else { "about " });
+        writer.push_count(all / 4 * 3 + (all % 4).saturating_sub(1), "byte");
+        writer.push_text(", in base64");
     } else {
-        sheet.push_count(payload.bytes, "byte");
-        sheet.push_text(" that are not text");
+        writer.push_count(payload.bytes, "byte");
+        writer.push_text(" that are not text");
     }
 }
 

@@ -7,8 +7,8 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineWriter, push_flat, push_number},
+    payload_text::PayloadText,
     prose,
 };
 use crate::base::{
@@ -36,20 +36,20 @@ pub(super) fn is_json(text: &str, is_whole: bool) -> bool {
 }
 
 /// Describes JSON.
-pub(super) fn outline_json(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+pub(super) fn outline_json(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let text = payload.head;
     if is_json_lines(text) {
-        sheet.push_title(payload, "JSON lines");
-        quote_shape(sheet, "\nFirst line: ", text.trim_start().lines().next().unwrap_or_default());
+        writer.push_title(payload, "JSON lines");
+        quote_shape(writer, "\nFirst line: ", text.trim_start().lines().next().unwrap_or_default());
         return;
     }
     match find_fault(text).filter(|fault| payload.is_whole || !is_truncated(text, *fault)) {
         None => {
-            sheet.push_title(payload, "JSON");
-            quote_shape(sheet, "\nShape: ", text);
+            writer.push_title(payload, "JSON");
+            quote_shape(writer, "\nShape: ", text);
         }
         Some(fault) => {
-            prose::outline_text(sheet, payload, &invalid_title(text, fault));
+            prose::outline_text(writer, payload, &invalid_title(text, fault));
         }
     }
 }
@@ -89,7 +89,7 @@ fn is_json_lines(text: &str) -> bool {
         && next().is_some_and(|line| find_fault(line).is_none_or(|fault| is_truncated(line, fault)))
 }
 
-fn quote_shape(sheet: &mut OutlineWriter, label: &str, text: &str) {
+fn quote_shape(writer: &mut OutlineWriter, label: &str, text: &str) {
     let mut out = String::new();
     for levels in [3, 2, 1] {
         out = ShapeWriter::render_shape(text, levels);
@@ -97,7 +97,7 @@ fn quote_shape(sheet: &mut OutlineWriter, label: &str, text: &str) {
             break;
         }
     }
-    sheet.push_quote(label, &out, SHAPE_MAX);
+    writer.push_quote(label, &out, SHAPE_MAX);
 }
 
 /// A container that is open and shown.

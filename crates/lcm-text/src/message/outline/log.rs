@@ -4,8 +4,8 @@
 //! their numbers. A level is one of the first words of a line; times stay as they are written.
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::PayloadText,
     prose,
 };
 
@@ -42,7 +42,7 @@ pub(super) fn is_log(text: &str) -> bool {
 }
 
 /// Describes a log.
-pub(super) fn outline_log(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+pub(super) fn outline_log(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let mut counts = [0_u64; LEVELS.len()];
     let mut errors = OutlineList::new(SHOWN);
     let mut seen = [""; SHOWN];
@@ -59,22 +59,22 @@ pub(super) fn outline_log(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) 
             errors.push(Some(at), line, None);
         }
     }
-    sheet.push_title(payload, "Log");
+    writer.push_title(payload, "Log");
     let first = payload.head.lines().take(LINES_MAX).find_map(find_time).unwrap_or_default();
     let end = if payload.is_whole { payload.head } else { payload.tail };
     let last = end.lines().rev().take(LINES_MAX).find_map(find_time).unwrap_or_default();
-    sheet.push_quote("\nFrom ", first, 120);
-    sheet.push_quote(if first.is_empty() { "\nTo " } else { " to " }, last, 120);
+    writer.push_quote("\nFrom ", first, 120);
+    writer.push_quote(if first.is_empty() { "\nTo " } else { " to " }, last, 120);
     let mut levels = OutlineList::new(LEVELS.len());
     for (name, count) in LEVELS.iter().zip(counts) {
         if count > 0 {
             levels.push(None, name, Some(count));
         }
     }
-    sheet.push_list("level", &levels, ", ", sheet.quarters_left());
-    sheet.push_list("distinct error line", &errors, "\n", sheet.quarters_left());
+    writer.push_list("level", &levels, ", ", writer.quarters_left());
+    writer.push_list("distinct error line", &errors, "\n", writer.quarters_left());
     if errors.total == 0 {
-        prose::quote_excerpts(sheet, payload);
+        prose::quote_excerpts(writer, payload);
     }
 }
 

@@ -6,8 +6,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::PayloadText,
 };
 
 /// Tags and keys that are shown.
@@ -46,7 +46,7 @@ fn tag_name(piece: &str) -> &str {
 }
 
 /// Describes a document with tags.
-pub(super) fn outline_tags(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+pub(super) fn outline_tags(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let text = payload.head;
     let (mut root, mut title) = ("", "");
     let mut tags: Vec<(&str, u64)> = Vec::new();
@@ -74,17 +74,17 @@ pub(super) fn outline_tags(sheet: &mut OutlineWriter, payload: &PayloadText<'_>)
             others += 1;
         }
     }
-    sheet.push_title(payload, if is_html(text) { "HTML" } else { "XML" });
-    sheet.push_quote("\nRoot: ", root, TITLE_MAX);
-    sheet.push_quote("\nTitle: ", title, TITLE_MAX);
+    writer.push_title(payload, if is_html(text) { "HTML" } else { "XML" });
+    writer.push_quote("\nRoot: ", root, TITLE_MAX);
+    writer.push_quote("\nTitle: ", title, TITLE_MAX);
     let mut list = OutlineList::new(TAGS);
     for (name, count) in tags {
         list.push(None, name, Some(count));
     }
-    sheet.push_list("tag", &list, ", ", LIST_MAX);
+    writer.push_list("tag", &list, ", ", LIST_MAX);
     if others > 0 {
-        sheet.push_text(", and others ");
-        sheet.push_count(others, "time");
+        writer.push_text(", and others ");
+        writer.push_count(others, "time");
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn is_yaml(text: &str) -> bool {
 }
 
 /// Describes YAML.
-pub(super) fn outline_yaml(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+pub(super) fn outline_yaml(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let (mut documents, mut items, mut content) = (0_u64, 0, false);
     let mut keys = OutlineList::new(KEYS);
     for (at, line) in (1..).zip(payload.head.lines()) {
@@ -131,15 +131,15 @@ pub(super) fn outline_yaml(sheet: &mut OutlineWriter, payload: &PayloadText<'_>)
             keys.push(Some(at), name, None);
         }
     }
-    sheet.push_title(payload, "YAML");
-    sheet.push_text("\n");
-    sheet.push_count(documents + u64::from(content), "document");
+    writer.push_title(payload, "YAML");
+    writer.push_text("\n");
+    writer.push_count(documents + u64::from(content), "document");
     if items > 0 {
-        sheet.push_text(", ");
-        sheet.push_count(items, "top-level list item");
+        writer.push_text(", ");
+        writer.push_count(items, "top-level list item");
     }
-    sheet.push_list("top-level key", &keys, ", ", LIST_MAX);
+    writer.push_list("top-level key", &keys, ", ", LIST_MAX);
     if keys.total == 0 {
-        sheet.push_quote("\nOpening: ", payload.head, LIST_MAX / 2);
+        writer.push_quote("\nOpening: ", payload.head, LIST_MAX / 2);
     }
 }

@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt::Write as _;
 
-use super::PayloadText;
+use super::payload_text::PayloadText;
 use crate::base::{int, tokens};
 
 /// Quarter tokens that a list keeps for ` and N more`.

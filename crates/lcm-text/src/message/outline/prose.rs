@@ -4,8 +4,8 @@
 //! closing as fits.
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::PayloadText,
 };
 use crate::base::tokens;
 
@@ -25,7 +25,7 @@ pub(super) fn is_heading(line: &str) -> bool {
 }
 
 /// Describes text.
-pub(super) fn outline_text(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, title: &str) {
+pub(super) fn outline_text(writer: &mut OutlineWriter, payload: &PayloadText<'_>, title: &str) {
     let (mut characters, mut words) = (0_u64, 0_u64);
     let mut between = true;
     for c in payload.head.chars() {
@@ -34,11 +34,11 @@ pub(super) fn outline_text(sheet: &mut OutlineWriter, payload: &PayloadText<'_>,
         words += u64::from(between && !blank);
         between = blank;
     }
-    sheet.push_title(payload, title);
-    sheet.push_text(", ");
-    sheet.push_count(characters, "character");
-    sheet.push_text(", ");
-    sheet.push_count(words, "word");
+    writer.push_title(payload, title);
+    writer.push_text(", ");
+    writer.push_count(characters, "character");
+    writer.push_text(", ");
+    writer.push_count(words, "word");
     let mut headings = OutlineList::new(HEADINGS);
     let mut fenced = false;
     for (at, line) in (1..).zip(payload.head.lines()) {
@@ -50,25 +50,25 @@ pub(super) fn outline_text(sheet: &mut OutlineWriter, payload: &PayloadText<'_>,
             headings.push(Some(at), line.trim_start_matches('#'), None);
         }
     }
-    sheet.push_list("heading", &headings, ", ", HEADINGS_MAX);
-    quote_excerpts(sheet, payload);
+    writer.push_list("heading", &headings, ", ", HEADINGS_MAX);
+    quote_excerpts(writer, payload);
 }
 
 /// The whole text if it fits, else its opening and its closing.
-pub(super) fn quote_excerpts(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
-    let Some(room) = sheet.quarters_left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN)
+pub(super) fn quote_excerpts(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
+    let Some(room) = writer.quarters_left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN)
     else {
         return;
     };
     let text = payload.head.trim();
     if payload.is_whole && tokens::estimate_quarter_tokens(text) <= room {
-        sheet.push_quote("\nAll of it: ", text, room);
+        writer.push_quote("\nAll of it: ", text, room);
         return;
     }
     let end = if payload.is_whole { text } else { payload.tail.trim_end() };
     let each = EXCERPT_MAX.min(room / 2);
-    sheet.push_quote("\nOpening: ", text, each);
-    sheet.push_quote("\nClosing: ...", take_end(end, each), each);
+    writer.push_quote("\nOpening: ", text, each);
+    writer.push_quote("\nClosing: ...", take_end(end, each), each);
 }
 
 /// The end of a text, of at most so many quarter tokens, from the beginning of a word on if one

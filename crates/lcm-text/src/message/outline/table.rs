@@ -4,8 +4,8 @@
 //! the columns, number of rows, the first row. The first line is taken for the header.
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::PayloadText,
 };
 
 /// What may stand between columns; of several the first counts.
@@ -40,7 +40,7 @@ pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
 }
 
 /// Describes a table.
-pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, tabs: bool) {
+pub(super) fn outline_table(writer: &mut OutlineWriter, payload: &PayloadText<'_>, tabs: bool) {
     let text = payload.head;
     let (header, rest) = split_row(text);
     let separator = if tabs { b'\t' } else { most_frequent_separator(header) };
@@ -65,17 +65,17 @@ pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>
         rows += 1;
         other += u64::from(count_fields(line, separator) != names.total);
     }
-    sheet.push_title(payload, if tabs { "TSV" } else { "CSV" });
-    sheet.push_text(if payload.is_whole { "\n" } else { "\nAt least " });
-    sheet.push_count(rows, "row");
-    sheet.push_text(" below the header");
+    writer.push_title(payload, if tabs { "TSV" } else { "CSV" });
+    writer.push_text(if payload.is_whole { "\n" } else { "\nAt least " });
+    writer.push_count(rows, "row");
+    writer.push_text(" below the header");
     if other > 0 {
-        sheet.push_text(", ");
-        sheet.push_number(other);
-        sheet.push_text(" with another number of columns");
+        writer.push_text(", ");
+        writer.push_number(other);
+        writer.push_text(" with another number of columns");
     }
-    sheet.push_list("column", &names, ", ", NAMES_MAX);
-    sheet.push_quote("\nFirst row: ", first, ROW_MAX);
+    writer.push_list("column", &names, ", ", NAMES_MAX);
+    writer.push_quote("\nFirst row: ", first, ROW_MAX);
 }
 
 /// The separator that a header has most of; a comma when it has none.
