@@ -1,7 +1,7 @@
-//! Text: its size, its headings, how it begins and how it ends.
+//! Outline of prose: size, headings, opening and closing.
 //!
-//! In: any text. Out: counts, headings with their lines, and as much of the opening and the
-//! closing as fits.
+//! In: any text. Out: counts, headings with line numbers, and as much of the opening and the closing
+//! as fits.
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},
@@ -9,22 +9,24 @@ use super::{
 };
 use crate::base::tokens;
 
-/// Headings that are shown, and their quarter tokens.
+/// Most headings shown.
 const HEADINGS: usize = 18;
+/// Most quarter tokens of the headings.
 const HEADINGS_MAX: u64 = 400;
-/// Quarter tokens of the opening and of the closing: 500 characters of ASCII.
+/// Most quarter tokens of the opening and of the closing; 500 characters of ASCII each.
 const EXCERPT_MAX: u64 = 500;
-/// Quarter tokens that the labels of both take, and the least for which they are worth it.
+/// Quarter tokens of the labels of opening and closing.
 const LABELS: u64 = 24;
+/// Fewest quarter tokens for which excerpts are shown.
 const EXCERPT_MIN: u64 = 60;
 
-/// Whether a line is a heading of Markdown.
+/// Returns whether a line is a Markdown heading.
 pub(super) fn is_heading(line: &str) -> bool {
     let title = line.trim_start_matches('#');
     (1..=6).contains(&(line.len() - title.len())) && title.starts_with(' ')
 }
 
-/// Describes text.
+/// Writes the outline of prose.
 pub(super) fn outline_text(writer: &mut OutlineWriter, payload: &PayloadText<'_>, title: &str) {
     let (mut characters, mut words) = (0_u64, 0_u64);
     let mut between = true;
@@ -54,7 +56,7 @@ pub(super) fn outline_text(writer: &mut OutlineWriter, payload: &PayloadText<'_>
     quote_excerpts(writer, payload);
 }
 
-/// The whole text if it fits, else its opening and its closing.
+/// Quotes the whole text if it fits, otherwise its opening and its closing.
 pub(super) fn quote_excerpts(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let Some(room) = writer.quarters_left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN)
     else {
@@ -71,8 +73,8 @@ pub(super) fn quote_excerpts(writer: &mut OutlineWriter, payload: &PayloadText<'
     writer.push_quote("\nClosing: ...", take_end(end, each), each);
 }
 
-/// The end of a text, of at most so many quarter tokens, from the beginning of a word on if one
-/// is near.
+/// Returns the end of a text, at most `max` quarter tokens; the end starts with a whole word if a
+/// word starts nearby.
 pub(super) fn take_end(text: &str, max: u64) -> &str {
     let mut left = max;
     let start = text.char_indices().rev().find(|(_, c)| {
