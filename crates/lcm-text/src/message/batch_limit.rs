@@ -14,7 +14,8 @@ use crate::base::{
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the first message does not fit, or `partial` is false and the list does not fit.
+/// `limit-exceeded`: the first message does not fit, or `partial` is false and the list does not
+/// fit.
 pub fn take_fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     let mut bytes = 0usize;
     let mut count = 0usize;

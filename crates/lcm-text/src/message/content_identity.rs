@@ -1,8 +1,8 @@
 //! Content identity of a message: a hash of its content.
 //!
 //! In: the members of a message. Out: 16 bytes. Two messages have equal identities if they differ
-//! only in spacing, escapes, the order of top-level keys, or the host's ids. The identity is part of
-//! the store format: the hash of a stored message never changes.
+//! only in spacing, escapes, the order of top-level keys, or the host's ids. The identity is part
+//! of the store format: the hash of a stored message never changes.
 //!
 //! The hash covers a domain tag, then each member except `id` and `event_key`. Members are ordered
 //! by the bytes of their decoded keys; of equal keys, only the last counts. A member is hashed as

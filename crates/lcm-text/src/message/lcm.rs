@@ -1,7 +1,7 @@
 //! Reads messages of the `lcm` dialect: a role, and `content` or `parts`.
 //!
-//! In: the JSON text of one message. Out: its projection. Values without the documented shape become
-//! [`Part::Other`]; only a missing or unknown role is an error.
+//! In: the JSON text of one message. Out: its projection. Values without the documented shape
+//! become [`Part::Other`]; only a missing or unknown role is an error.
 
 use alloc::vec::Vec;
 

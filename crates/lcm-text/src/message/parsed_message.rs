@@ -1,8 +1,8 @@
 //! The projection of one message: its parts and everything that the engine derives from them.
 //!
-//! In: the raw text, and the role and parts that a dialect reader found. Out: [`ParsedMessage`] with
-//! token cost, content identity and evidence for recognising the message again. The rules are the
-//! same for all dialects. Deliberately elsewhere: finding role and parts (the dialect readers).
+//! In: the raw text, and the role and parts that a dialect reader found. Out: [`ParsedMessage`]
+//! with token cost, content identity and evidence for recognising the message again. The rules are
+//! the same for all dialects. Deliberately elsewhere: finding role and parts (the dialect readers).
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! Limits of the providers on ids, names, parts and blocks, for rendering and for validation.
 //!
-//! In: an id, a name, a part or a block. Out: whether the provider accepts the value, or an accepted
-//! form of the value. Deliberately elsewhere: rules about the order of messages
+//! In: an id, a name, a part or a block. Out: whether the provider accepts the value, or an
+//! accepted form of the value. Deliberately elsewhere: rules about the order of messages
 //! ([`crate::message::validate`]).
 
 use alloc::{borrow::Cow, format, string::String};

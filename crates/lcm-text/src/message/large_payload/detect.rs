@@ -1,8 +1,8 @@
 //! Detection of the payloads of a message.
 //!
 //! In: a message and a threshold in tokens. Out: the payloads in order. A file block, a file and a
-//! tool output become payloads when their own tokens reach the threshold. If the rest of the message
-//! is still too large, its longest texts become payloads, one by one.
+//! tool output become payloads when their own tokens reach the threshold. If the rest of the
+//! message is still too large, its longest texts become payloads, one by one.
 //!
 //! The following are never payloads:
 //!
@@ -278,8 +278,8 @@ impl PayloadFinder<'_> {
         texts
     }
 
-    /// Returns whether the output is an answer of this engine's tools. The model asked for the answer
-    /// in order to read it, so no reference replaces it.
+    /// Returns whether the output is an answer of this engine's tools. The model asked for the
+    /// answer in order to read it, so no reference replaces it.
     fn is_engine_output(&self, output: ByteSpan, tool: Option<&str>) -> bool {
         if tool.is_some_and(|tool| tool.starts_with("lcm_")) {
             return true;

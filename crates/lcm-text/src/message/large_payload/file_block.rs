@@ -1,4 +1,5 @@
-//! Parser of `<file name="..." mime="...">...</file>` blocks, by which hosts paste files into texts.
+//! Parser of `<file name="..." mime="...">...</file>` blocks, by which hosts paste files into
+//! texts.
 //!
 //! In: the inside of a JSON string with its escapes, because decoding megabytes to find a few tags
 //! would cost too much. Out: byte offsets into that text. Case is ignored in tags and attribute

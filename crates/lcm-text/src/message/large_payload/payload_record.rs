@@ -1,7 +1,7 @@
 //! The stored record of a payload: what the payload is and where it is in its message.
 //!
-//! In: measured values and an outline. Out: a record for the store. Deliberately elsewhere: making a
-//! record ([`super::reference`]), and reading a range of a payload (`lcm-core`).
+//! In: measured values and an outline. Out: a record for the store. Deliberately elsewhere: making
+//! a record ([`super::reference`]), and reading a range of a payload (`lcm-core`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -38,8 +38,8 @@ pub struct PayloadLocation {
     pub start: u32,
     /// Length in bytes, as written in the message.
     pub length: u32,
-    /// Whether the payload is the inside of a JSON string and must be decoded; otherwise the payload
-    /// is a JSON value as written.
+    /// Whether the payload is the inside of a JSON string and must be decoded; otherwise the
+    /// payload is a JSON value as written.
     pub is_text: bool,
     /// Points at which reading can start, in order, so that reading a range costs only that range.
     pub seek_points: Vec<SeekPoint>,

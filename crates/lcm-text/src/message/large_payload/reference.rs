@@ -1,8 +1,9 @@
 //! The record of a payload, and the reference that replaces the payload in a context.
 //!
-//! In: a detected payload. Out: its id and record, and the text of its reference. Programs parse the
-//! first line of a reference, so its form is fixed. The other lines tell a model what the payload is
-//! and how to read it. Deliberately elsewhere: the outline ([`crate::message::outline`]).
+//! In: a detected payload. Out: its id and record, and the text of its reference. Programs parse
+//! the first line of a reference, so its form is fixed. The other lines tell a model what the
+//! payload is and how to read it. Deliberately elsewhere: the outline
+//! ([`crate::message::outline`]).
 
 use alloc::{
     format,

@@ -51,7 +51,8 @@ const LANGUAGES: [Language; 25] = [
         name: "Rust",
         mime: "text/x-rust",
         words: "rs|rust",
-        definitions: "fn |struct |enum |trait |impl |impl<|mod |macro_rules!|type |const |static |union ",
+        definitions: "fn |struct |enum |trait |impl |impl<|mod |macro_rules!|type |const |static |\
+                      union ",
         imports: "use |extern crate ",
         style: Worded,
     },
@@ -235,7 +236,8 @@ const LANGUAGES: [Language; 25] = [
         name: "GraphQL",
         mime: "application/graphql",
         words: "graphql|gql",
-        definitions: "type |interface |enum |input |union |scalar |query |mutation |fragment |schema ",
+        definitions: "type |interface |enum |input |union |scalar |query |mutation |fragment |\
+                      schema ",
         imports: "",
         style: Worded,
     },

@@ -1,9 +1,9 @@
 //! Detection of the format of a payload.
 //!
-//! In: a payload. Out: its format and media type. The extension of the name decides; without a known
-//! extension the declared media type decides, and otherwise the content. Generic types such as
-//! `text/plain` and `application/octet-stream` are ignored. Deliberately elsewhere: recognising the
-//! content of one format (the modules of the formats).
+//! In: a payload. Out: its format and media type. The extension of the name decides; without a
+//! known extension the declared media type decides, and otherwise the content. Generic types such
+//! as `text/plain` and `application/octet-stream` are ignored. Deliberately elsewhere: recognising
+//! the content of one format (the modules of the formats).
 
 use crate::message::outline::{
     code, image, json, log, markup,

@@ -1,7 +1,7 @@
 //! Outline of a log: its time range, its levels and its error lines.
 //!
-//! In: lines with a time or a level. Out: first and last time, lines per level, and error lines with
-//! line numbers. A level is one of the first words of a line. Times are shown as written.
+//! In: lines with a time or a level. Out: first and last time, lines per level, and error lines
+//! with line numbers. A level is one of the first words of a line. Times are shown as written.
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},

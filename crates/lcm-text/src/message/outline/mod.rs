@@ -1,11 +1,11 @@
 //! Outline of a large payload: its format and where to look in it, in about 200 tokens, without a
 //! model.
 //!
-//! In: the beginning and the end of a decoded payload, its name and its media type. Out: its format,
-//! a media type, and a text of 1 to [`TOKENS_MAX`] tokens. Equal payloads have equal outlines. Time
-//! is linear, memory is bounded by the text shown, and nothing recurses. Deliberately elsewhere: which
-//! payloads are large ([`crate::message::large_payload`]), and where outlines are stored
-//! (`lcm-core`).
+//! In: the beginning and the end of a decoded payload, its name and its media type. Out: its
+//! format, a media type, and a text of 1 to [`TOKENS_MAX`] tokens. Equal payloads have equal
+//! outlines. Time is linear, memory is bounded by the text shown, and nothing recurses.
+//! Deliberately elsewhere: which payloads are large ([`crate::message::large_payload`]), and where
+//! outlines are stored (`lcm-core`).
 
 mod code;
 mod diff;

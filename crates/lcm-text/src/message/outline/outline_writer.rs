@@ -160,8 +160,8 @@ impl OutlineWriter {
         }
     }
 
-    /// Appends a label and at most `max` quarter tokens of a text of the payload; nothing for a blank
-    /// text.
+    /// Appends a label and at most `max` quarter tokens of a text of the payload; nothing for a
+    /// blank text.
     pub(super) fn push_quote(&mut self, label: &str, text: &str, max: u64) {
         if !text.trim().is_empty() {
             self.push_text(label);

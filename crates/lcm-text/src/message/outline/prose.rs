@@ -1,7 +1,7 @@
 //! Outline of prose: size, headings, opening and closing.
 //!
-//! In: any text. Out: counts, headings with line numbers, and as much of the opening and the closing
-//! as fits.
+//! In: any text. Out: counts, headings with line numbers, and as much of the opening and the
+//! closing as fits.
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},

@@ -1,7 +1,8 @@
 //! Outline of a table: columns, number of rows, first row.
 //!
-//! In: text whose columns are separated by one character, with or without quotes around fields. Out:
-//! names of the columns, number of rows, and the first row. The first line counts as the header.
+//! In: text whose columns are separated by one character, with or without quotes around fields.
+//! Out: names of the columns, number of rows, and the first row. The first line counts as the
+//! header.
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},
