@@ -69,6 +69,7 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
+/// Calls `emit` with each block of a message.
 fn each_block(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(MessageBlock)) {
     let Some(content) = message.get_field("content") else { return };
     let whole = content.value;
@@ -90,6 +91,7 @@ pub(crate) fn read_block(raw: &str, value: JsonValue) -> Part {
         .unwrap_or(Part::Other { value: value.span })
 }
 
+/// Reads a block of a documented type; `None` for another type or a missing field.
 fn read_known_block(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     Some(match &*block.get_text("type") {
         "text" => Part::Text { text: block.get_string("text")? },

@@ -59,6 +59,7 @@ impl<'a> JsonObject<'a> {
         self.get_field(key).map(|member| member.value)
     }
 
+    /// Returns the value of a field of this kind.
     fn get_of_kind(&self, key: &str, kind: JsonKind) -> Option<ByteSpan> {
         self.get_field(key).filter(|member| member.kind == kind).map(|member| member.value)
     }

@@ -45,6 +45,7 @@ pub(super) fn hash_content_with_id(raw: &str, members: &[JsonMember]) -> [u8; 16
     hash_members_without(raw, members, &[event_key])
 }
 
+/// Hashes all members except those of `id_keys` whose values can be ids.
 fn hash_members_without(raw: &str, members: &[JsonMember], id_keys: &[&str]) -> [u8; 16] {
     let key = |member: &JsonMember| json::slice_span(raw, member.key);
     let mut sorted: Vec<&JsonMember> = members.iter().collect();
@@ -86,12 +87,14 @@ fn compare_keys(a: &str, b: &str) -> Ordering {
     }
 }
 
+/// Returns the decoded bytes of a string literal as WTF-8.
 fn decode_bytes(literal: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(literal.len());
     each_bytes(literal, &mut |bytes| out.extend_from_slice(bytes));
     out
 }
 
+/// Adds the tokens of a value to the hash.
 fn add_value(hash: &mut Sha256, value: &str) {
     let mut scanner = JsonScanner::new(value);
     while let Ok(Some(token)) = scanner.next_token() {
@@ -114,6 +117,7 @@ fn add_value(hash: &mut Sha256, value: &str) {
     }
 }
 
+/// Adds a string or key to the hash.
 fn add_string(hash: &mut Sha256, literal: &str) {
     if let Some(plain) = json::string_body(literal).filter(|text| !text.contains('\\')) {
         hash.update(b"s");
@@ -128,6 +132,7 @@ fn add_string(hash: &mut Sha256, literal: &str) {
     each_bytes(literal, &mut |bytes| hash.update(bytes));
 }
 
+/// Adds a length to the hash.
 fn add_length(hash: &mut Sha256, length: usize) {
     hash.update(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
 }

@@ -69,6 +69,7 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
+/// Calls `emit` with each part of a content.
 fn each_block(raw: &str, content: &JsonObject<'_>, emit: &mut dyn FnMut(MessageBlock)) {
     let Some(parts) = content.get_field("parts") else { return };
     let whole = parts.value;
@@ -96,6 +97,7 @@ pub fn get_object_either<'a>(
     part.get_object(camel).or_else(|| part.get_object(snake))
 }
 
+/// Reads a part of a documented kind; `None` for another kind or a missing field.
 fn read_known_part(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     if let Some(text) = part.get_string("text") {
         let is_thought = part.get_bool("thought");
@@ -142,6 +144,7 @@ fn read_code(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     })
 }
 
+/// Returns the value of a member with its kind.
 const fn member_value(member: &JsonMember) -> JsonValue {
     JsonValue { span: member.value, kind: member.kind }
 }

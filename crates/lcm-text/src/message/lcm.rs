@@ -95,6 +95,7 @@ fn read_parts(raw: &str, members: &[JsonMember]) -> (Vec<Part>, bool) {
     (parts, content.is_none_or(is_blank))
 }
 
+/// Reads the parts of `content`.
 fn read_content(raw: &str, content: &JsonMember) -> Vec<Part> {
     match content.kind {
         JsonKind::String => Vec::from([Part::Text { text: content.value }]),
@@ -168,11 +169,13 @@ struct PartFields<'a> {
 }
 
 impl PartFields<'_> {
+    /// Returns a field that is present and not `null`.
     fn find_present(&self, key: &str) -> Option<&JsonMember> {
         json::find_member(self.members, self.raw, key)
             .filter(|member| member.kind != JsonKind::Null)
     }
 
+    /// Returns a string.
     fn get_string(&self, key: &str) -> Option<Option<ByteSpan>> {
         match self.find_present(key) {
             None => Some(None),
@@ -192,6 +195,7 @@ impl PartFields<'_> {
         }
     }
 
+    /// Returns a boolean; an absent field counts as `false`.
     fn get_bool(&self, key: &str) -> Option<bool> {
         match self.find_present(key) {
             None => Some(false),

@@ -79,6 +79,7 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
+/// Calls `emit` with each block of a message and the number of its list.
 fn each_block(
     raw: &str,
     message: &JsonObject<'_>,
@@ -124,6 +125,7 @@ fn each_block(
     }
 }
 
+/// Calls `emit` with each block of `content`.
 fn each_content(raw: &str, content: &JsonMember, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let whole = content.value;
     match content.kind {

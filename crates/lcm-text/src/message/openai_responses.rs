@@ -113,6 +113,7 @@ const KINDS: [&str; 7] = [
     "local_shell_call_output",
 ];
 
+/// Returns the type of an item, as [`item_kind`] does.
 fn read_kind(item: &JsonObject<'_>) -> &'static str {
     let declared = item.get_text("type");
     if declared.is_empty() {
@@ -124,6 +125,7 @@ fn read_kind(item: &JsonObject<'_>) -> &'static str {
     kinds.find(|kind| **kind == declared).copied().unwrap_or("")
 }
 
+/// Returns the role of an item: a message's own role, otherwise the role of the item's author.
 fn read_role(item: &JsonObject<'_>) -> Result<Role> {
     match read_kind(item) {
         "message" => blocks::read_role(item, Dialect::OpenaiResponses, ROLES),
@@ -140,6 +142,9 @@ pub fn answered_call_type(kind: &str) -> Option<&'static str> {
     HOST_CALLS.iter().find(|kind| **kind == call).copied()
 }
 
+/// Calls `emit` with each block of an item and the number of its list.
+///
+/// For reasoning, list 0 is `summary`, 1 is `content` and 2 is a value that cannot be read.
 fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let trimmed = raw.trim_start();
     let start = raw.len() - trimmed.len();
@@ -189,6 +194,7 @@ fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Message
     }
 }
 
+/// Calls `emit` with each block of a message's content.
 fn each_content(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let Some(content) = message.get_field("content") else { return };
     let whole = content.value;

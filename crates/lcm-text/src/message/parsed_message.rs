@@ -139,6 +139,7 @@ impl MessageReading<'_> {
     }
 }
 
+/// Returns whether a `stop_reason` means that the turn failed.
 fn is_failure(stop_reason: &str) -> bool {
     matches!(stop_reason, "error" | "aborted")
 }

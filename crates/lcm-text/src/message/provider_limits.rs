@@ -266,6 +266,7 @@ pub fn strip_cache_controls(block: &str) -> String {
     out
 }
 
+/// Appends an object without `cache_control`; `is_outer`: also strip the objects in its `content`.
 fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer: bool) {
     let mut separator = '{';
     for member in json::list_members(raw, object) {

@@ -339,6 +339,7 @@ impl PayloadFinder<'_> {
         json::text(self.raw, span)
     }
 
+    /// Returns whether a value is a JSON string.
     fn is_string(&self, span: ByteSpan) -> bool {
         json::kind(self.raw, span) == json::JsonKind::String
     }
@@ -361,6 +362,7 @@ impl PayloadFinder<'_> {
     }
 }
 
+/// Returns the start and end offsets of a span.
 fn span_range(span: ByteSpan) -> (usize, usize) {
     let from = int::to_usize(u64::from(span.start));
     (from, from + int::to_usize(u64::from(span.length)))

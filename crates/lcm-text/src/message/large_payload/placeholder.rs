@@ -73,6 +73,7 @@ pub fn build_placeholder(
     is_valid.then_some(NewPlaceholder { raw: text, parts, tokens, payload_tokens_min, files })
 }
 
+/// Appends a reference in the form that its position needs.
 fn push_reference(out: &mut String, form: ReferenceForm, reference: &str) {
     let mut literal = String::new();
     json::write_string(&mut literal, reference);

@@ -282,6 +282,7 @@ pub(super) fn language_mime(name: &str) -> &'static str {
     find_by_name(name).map_or("text/plain", |language| language.mime)
 }
 
+/// Returns the language with this name.
 fn find_by_name(name: &str) -> Option<&'static Language> {
     LANGUAGES.iter().find(|language| language.name == name)
 }
@@ -357,6 +358,7 @@ fn initial_bits<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> u128 {
     words.into_iter().fold(0, |set, word| set | initial_bit(word))
 }
 
+/// Returns the bit of the first letter of a word; 0 for an empty word.
 fn initial_bit(word: &str) -> u128 {
     word.as_bytes().first().map_or(0, |byte| 1 << (byte.to_ascii_lowercase() % 128))
 }

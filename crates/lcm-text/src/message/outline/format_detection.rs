@@ -19,6 +19,7 @@ struct FormatRow {
     words: &'static str,
 }
 
+/// Makes a row of [`FORMATS`].
 const fn row(format: PayloadFormat, mime: &'static str, words: &'static str) -> FormatRow {
     FormatRow { format, mime, words }
 }
@@ -82,7 +83,7 @@ fn format_by_name(name: &str) -> Option<(PayloadFormat, &'static str)> {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     match file.rsplit_once('.') {
         Some((_, ending)) => find_format(&ending.to_ascii_lowercase()),
-        // A tool can have a name like an extension, but files such as `README` begin in upper case.
+        // A tool can have a name like an extension, so a bare name counts only in upper case.
         None => find_format(file).filter(|_| file.starts_with(|c: char| c.is_ascii_uppercase())),
     }
 }

@@ -121,10 +121,12 @@ pub(super) fn outline_binary(
     }
 }
 
+/// Returns whether a byte can occur in base64.
 fn is_base64(byte: u8) -> bool {
     decode_sextet(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace()
 }
 
+/// Returns the six bits of a base64 character, in the standard or the URL alphabet.
 const fn decode_sextet(byte: u8) -> Option<u8> {
     Some(match byte {
         b'A'..=b'Z' => byte - b'A',

@@ -47,9 +47,7 @@ pub(crate) fn build_outline(payload: &PayloadText<'_>) -> Outline {
     let mut writer = OutlineWriter::new(TOKENS_MAX);
     match kind {
         PayloadFormat::Json => json::outline_json(&mut writer, payload),
-        PayloadFormat::Csv | PayloadFormat::Tsv => {
-            table::outline_table(&mut writer, payload, kind == PayloadFormat::Tsv)
-        }
+        PayloadFormat::Csv | PayloadFormat::Tsv => table::outline_table(&mut writer, payload, kind),
         PayloadFormat::Yaml => markup::outline_yaml(&mut writer, payload),
         PayloadFormat::Xml => markup::outline_tags(&mut writer, payload),
         PayloadFormat::Code(name) => code::outline_code(&mut writer, payload, name),

@@ -6,7 +6,7 @@
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},
-    payload_text::PayloadText,
+    payload_text::{PayloadFormat, PayloadText},
 };
 
 /// Separators of columns, the preferred first.
@@ -43,10 +43,15 @@ pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
 }
 
 /// Writes the outline of a table.
-pub(super) fn outline_table(writer: &mut OutlineWriter, payload: &PayloadText<'_>, tabs: bool) {
+pub(super) fn outline_table(
+    writer: &mut OutlineWriter,
+    payload: &PayloadText<'_>,
+    format: PayloadFormat,
+) {
     let text = payload.head;
     let (header, rest) = split_row(text);
-    let separator = if tabs { b'\t' } else { most_frequent_separator(header) };
+    let is_tsv = format == PayloadFormat::Tsv;
+    let separator = if is_tsv { b'\t' } else { most_frequent_separator(header) };
     let mut names = OutlineList::new(COLUMNS);
     for field in split_fields(header, separator) {
         let name = field.trim();
@@ -68,7 +73,7 @@ pub(super) fn outline_table(writer: &mut OutlineWriter, payload: &PayloadText<'_
         rows += 1;
         other += u64::from(count_fields(line, separator) != names.total);
     }
-    writer.push_title(payload, if tabs { "TSV" } else { "CSV" });
+    writer.push_title(payload, if is_tsv { "TSV" } else { "CSV" });
     writer.push_text(if payload.is_whole { "\n" } else { "\nAt least " });
     writer.push_count(rows, "row");
     writer.push_text(" below the header");
