@@ -7,7 +7,7 @@
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use super::{
-    HOST_MEMBERS, RenderNote, RenderNotes,
+    RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
     file_content::{FileContent, dedup_members, push_field, write_members_without},
     normalize::{BlockBody, Turn, TurnAnswer, TurnCall},
@@ -18,6 +18,11 @@ use lcm_text::{
     message::{JsonObject, Role, provider_limits},
     types::api::Dialect,
 };
+
+/// Members of messages for OpenAI that are the host's and not the provider's; the first one can be
+/// either's.
+pub(super) const HOST_MEMBERS: [&str; 7] =
+    ["id", "timestamp", "event_key", "speaker", "session", "trust", "stop_reason"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter {

@@ -8,10 +8,11 @@
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
 use super::{
-    HOST_MEMBERS, RenderNote, RenderNotes,
+    RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
     file_content::{self, push_field, write_members_without},
     normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
+    openai_chat::HOST_MEMBERS,
     tool_output::{self, ToolOutputPiece},
 };
 use lcm_text::{

@@ -1,6 +1,7 @@
 //! Tests of the rendering in the dialects of the providers: what the vectors and the generated
 //! histories do not single out.
 
+use alloc::string::String;
 use alloc::{format, vec};
 
 use super::{array_writer::JsonFragment, tool_output::ToolOutputPiece, *};
