@@ -1,7 +1,7 @@
 //! The rules of `deny.toml`, as far as they can be checked without a database.
 //!
-//! In: the text of the file. Out: typed rules. `cargo deny` reads the same file, so a key or a level
-//! that is not checked here is refused instead of ignored.
+//! In: the text of the file. Out: typed rules. `cargo deny` reads the same file, so a key or a
+//! level that is not checked here is refused instead of ignored.
 
 use anyhow::{Context as _, Result};
 use semver::{Version, VersionReq};
