@@ -10,7 +10,9 @@ mod documents;
 mod files;
 mod interface;
 mod policy;
+mod references;
 mod rust;
+mod versions;
 mod vocabulary;
 
 /// One thing that is wrong: where, and what.
