@@ -200,9 +200,8 @@ fn limits_are_bounded() {
     assert_eq!(listed(&mut host).len(), 1);
 }
 
-/// Case 74 of the behaviour reference.
 #[test]
-fn case_74_tokens_are_clamped_to_what_is_left_and_then_refused() {
+fn tokens_are_clamped_to_what_is_left_and_then_refused() {
     let World { mut host, top, .. } = world();
     let id = made(&mut host, r#"{"tokens_max":1000}"#);
     // Three leaves of 300.
@@ -651,9 +650,9 @@ fn damage_of_grants_is_found() {
     assert_eq!(report.field("ok"), Some(&Json::Bool(false)), "{report}");
 }
 
-/// Case 72 of the behaviour reference, and what an agent is told.
+/// Also checks the answer that an agent gets.
 #[test]
-fn case_72_an_expansion_stops_at_its_cap_and_says_what_comes_next() {
+fn an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     let World { mut host, top, leaves, .. } = world();
     let id = made(&mut host, r#"{"tokens_max":100000}"#);
     let ids = format!(r#"["{}","{top}","{}"]"#, leaves[0], leaves[1]);

@@ -5,7 +5,10 @@
 //! Anything with a condition belongs here and not into a shell script.
 
 mod build;
+mod commits;
 mod component;
+mod deny;
+mod dependencies;
 mod gate;
 mod host_table;
 mod hosts;
@@ -28,6 +31,9 @@ usage: xtask VERB
   test              build, then every test, natively and in every host
   component         dist/lcm.wasm
   check-component   imports, size and contents of dist/lcm.wasm; `--twice` also builds it again
+  check-commits     the subjects of the commits behind .ci/commits-base
+  check-dependencies
+                    the rules of deny.toml for every dependency
   host-table        the table of docs/hosts.md from the last test run; `--check` only compares
   structure         figures of the code: names, imports, layers, hosts; `--details` lists what is
                     behind them, `--root DIR` measures another checkout, `--layers FILE` with its
@@ -45,6 +51,8 @@ fn main() -> ExitCode {
         ["component"] => run(component::write),
         ["check-component"] => run(gate::check),
         ["check-component", "--twice"] => run(gate::check_twice),
+        ["check-commits"] => run(commits::check),
+        ["check-dependencies"] => run(dependencies::check),
         ["host-table"] => run(host_table::rewrite),
         ["host-table", "--check"] => run(host_table::check),
         ["structure", options @ ..] => structure(options),

@@ -46,7 +46,8 @@ test("the tarball is small and has what it needs, the component inside", async (
   assert.ok((await stat(tarball)).size < BYTES_MAX);
   const listed = run("tar", ["-tzf", tarball]).trim().split("\n");
   const names = listed.map((name) => name.replace(/^package\//, ""));
-  const wanted = ["package.json", "README.md", "index.d.ts", "results.d.ts", "verbs.d.ts"];
+  const types = ["engine.d.ts", "index.d.ts", "results.d.ts", "verbs.d.ts"];
+  const wanted = ["package.json", "README.md", ...types];
   for (const name of [...wanted, "LICENSE-MIT", "LICENSE-APACHE"]) {
     assert.ok(names.includes(name), name);
   }

@@ -25,7 +25,7 @@ use crate::{
 
 const CONVERSATION: &str = "c";
 const START: u64 = 1_700_000_000_000;
-/// Completions of one node (architecture, section 4, rule 6).
+/// Most completions that one task may take.
 const ATTEMPTS_MAX: u64 = 3;
 /// What happened.
 #[derive(Clone, Debug, Default)]

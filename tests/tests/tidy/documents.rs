@@ -100,6 +100,8 @@ fn no_text_names_a_machine() {
         "lint",
         "test",
         "component",
+        "commits",
+        "dependencies",
         "package.json",
     ];
     let mut files = files::all(&endings);

@@ -53,8 +53,20 @@ pub(crate) fn root() -> PathBuf {
 
 /// Every file whose name ends in one of `endings`, in the order of the paths.
 pub(crate) fn all(endings: &[&str]) -> Vec<File> {
+    let mut paths = paths();
+    paths.retain(|path| endings.iter().any(|ending| path.ends_with(ending)));
     let root = root();
-    let mut files = Vec::new();
+    let read = |path: String| {
+        let text = std::fs::read_to_string(root.join(&path));
+        File { text: text.unwrap_or_else(|error| panic!("{path}: {error}")), path }
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// The paths of all files, sorted.
+pub(crate) fn paths() -> Vec<String> {
+    let root = root();
+    let mut paths = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {
@@ -65,18 +77,16 @@ pub(crate) fn all(endings: &[&str]) -> Vec<File> {
                 if !generated && !path.is_symlink() {
                     folders.push(path);
                 }
-            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+            } else {
                 let relative = path.strip_prefix(&root).unwrap();
                 let parts: Vec<_> =
                     relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-                let text = std::fs::read_to_string(&path)
-                    .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-                files.push(File { path: parts.join("/"), text });
+                paths.push(parts.join("/"));
             }
         }
     }
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    files
+    paths.sort();
+    paths
 }
 
 /// The walk itself must find something, or every gate passes on nothing.

@@ -11,8 +11,10 @@ mod files;
 mod interface;
 mod policy;
 mod prose;
+mod references;
 mod rust;
 mod structure;
+mod versions;
 mod vocabulary;
 
 /// One thing that is wrong: where, and what.

@@ -154,7 +154,10 @@ fn functions_are_at_most_70_lines() {
 
 #[test]
 fn every_module_opens_with_its_purpose() {
-    assert_none(&files::all(&[".rs"]).iter().flat_map(opening).collect::<Vec<_>>());
+    let mut files = files::all(&[".rs"]);
+    // What examples of the documentation include is no module.
+    files.retain(|file| !file.path.starts_with("crates/lcm-core/doc/"));
+    assert_none(&files.iter().flat_map(opening).collect::<Vec<_>>());
 }
 
 #[test]

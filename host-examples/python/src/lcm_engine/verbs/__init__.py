@@ -7,7 +7,11 @@ from .reading import Reading
 
 
 class Verbs(Intake, Compacting, Reading, Keeping):
-    """All verbs."""
+    """All verbs.
+
+    In the examples `lcm` is an open store with a conversation `chat`; of an `AsyncLcm` every call
+    is awaited.
+    """
 
 
 __all__ = ["Verbs"]

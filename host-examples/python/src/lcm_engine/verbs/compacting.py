@@ -60,6 +60,11 @@ class Compacting(Opened):
         model does: what failed behind that is `failure` beside the receipt. `append_mode` and `repeat` are
         as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
         `maintain`.
+
+        ```python
+        turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
+        assert turn["receipt"]["ingested"] == 1 and not turn["decision"]["due"]
+        ```
         """
         intake = {
             "append_mode": append_mode,
@@ -88,7 +93,13 @@ class Compacting(Opened):
         model: str | None = None,
         now: int | None = None,
     ) -> Flow[Decision]:
-        """Whether compaction is due, and why; reads only."""
+        """Whether compaction is due, and why; reads only.
+
+        ```python
+        decision = lcm.evaluate("chat", budget=100_000)
+        assert not decision["due"] and decision["reason"] == "below-threshold"
+        ```
+        """
         options = compaction.options(mode, force, target, observed_tokens, model)
         work = self._work(conversation, budget, options, lambda: self._now(now))
         return compaction.evaluate(work.question())
@@ -114,6 +125,11 @@ class Compacting(Opened):
 
         `requests_max`: how many completions are asked for together. `retries` and `timeout_ms` are
         those of `open` unless given. `lease_ms`: how long no other compaction gets the same work.
+
+        ```python
+        done = lcm.compact("chat", budget=2_000)
+        assert done["tokens_after"] < done["tokens_before"]
+        ```
         """
         options = compaction.options(
             mode, force, target, observed_tokens, model, requests_max, lease_ms
@@ -141,6 +157,11 @@ class Compacting(Opened):
 
         To be called after a turn, when nobody waits. The engine measures anew and pauses after
         failures.
+
+        ```python
+        done = lcm.maintain("chat", budget=8_000)
+        assert done["debt"] is None  # Nothing was put off.
+        ```
         """
         options = {
             "observed_tokens": observed_tokens,
@@ -167,7 +188,13 @@ class Compacting(Opened):
 
     @Verb
     def prompts(self) -> Flow[list[Prompt]]:
-        """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ..."""
+        """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ...
+
+        ```python
+        names = [prompt["name"] for prompt in lcm.prompts()]
+        assert "leaf" in names
+        ```
+        """
         return paging.prompts()
 
     @Verb
@@ -185,6 +212,11 @@ class Compacting(Opened):
 
         The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With
         `model` the other calls then keep their budgets in this model's tokens.
+
+        ```python
+        lcm.calibrate("chat", "gpt-5", estimated_tokens=1_000, prompt_tokens=1_200)
+        context = lcm.assemble("chat", budget=8_000, model="gpt-5")
+        ```
         """
         arguments = {
             "model": model,
@@ -212,6 +244,11 @@ class Compacting(Opened):
 
         `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
         provider's cache or not; the cost is in millionths of one currency.
+
+        ```python
+        sums = lcm.usage("chat", "turn", input_tokens=1_200, output_tokens=80)["usage"]
+        assert sums["turns"]["calls"] == 1
+        ```
         """
         arguments = {
             "purpose": purpose,
@@ -242,6 +279,11 @@ class Compacting(Opened):
         `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where
         they differ `cache_read`, `cache_write`, `summary_input`, `summary_output`. `cache_ms` is
         how long the provider keeps a prefix, `turns` how many prompts are to come. Changes nothing.
+
+        ```python
+        prices = {"input": 3_000_000, "output": 15_000_000}
+        assert lcm.advise("chat", 100_000, prices)["advice"] == "wait"
+        ```
         """
         arguments = {
             "budget": budget,

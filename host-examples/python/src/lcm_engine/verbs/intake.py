@@ -34,6 +34,11 @@ class Intake(Opened):
         ingested (see `ingest`). `new`: every message is new unless its id or event key is stored.
         `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
         is an error (`exists`) instead of a warning.
+
+        ```python
+        receipt = lcm.append("new", [{"role": "user", "content": "Where do logs go?"}])
+        assert receipt["ingested"] == 1
+        ```
         """
         texts = to_texts(messages)
         now = self._now(now)
@@ -51,7 +56,14 @@ class Intake(Opened):
         family: str | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
-        """Stores what is missing of a whole transcript, however long it is."""
+        """Stores what is missing of a whole transcript, however long it is.
+
+        ```python
+        transcript = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+        assert lcm.ingest("new", transcript)["ingested"] == 2
+        assert lcm.ingest("new", transcript)["ingested"] == 0
+        ```
+        """
         texts = to_texts(messages)
         now = self._now(now)
         given = Messages(
@@ -61,10 +73,22 @@ class Intake(Opened):
 
     @Verb
     def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> Flow[int]:
-        """Estimated tokens of messages; stores nothing. For what is sent beside the context."""
+        """Estimated tokens of messages; stores nothing. For what is sent beside the context.
+
+        ```python
+        tokens = lcm.estimate([{"role": "system", "content": "Answer in one sentence."}])
+        assert 0 < tokens < 20
+        ```
+        """
         return intake.estimate(dialect, to_texts(messages))
 
     @Verb
     def validate(self, messages: Iterable[Message], dialect: Dialect) -> Flow[list[str]]:
-        """Why the provider of `dialect` would refuse messages, a line each; empty: it would not."""
+        """Why the provider of `dialect` would refuse messages, a line each; empty: it would not.
+
+        ```python
+        refusals = lcm.validate([{"role": "user", "content": ""}], "anthropic")
+        assert refusals == ["messages[0]: blank content"]
+        ```
+        """
         return intake.validate(dialect, to_texts(messages))

@@ -21,26 +21,49 @@ class Keeping(Opened):
         """Replaces the configuration, also what came from the environment.
 
         The answer says what became of each key.
+
+        ```python
+        report = lcm.configure({"enabled": True})
+        assert report["accepted"] == ["enabled"]
+        ```
         """
         return flows.configure(to_json(dict(config), "config"), self._reconfigure)
 
     @Verb
     def version(self) -> Flow[str]:
-        """The version of the engine."""
+        """The version of the engine.
+
+        ```python
+        assert lcm.version().count(".") == 2
+        ```
+        """
         return flows.called("setup.version", {})
 
     @Verb
     def status(
         self, conversation: str | None = None, *, now: int | None = None
     ) -> Flow[dict[str, Any]]:
-        """Counts and sizes of a conversation, or of the whole store."""
+        """Counts and sizes of a conversation, or of the whole store.
+
+        ```python
+        assert lcm.status("chat")["conversation"] == "chat"
+        assert lcm.status()["conversations"] == 1
+        ```
+        """
         return paging.status(conversation, self._now(now))
 
     @Verb
     def family(
         self, conversation: str, key: str, *, dry_run: bool = False, now: int | None = None
     ) -> Flow[dict[str, Any]]:
-        """Makes the conversation one of a family, whose members are searched together."""
+        """Makes the conversation one of a family, whose members are searched together.
+
+        ```python
+        lcm.family("chat", "orchard")
+        lcm.append("other", [{"role": "user", "content": "A quokka."}], family="orchard")
+        assert lcm.grep("chat", "quokka")["total"] == 1
+        ```
+        """
         arguments = {"key": key, "dry_run": dry_run}
         return paging.life(conversation, "family", arguments, self._now(now))
 
@@ -53,7 +76,13 @@ class Keeping(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[dict[str, Any]]:
-        """Archives the conversation; `conversation` of the answer is the empty one to go on in."""
+        """Archives the conversation; `conversation` of the answer is the empty one to go on in.
+
+        ```python
+        fresh = lcm.reset("chat")["conversation"]
+        lcm.append(fresh, [{"role": "user", "content": "Start again."}])
+        ```
+        """
         arguments = {"successor": successor, "dry_run": dry_run}
         return paging.life(conversation, "reset", arguments, self._now(now))
 
@@ -69,6 +98,11 @@ class Keeping(Opened):
         """Withdraws messages and summaries of less than this depth from the context.
 
         They are found, expanded and exported as before. -1: everything stays.
+
+        ```python
+        assert lcm.new_session("chat")["messages"] > 0
+        assert lcm.grep("chat", "orchard")["total"] > 0  # Withdrawn messages are found as before.
+        ```
         """
         arguments = {"retain_depth": retain_depth, "dry_run": dry_run}
         return paging.life(conversation, "new", arguments, self._now(now))
@@ -82,7 +116,13 @@ class Keeping(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[dict[str, Any]]:
-        """Archives the conversation: it is read as before and not written to."""
+        """Archives the conversation: it is read as before and not written to.
+
+        ```python
+        lcm.archive("chat", "session-end")
+        assert lcm.messages("chat", 1, 1)
+        ```
+        """
         arguments = {"cause": cause, "dry_run": dry_run}
         return paging.life(conversation, "archive", arguments, self._now(now))
 
@@ -99,23 +139,46 @@ class Keeping(Opened):
         """Sets the brief that stands for the summaries of messages up to `seq_last`.
 
         Absent, that is the newest message. Without `text` there is no brief any more.
+
+        ```python
+        lcm.focus("chat", "The retry queue is fixed; the report is open.")
+        assert lcm.focus("chat")["focus"] is None  # Removed again.
+        ```
         """
         arguments = {"text": text, "seq_last": seq_last, "dry_run": dry_run}
         return paging.life(conversation, "focus", arguments, self._now(now))
 
     @Verb
     def check(self, conversation: str) -> Flow[Checked]:
-        """Whether what is stored of a conversation agrees with itself."""
+        """Whether what is stored of a conversation agrees with itself.
+
+        ```python
+        assert lcm.check("chat")["ok"]
+        ```
+        """
         return paging.check(conversation)
 
     @Verb
     def digest(self, *, logical: bool = False) -> Flow[str]:
-        """SHA-256 of the whole store, 64 hex digits; `logical`: of its meaning, not its bytes."""
+        """SHA-256 of the whole store, 64 hex digits; `logical`: of its meaning, not its bytes.
+
+        ```python
+        before = lcm.digest()
+        lcm.assemble("chat", budget=8_000)  # Reads only.
+        assert lcm.digest() == before
+        ```
+        """
         return paging.digest(logical)
 
     @Verb
     def listing(self, kind: ListingKind, conversation: str | None = None) -> Flow[list[Any]]:
-        """All entries of a kind: `conversations`, or `summaries`, `messages`, `grants` of one."""
+        """All entries of a kind: `conversations`, or `summaries`, `messages`, `grants` of one.
+
+        ```python
+        ids = [entry["conversation"] for entry in lcm.listing("conversations")]
+        assert ids == ["chat"]
+        ```
+        """
         return paging.listing(kind, conversation)
 
     @Stream
@@ -123,6 +186,11 @@ class Keeping(Opened):
         """The lines of an export of a conversation, or of all, without line ends.
 
         `conflict`: somebody wrote to it meanwhile; what was taken is no export.
+
+        ```python
+        lines = list(lcm.export("chat"))
+        assert lines[0].startswith('{"header":')
+        ```
         """
         return paging.exported(conversation)
 
@@ -131,5 +199,10 @@ class Keeping(Opened):
         """Takes an export in; everything is verified before the first message is stored.
 
         Repeating it changes nothing.
+
+        ```python
+        lines = list(lcm.export("chat"))
+        assert lcm.import_lines(lines)["ingested"] == 0  # All of it is stored already.
+        ```
         """
         return paging.import_lines(lines, self._now(now))

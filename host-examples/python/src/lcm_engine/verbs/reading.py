@@ -50,6 +50,11 @@ class Reading(Opened):
         """A context that fits the budget, in tokens; reads only.
 
         `mark_caches`: messages behind which Anthropic's cache may end are marked, and no others.
+
+        ```python
+        context = lcm.assemble("chat", budget=3_000, dialect="anthropic")
+        assert context["tokens"] <= 3_000 and context["messages"][0]["role"] == "user"
+        ```
         """
         options = {
             "policy": policy,
@@ -85,6 +90,11 @@ class Reading(Opened):
         `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).
         `all`: the id is looked for in every conversation of the store.
         `options` is a dict of the same; what is given by name comes before it.
+
+        ```python
+        summary = lcm.listing("summaries", "chat")[0]
+        assert lcm.describe("chat", summary["id"])["seq_first"] == summary["seq_first"]
+        ```
         """
         given = paging.named(
             options,
@@ -111,7 +121,14 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[Expanded]:
-        """What a summary was made from; without `token_cap` and `after` everything, all pages."""
+        """What a summary was made from; without `token_cap` and `after` everything, all pages.
+
+        ```python
+        summary = lcm.listing("summaries", "chat")[0]
+        messages = lcm.expand("chat", summary["id"], messages=True)["messages"]
+        assert messages[0]["raw"] in lcm.messages("chat")  # Byte for byte.
+        ```
+        """
         options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
         return paging.expand(conversation, id, options, grant, self._now(now))
 
@@ -128,7 +145,14 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Pages[Expanded]:
-        """The pages of an expansion, each read when it is taken; `token_cap` is that of a page."""
+        """The pages of an expansion, each read when it is taken; `token_cap` is that of a page.
+
+        ```python
+        summary = lcm.listing("summaries", "chat")[0]
+        for page in lcm.iter_expand("chat", summary["id"], messages=True):
+            assert page["messages"]
+        ```
+        """
         options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
         return paging.expanded(conversation, id, options, grant, self._now(now))
 
@@ -163,6 +187,11 @@ class Reading(Opened):
         says `unscanned_from`, the same search goes on with its `id` as `start_id` and its `byte`
         as `start_byte`. `neighbours`: so many messages before and after each one that is found.
         `vector`: an embedding of what is looked for, by the model of `embed`.
+
+        ```python
+        found = lcm.grep("chat", "orchard weather", limit=5)
+        assert found["matches"][0]["id"].startswith(("msg_", "sum_"))
+        ```
         """
         given = paging.named(
             {"pattern": query} if isinstance(query, str) else query,
@@ -197,6 +226,12 @@ class Reading(Opened):
         None in place of a vector: it is to have none. `model`: the name of the model that made
         them; `forget`: those that are there are removed, to be called until `stored` is 0. The
         answer has `next`, ids to go on with, and `missing`, how many there are.
+
+        ```python
+        missing = lcm.embed("chat", model="small")["next"]
+        vector = [0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.5]
+        assert lcm.embed("chat", {missing[0]: vector}, model="small")["stored"] == 1
+        ```
         """
         return paging.embed(conversation, vectors, model, forget)
 
@@ -224,6 +259,11 @@ class Reading(Opened):
         only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
         the engine's default; `retries` and `timeout_ms` are those of `open`. A model that fails or
         takes too long is no error but a `status`.
+
+        ```python
+        asked = lcm.ask("chat", "Who ate the quokka?")
+        assert asked["status"] == "no-evidence" and asked["answer"] is None
+        ```
         """
         given = paging.named(
             None,
@@ -258,6 +298,11 @@ class Reading(Opened):
         """What `ask` would read, and whether that is worth it; asks no model, writes nothing.
 
         For programs whose own sub-agents read. Arguments are those of `ask`.
+
+        ```python
+        plan = lcm.ask_plan("chat", "Why was the frost alert late?")
+        assert plan["status"] == "planned" and plan["routing"]["action"]
+        ```
         """
         given = paging.named(
             None,
@@ -277,14 +322,26 @@ class Reading(Opened):
     def messages(
         self, conversation: str, seq_from: int = 1, seq_to: int | None = None
     ) -> Flow[list[str]]:
-        """The original texts of messages `seq_from` to `seq_to`, both included; None: the last."""
+        """The original texts of messages `seq_from` to `seq_to`, both included; None: the last.
+
+        ```python
+        first, second = lcm.messages("chat", 1, 2)
+        assert json.loads(first)["role"] == "system"
+        ```
+        """
         return paging.messages(conversation, seq_from, seq_to)
 
     @Stream
     def iter_messages(
         self, conversation: str, seq_from: int = 1, seq_to: int | None = None
     ) -> Pages[str]:
-        """The original texts one by one; about a mebibyte is read when its first is taken."""
+        """The original texts one by one; about a mebibyte is read when its first is taken.
+
+        ```python
+        for text in lcm.iter_messages("chat"):
+            assert json.loads(text)["role"]
+        ```
+        """
         return paging.messages_from(conversation, seq_from, seq_to)
 
     @Verb
@@ -305,6 +362,11 @@ class Reading(Opened):
         Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of
         `tools` and `call_tool`.
         `from_grant`: one that it inherits from. What is None is the engine's default.
+
+        ```python
+        grant = lcm.grant("chat", ttl_ms=60_000)["id"]
+        assert lcm.grep("chat", "orchard", grant=grant)["total"] > 0
+        ```
         """
         limits = paging.named(
             None,
@@ -319,7 +381,17 @@ class Reading(Opened):
 
     @Verb
     def revoke(self, conversation: str, grant: str, *, now: int | None = None) -> Flow[None]:
-        """Ends a grant at once, with those that inherit from it."""
+        """Ends a grant at once, with those that inherit from it.
+
+        ```python
+        grant = lcm.grant("chat")["id"]
+        lcm.revoke("chat", grant)
+        try:
+            lcm.grep("chat", "orchard", grant=grant)
+        except LcmError as error:
+            assert error.code == "denied"
+        ```
+        """
         return paging.revoke(conversation, grant, self._now(now))
 
     @Verb
@@ -327,12 +399,22 @@ class Reading(Opened):
         """Definitions of the agent's tools in the provider's format.
 
         With `caller`, a grant, those of a sub-agent.
+
+        ```python
+        names = [tool["name"] for tool in lcm.tools("anthropic")]
+        assert "lcm_grep" in names
+        ```
         """
         return flows.parsed("tools.definitions", {"dialect": dialect, "caller": caller})
 
     @Verb
     def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> Flow[str]:
-        """Text for the system prompt that says when to use the tools."""
+        """Text for the system prompt that says when to use the tools.
+
+        ```python
+        assert "lcm_grep" in lcm.instructions()
+        ```
+        """
         arguments = {"dialect": dialect, "has_summaries": has_summaries}
         return flows.called("tools.instructions", arguments)
 
@@ -352,6 +434,11 @@ class Reading(Opened):
 
         When a model that was asked for it failed, `failure` says how, to your program; the text
         says it to the agent's model.
+
+        ```python
+        answer = lcm.call_tool("chat", "lcm_grep", {"pattern": "orchard"})
+        assert not answer["is_error"] and "msg_" in answer["text"]
+        ```
         """
         asking = self._asking.with_(retries, timeout_ms)
         return compaction.call_tool(
