@@ -41,7 +41,7 @@ struct GrantRequest {
     depth_max: Option<u64>,
     tokens_max: Option<u64>,
     ttl_ms: Option<u64>,
-    parent: Option<String>,
+    inherits_from: Option<String>,
 }
 
 impl GrantRequest {
@@ -54,7 +54,7 @@ impl GrantRequest {
             depth_max: read_limit(&mut fields, "depth_max", DEPTH_MAX.into()),
             tokens_max: read_limit(&mut fields, "tokens_max", TOKENS_MAX.into()),
             ttl_ms: read_limit(&mut fields, "ttl_ms", TTL_MS_MAX),
-            parent: fields.take_optional_text("from"),
+            inherits_from: fields.take_optional_text("from"),
         };
         fields.finish(GRANT)?;
         Ok(asked)
@@ -108,7 +108,7 @@ pub(crate) fn create_grant(
     let asked = GrantRequest::read(grant_json)?;
     let own = LoadedGrants::read(reader, conversation, now)?;
     own.loaded.ensure_exists()?;
-    let above = match &asked.parent {
+    let above = match &asked.inherits_from {
         Some(from) => Some(GrantAccess::from_grant(reader, conversation, from, now)?),
         None => None,
     };
@@ -186,7 +186,7 @@ fn derive_limits(
     }
     Ok(Grant {
         id: [0; 8],
-        parent: from,
+        inherits_from: from,
         issued_at: 0,
         expires_at,
         revoked: false,
@@ -330,7 +330,7 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
     w.add_texts("conversations", conversations);
     w.add_number("depth_max", grant.depth_max.into());
     w.add_time("expires_at", grant.expires_at);
-    w.add_optional_text("from", grant.parent.map(grant_name).as_deref());
+    w.add_optional_text("from", grant.inherits_from.map(grant_name).as_deref());
     w.add_text("id", &grant_name(grant.id));
     w.add_time("issued_at", grant.issued_at);
     w.add_flag("revoked", grants.find_index(grant.id).is_some_and(|at| grants.is_revoked(at)));

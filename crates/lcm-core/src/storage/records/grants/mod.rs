@@ -80,7 +80,7 @@ struct ForeignGrant {
 struct Grant {
     id: [u8; 8],
     /// The one that it inherits from.
-    parent: Option<[u8; 8]>,
+    inherits_from: Option<[u8; 8]>,
     issued_at: Timestamp,
     /// From then on it is no more.
     expires_at: Timestamp,
@@ -108,7 +108,7 @@ impl SoundRecord for GrantRecord {
     fn is_sound(&self) -> bool {
         let is_behind = |at: usize, grant: &Grant| {
             let mut before = self.own_grants.iter().take(at);
-            grant.parent.is_none_or(|from| before.any(|one| one.id == from))
+            grant.inherits_from.is_none_or(|from| before.any(|one| one.id == from))
         };
         codec::are_countable(&[self.issued_count])
             && self.time <= time::MS_MAX
@@ -157,10 +157,10 @@ impl GrantRecord {
     /// A grant and those that it inherits from, nearest first.
     fn inheritance_chain(&self, at: usize) -> Vec<usize> {
         let mut line = alloc::vec![at];
-        let mut next = self.own_grants.get(at).and_then(|grant| grant.parent);
+        let mut next = self.own_grants.get(at).and_then(|grant| grant.inherits_from);
         while let Some(at) = next.and_then(|id| self.find_index(id)) {
             line.push(at);
-            next = self.own_grants.get(at).and_then(|grant| grant.parent);
+            next = self.own_grants.get(at).and_then(|grant| grant.inherits_from);
         }
         line
     }
@@ -518,7 +518,7 @@ pub(crate) fn check(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> R
             findings.push(format!("`{id}` stands twice"));
         }
         let Some(above) =
-            grant.parent.and_then(|from| grants.own_grants.get(grants.find_index(from)?))
+            grant.inherits_from.and_then(|from| grants.own_grants.get(grants.find_index(from)?))
         else {
             continue;
         };
@@ -544,7 +544,7 @@ mod tests {
         };
         let grant = |number: u8| Grant {
             id: [number; 8],
-            parent: (number > 0).then_some([0; 8]),
+            inherits_from: (number > 0).then_some([0; 8]),
             issued_at: time::MS_MAX,
             expires_at: time::MS_MAX,
             revoked: false,
@@ -585,8 +585,8 @@ mod tests {
         type Damage = fn(&mut GrantRecord);
         let damages: [Damage; 8] = [
             |grants| grants.own_grants.push(grants.own_grants[0].clone()),
-            |grants| grants.own_grants[0].parent = Some([9; 8]),
-            |grants| grants.own_grants[5].parent = Some([6; 8]),
+            |grants| grants.own_grants[0].inherits_from = Some([9; 8]),
+            |grants| grants.own_grants[5].inherits_from = Some([6; 8]),
             |grants| grants.own_grants[7].depth_max = 0,
             |grants| grants.own_grants[7].tokens_spent += 1,
             |grants| grants.own_grants[7].conversations.clear(),
