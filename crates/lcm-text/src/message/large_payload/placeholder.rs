@@ -34,10 +34,10 @@ pub struct NewPlaceholder {
     pub files: Vec<([u8; 8], PayloadRecord)>,
 }
 
-/// Builds the placeholder of a message; `None` when no payload has `payload_tokens_min` tokens, or
-/// when the placeholder would be too large or would change the role.
+/// Builds the placeholder of a message; `None` when no payload has `payload_tokens_min` tokens.
 ///
-/// A message without a placeholder is stored and shown unchanged. `root` is the key root of the
+/// Also `None` when the placeholder would be too large or would have another role. A message
+/// without a placeholder is stored and shown unchanged. `root` is the key root of the
 /// conversation, so that payloads of two conversations have different ids.
 pub fn build_placeholder(
     dialect: Dialect,

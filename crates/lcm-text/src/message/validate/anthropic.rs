@@ -54,11 +54,15 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         let Some((message, role)) = read_message(raw, *value, findings) else { continue };
         for member in &message.members {
             let key = json::text(raw, member.key);
-            findings
-                .report_unless(matches!(&*key, "role" | "content"), format_args!("member `{key}`"));
+            findings.report_unless(
+                matches!(&*key, "role" | "content"),
+                format_args!("member `{key}` is unknown to the provider"),
+            );
         }
-        findings
-            .report_unless(matches!(&*role, "user" | "assistant"), format_args!("role `{role}`"));
+        findings.report_unless(
+            matches!(&*role, "user" | "assistant"),
+            format_args!("role `{role}` is unknown to the provider"),
+        );
         if role != state.role {
             findings.message_index = at.saturating_sub(1);
             check_turn_end(&mut state, findings);
@@ -179,14 +183,20 @@ fn check_block(
             let (id, name) = (block.get_text("id"), block.get_text("name"));
             findings.report_unless(!is_user, format_args!("a user's tool use"));
             let fits = !id.is_empty() && id.chars().all(provider_limits::is_name_character);
-            findings.report_unless(fits, format_args!("call id `{id}`"));
+            findings.report_unless(
+                fits,
+                format_args!("call id `{id}` is not accepted by the provider"),
+            );
             findings.report_unless(
                 state.ids.insert((*id).into(), 0).is_none(),
                 format_args!("two calls `{id}`"),
             );
             let fits = provider_limits::sanitize_tool_name(Dialect::Anthropic, &name) == name
                 && !name.is_empty();
-            findings.report_unless(fits, format_args!("tool name `{name}`"));
+            findings.report_unless(
+                fits,
+                format_args!("tool name `{name}` is not accepted by the provider"),
+            );
             let input =
                 block.get_field("input").is_some_and(|input| input.kind == JsonKind::Object);
             findings.report_unless(input, format_args!("an input that is no object"));

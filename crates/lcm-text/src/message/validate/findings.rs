@@ -65,7 +65,7 @@ pub(super) fn read_message<'a>(
     findings: &mut Findings,
 ) -> Option<(JsonObject<'a>, String)> {
     let message = JsonObject::from_value(raw, value);
-    findings.report_unless(message.is_some(), format_args!("no object"));
+    findings.report_unless(message.is_some(), format_args!("not a JSON object"));
     let message = message?;
     let role = String::from(message.get_text("role"));
     Some((message, role))

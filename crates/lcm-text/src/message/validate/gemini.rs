@@ -36,18 +36,20 @@ pub(super) fn check(
     for (at, value) in messages.iter().enumerate() {
         findings.message_index = at;
         let content = JsonObject::from_value(raw, *value);
-        findings.report_unless(content.is_some(), format_args!("no object"));
+        findings.report_unless(content.is_some(), format_args!("not a JSON object"));
         let Some(content) = content else { continue };
         for member in &content.members {
             let key = json::text(raw, member.key);
-            findings
-                .report_unless(matches!(&*key, "role" | "parts"), format_args!("member `{key}`"));
+            findings.report_unless(
+                matches!(&*key, "role" | "parts"),
+                format_args!("member `{key}` is unknown to the provider"),
+            );
         }
         let role = content.get_text("role");
         let is_model = role == "model";
         let is_role = matches!(&*role, "user" | "model" | "function")
             || json::find_member(&content.members, raw, "role").is_none();
-        findings.report_unless(is_role, format_args!("role `{role}`"));
+        findings.report_unless(is_role, format_args!("role `{role}` is unknown to the provider"));
         let has_previous = at > 0 || before.is_some();
         let wrong = format_args!("the first content is not the user's");
         findings.report_unless(has_previous || !is_model, wrong);
@@ -97,7 +99,7 @@ fn check_parts(
             check_part(raw, &part, findings);
         }
         let is_single = !provider_limits::has_several_kinds(&part);
-        findings.report_unless(is_single, format_args!("a part of two kinds"));
+        findings.report_unless(is_single, format_args!("a part with two kinds of data"));
     }
     (calls, results)
 }
@@ -107,14 +109,15 @@ fn read_call_name(object: &JsonObject<'_>, findings: &mut Findings) -> CallName 
     let (id, name) = (object.get_text("id"), object.get_text("name"));
     let fits =
         !name.is_empty() && provider_limits::sanitize_tool_name(Dialect::Gemini, &name) == name;
-    findings.report_unless(fits, format_args!("tool name `{name}`"));
+    findings
+        .report_unless(fits, format_args!("tool name `{name}` is not accepted by the provider"));
     (id.into_owned(), name.into_owned())
 }
 
 /// Checks a part that is no call and no response.
 fn check_part(raw: &str, part: &JsonObject<'_>, findings: &mut Findings) {
     let has_data = !provider_limits::has_only_metadata(raw, part);
-    findings.report_unless(has_data, format_args!("a part of nothing"));
+    findings.report_unless(has_data, format_args!("a part without data"));
     let has = |object: &JsonObject<'_>, camel, snake| {
         !object.get_text(camel).is_empty() || !object.get_text(snake).is_empty()
     };

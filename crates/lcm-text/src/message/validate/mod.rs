@@ -2,8 +2,9 @@
 //!
 //! In: a JSON array in a provider's dialect. Out: findings, one line each, with the index of the
 //! message. The rules are those that a provider publishes or is known to enforce. The vectors
-//! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each rule. The
-//! module shares no code with the rendering that it checks.
+//! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each rule.
+//! The checks are written independently of the rendering, because they test the rendered messages.
+//! Only [`super::provider_limits`] is shared.
 //!
 //! Deliberately left out, because the array alone does not show it:
 //!

@@ -28,12 +28,18 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         let Some((message, role)) = read_message(raw, *value, findings) else { continue };
         for member in &message.members {
             let key = json::text(raw, member.key);
-            findings.report_unless(!HOST_MEMBERS.contains(&&*key), format_args!("member `{key}`"));
+            findings.report_unless(
+                !HOST_MEMBERS.contains(&&*key),
+                format_args!("member `{key}` is unknown to the provider"),
+            );
         }
         if let Some(name) = json::find_member(&message.members, raw, "name") {
             let fits = name.kind == JsonKind::String
                 && provider_limits::is_valid_speaker_name(&message.get_text("name"));
-            findings.report_unless(fits, format_args!("name `{}`", message.get_text("name")));
+            findings.report_unless(
+                fits,
+                format_args!("name `{}` is not accepted by the provider", message.get_text("name")),
+            );
         }
         if role == "tool" {
             let id = message.get_text("tool_call_id");
@@ -64,7 +70,8 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
                 let named = !message.get_text("name").is_empty();
                 findings.report_unless(named, format_args!("a function's result without its name"));
             }
-            _ => findings.report_unless(false, format_args!("role `{role}`")),
+            _ => findings
+                .report_unless(false, format_args!("role `{role}` is unknown to the provider")),
         }
     }
     let wrong = format_args!("no result of the calls {open:?}");
@@ -75,7 +82,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
 fn check_content(raw: &str, message: &JsonObject<'_>, types: &[&str], findings: &mut Findings) {
     let fits = message.get_string("content").is_some()
         || provider_limits::has_valid_chat_parts(raw, message, types);
-    findings.report_unless(fits, format_args!("no content of its role"));
+    findings.report_unless(fits, format_args!("no content that its role can have"));
 }
 
 /// Checks an assistant's content and calls; adds the ids of the calls to `open`.
@@ -102,7 +109,7 @@ fn check_assistant(
         let id = call.get_text("id");
         findings.report_unless(
             provider_limits::is_valid_call_id(Dialect::OpenaiChat, &id),
-            format_args!("call id `{id}`"),
+            format_args!("call id `{id}` is not accepted by the provider"),
         );
         findings.report_unless(
             ids.insert(String::from(&*id), 0).is_none(),
@@ -118,7 +125,10 @@ fn check_assistant(
         let name = called.as_ref().map(|called| called.get_text("name")).unwrap_or_default();
         let fits = !name.is_empty()
             && provider_limits::sanitize_tool_name(Dialect::OpenaiChat, &name) == name;
-        findings.report_unless(fits, format_args!("tool name `{name}`"));
+        findings.report_unless(
+            fits,
+            format_args!("tool name `{name}` is not accepted by the provider"),
+        );
         let is_string = called.is_some_and(|called| called.get_string(input).is_some());
         findings.report_unless(is_string, format_args!("`{input}` is no string"));
     }

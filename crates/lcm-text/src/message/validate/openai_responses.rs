@@ -44,11 +44,14 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     for (at, value) in messages.iter().enumerate() {
         findings.message_index = at;
         let item = JsonObject::from_value(raw, *value);
-        findings.report_unless(item.is_some(), format_args!("no object"));
+        findings.report_unless(item.is_some(), format_args!("not a JSON object"));
         let Some(item) = item else { continue };
         for member in &item.members {
             let key = json::text(raw, member.key);
-            findings.report_unless(!HOST_MEMBERS.contains(&&*key), format_args!("member `{key}`"));
+            findings.report_unless(
+                !HOST_MEMBERS.contains(&&*key),
+                format_args!("member `{key}` is unknown to the provider"),
+            );
         }
         let kind = match &*item.get_text("type") {
             "" if item.get_value("role").is_none() && item.get_value("id").is_some() => {
@@ -59,7 +62,8 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         };
         let id = item.get_text("id");
         let fits = id.is_empty() || provider_limits::is_valid_item_id(&kind, &id);
-        findings.report_unless(fits, format_args!("id `{id}` of a `{kind}`"));
+        findings
+            .report_unless(fits, format_args!("id `{id}` does not have the prefix of a `{kind}`"));
         // The output of a local shell call has the id of its call.
         if !id.is_empty() && kind != "item_reference" && answered_call_type(&kind).is_none() {
             let is_new = state.ids.insert((*id).into(), 0).is_none();
@@ -122,10 +126,13 @@ fn check_item(
         "message" => {
             let role = item.get_text("role");
             let is_assistant = role == "assistant";
-            findings.report_unless(ROLES.contains(&&*role), format_args!("role `{role}`"));
+            findings.report_unless(
+                ROLES.contains(&&*role),
+                format_args!("role `{role}` is unknown to the provider"),
+            );
             let fits = item.get_string("content").is_some()
                 || provider_limits::has_valid_item_parts(raw, item, is_assistant);
-            findings.report_unless(fits, format_args!("no content of its role"));
+            findings.report_unless(fits, format_args!("no content that its role can have"));
             return is_assistant;
         }
         "reasoning" => {
@@ -134,7 +141,7 @@ fn check_item(
             findings.report_unless(is_list, format_args!("reasoning without a list `summary`"));
         }
         "item_reference" => {
-            findings.report_unless(has("id"), format_args!("a reference to nothing"))
+            findings.report_unless(has("id"), format_args!("a reference without `id`"))
         }
         "mcp_approval_request" => {
             state.requests.insert(item.get_text("id").into_owned(), 0);
@@ -160,7 +167,7 @@ fn check_call(
 ) {
     let id = call.get_text("call_id");
     let fits = provider_limits::is_valid_call_id(Dialect::OpenaiResponses, &id);
-    findings.report_unless(fits, format_args!("call id `{id}`"));
+    findings.report_unless(fits, format_args!("call id `{id}` is not accepted by the provider"));
     let is_new = state.calls.insert((*id).into(), type_index).is_none();
     state.call_indexes.insert((*id).into(), findings.message_index);
     findings.report_unless(is_new, format_args!("two calls `{id}`"));
@@ -172,7 +179,8 @@ fn check_call(
     let name = call.get_text("name");
     let fits = provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &name) == name
         && !name.is_empty();
-    findings.report_unless(fits, format_args!("tool name `{name}`"));
+    findings
+        .report_unless(fits, format_args!("tool name `{name}` is not accepted by the provider"));
     findings.report_unless(call.get_string(key).is_some(), format_args!("`{key}` is no string"));
 }
 

@@ -29,7 +29,7 @@ const RESULT: &str = r#"{"type":"tool_result","tool_use_id":"c1","content":"r"}"
 fn anthropic_rules() {
     let refuses = |messages: &str, finding: &str| refuses(Dialect::Anthropic, messages, finding);
     assert_eq!(findings(Dialect::Anthropic, &turn(CALL, RESULT)), "[]");
-    refuses("[7]", "no object");
+    refuses("[7]", "not a JSON object");
     refuses(r#"[{"role":"user","content":"q","id":1}]"#, "member `id`");
     refuses(r#"[{"role":"system","content":"q"}]"#, "role `system`");
     refuses(r#"[{"role":"assistant","content":"q"}]"#, "the last message is the assistant's");
@@ -77,7 +77,7 @@ fn openai_chat_rules() {
     };
     let result = r#",{"role":"tool","tool_call_id":"c1","content":"r"}"#;
     assert_eq!(findings(Dialect::OpenaiChat, &turn(call, result)), "[]");
-    refuses("[7]", "no object");
+    refuses("[7]", "not a JSON object");
     refuses(r#"[{"role":"user","content":"q","timestamp":1}]"#, "member `timestamp`");
     refuses(r#"[{"role":"user","content":"q","trust":"trusted"}]"#, "member `trust`");
     refuses(r#"[{"role":"model","content":"q"}]"#, "role `model`");
@@ -109,10 +109,13 @@ fn openai_responses_rules() {
     let of = |items: &[&str]| format!("[{}]", items.join(","));
     let fine = of(&[r#"{"role":"user","content":"q"}"#, thought, call, r#"{"id":"x"}"#, result]);
     assert_eq!(findings(Dialect::OpenaiResponses, &fine), "[]");
-    refuses("[7]", "no object");
+    refuses("[7]", "not a JSON object");
     refuses(r#"[{"role":"user","content":"q","timestamp":1}]"#, "member `timestamp`");
     refuses(r#"[{"role":"user","content":"q","trust":"trusted"}]"#, "member `trust`");
-    refuses(r#"[{"role":"user","content":"q","id":"e1"}]"#, "id `e1` of a `message`");
+    refuses(
+        r#"[{"role":"user","content":"q","id":"e1"}]"#,
+        "id `e1` does not have the prefix of a `message`",
+    );
     refuses(r#"[{"role":"tool","content":"q"}]"#, "role `tool`");
     refuses(r#"[{"role":"user","content":[]}]"#, "no content");
     refuses(r#"[{"role":"user","content":[{"type":"output_text","text":"t"}]}]"#, "no content");
@@ -132,7 +135,7 @@ fn openai_responses_rules() {
     refuses(&of(&[thought, call, thought, call]), "two items `rs_1`");
     refuses(&of(&[thought, r#"{"role":"user","content":"q"}"#]), "reasoning without the item");
     refuses(&of(&[&thought.replace("[]", "7"), call, result]), "without a list");
-    refuses(r#"[{"type":"item_reference"}]"#, "a reference to nothing");
+    refuses(r#"[{"type":"item_reference"}]"#, "a reference without `id`");
     refuses(r#"[{"type":"mcp_approval_response","approval_request_id":"r"}]"#, "no request `r`");
 }
 
@@ -149,13 +152,13 @@ fn gemini_rules() {
     let call = r#"{"functionCall":{"name":"n","args":{}}}"#;
     let result = r#"{"functionResponse":{"name":"n","response":{}}}"#;
     assert_eq!(findings(Dialect::Gemini, &turn(call, result)), "[]");
-    refuses("[7]", "no object");
+    refuses("[7]", "not a JSON object");
     refuses(r#"[{"role":"user","parts":[{"text":"q"}],"id":1}]"#, "member `id`");
     refuses(r#"[{"role":"system","parts":[{"text":"q"}]}]"#, "role `system`");
     refuses(r#"[{"role":"model","parts":[{"text":"q"}]}]"#, "not the user's");
     refuses(r#"[{"role":"user","parts":[]}]"#, "no parts");
     refuses(r#"[{"role":"user","parts":[{"text":""}]}]"#, "blank text");
-    refuses(r#"[{"role":"user","parts":[{"thoughtSignature":"s"}]}]"#, "a part of nothing");
+    refuses(r#"[{"role":"user","parts":[{"thoughtSignature":"s"}]}]"#, "a part without data");
     refuses(r#"[{"role":"user","parts":[7]}]"#, "no object");
     refuses(r#"[{"parts":[{"inlineData":{"data":"QQ"}}]}]"#, "without a type");
     refuses(r#"[{"parts":[{"fileData":{"mimeType":"m"}}]}]"#, "without its address");
@@ -163,7 +166,7 @@ fn gemini_rules() {
     refuses(&turn(call, text), "0 responses to 1 calls");
     assert_eq!(findings(Dialect::Gemini, &turn(call, &format!("{result},{text}"))), "[]");
     let double = r#"{"text":"t","inlineData":{"mimeType":"image/png","data":"QQ"}}"#;
-    refuses(&turn(text, double), "a part of two kinds");
+    refuses(&turn(text, double), "a part with two kinds of data");
     refuses(&turn(call, &result.replace("\"n\"", "\"m\"")), "response of no open call `m`");
     refuses(&turn(call, &result.replace("{}", "7")), "a response that is no object");
     refuses(&turn(&call.replace("{}", "[]"), result), "no object");
