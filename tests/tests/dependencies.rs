@@ -37,7 +37,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("lcm-cli", &["lcm-host"]),
     ("lcm-bench", &["lcm-core", "lcm-host", "lcm-text"]),
     ("xtask", &[]),
-    ("lcm-tests", &["lcm-core", "lcm-host", "lcm-testing", "lcm-text"]),
+    ("lcm-tests", &["lcm-core", "lcm-host", "lcm-testing", "lcm-text", "xtask"]),
 ];
 
 /// Hosts know the component's bytes, never the engine, not even in their tests.

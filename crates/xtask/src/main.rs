@@ -13,9 +13,10 @@ mod optimize;
 mod tools;
 mod workspace;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
+use xtask::structure::report;
 
 use crate::workspace::Workspace;
 
@@ -28,6 +29,9 @@ usage: xtask VERB
   component         dist/lcm.wasm
   check-component   imports, size and contents of dist/lcm.wasm; `--twice` also builds it again
   host-table        the table of docs/hosts.md from the last test run; `--check` only compares
+  structure         figures of the code: names, imports, layers, hosts; `--details` lists what is
+                    behind them, `--root DIR` measures another checkout, `--layers FILE` with its
+                    own layers
   doctor            which tools are there
   bench             dist/lcm.wasm, then the measurements of `lcm-bench run`, with its arguments";
 
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         ["check-component", "--twice"] => run(gate::check_twice),
         ["host-table"] => run(host_table::rewrite),
         ["host-table", "--check"] => run(host_table::check),
+        ["structure", options @ ..] => structure(options),
         ["doctor"] => run(tools::doctor),
         ["bench", options @ ..] => {
             Workspace::locate().and_then(|workspace| build::bench(&workspace, options))
@@ -59,6 +64,32 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints the figures of a checkout, of this workspace unless `--root` names another one.
+fn structure(options: &[&str]) -> Result<()> {
+    let (mut root, mut layers, mut details) = (None, None, false);
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--details" => details = true,
+            "--root" => {
+                root = Some(PathBuf::from(words.next().context("`--root` needs a folder")?))
+            }
+            "--layers" => {
+                let file = words.next().context("`--layers` needs a file")?;
+                layers = Some(std::fs::read_to_string(file).context("reading the layers")?);
+            }
+            other => bail!("`{other}` is no option of `structure`"),
+        }
+    }
+    let root = match root {
+        Some(root) => root,
+        None => Workspace::locate()?.root,
+    };
+    let options = report::Options { layers: layers.as_deref(), details };
+    print!("{}", report::measure(&root, &options)?);
+    Ok(())
 }
 
 fn run(verb: fn(&Workspace) -> Result<()>) -> Result<()> {

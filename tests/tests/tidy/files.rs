@@ -86,7 +86,7 @@ fn the_files_of_the_workspace_are_found() {
     for path in ["crates/lcm-core/src/engine.rs", "wit/store.wit", "tests/tests/tidy/files.rs"] {
         assert!(paths.iter().any(|found| found == path), "{path} is not among {paths:?}");
     }
-    assert!(File::new("crates/lcm-core/src/json/tests.rs", "").is_test());
+    assert!(File::new("crates/lcm-text/src/base/json/tests.rs", "").is_test());
     assert!(File::new("tests/src/lib.rs", "").is_test());
     assert!(!File::new("crates/lcm-testing/src/lib.rs", "").is_test());
 }

@@ -10,7 +10,9 @@ mod documents;
 mod files;
 mod interface;
 mod policy;
+mod prose;
 mod rust;
+mod structure;
 mod vocabulary;
 
 /// One thing that is wrong: where, and what.

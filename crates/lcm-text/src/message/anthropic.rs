@@ -1,32 +1,33 @@
 //! Reads messages of the Anthropic Messages API, as requests and responses have them.
 //!
-//! In: the JSON text. Out: role and parts. A message that consists of tool results is the tool's,
-//! whatever its role says. Blocks that nobody documented are kept as [`Part::Other`]; only a
-//! missing or unknown role is an error.
+//! In: the JSON text of one message. Out: its projection. A user message that has only tool results
+//! gets the role of the tool. Undocumented blocks become [`Part::Other`]; only a missing or unknown
+//! role is an error. Deliberately elsewhere: the provider's rules ([`super::validate`]).
 
 use alloc::vec::Vec;
 
-use super::{
-    ParsedMessage, Part, Role,
-    blocks::{self, JsonObject, MessageBlock, PartCollector},
-    build_message,
-};
 use crate::{
     base::{
         error::Result,
         json::{self, ByteSpan, JsonKind, JsonValue},
     },
+    message::{
+        blocks::{self, JsonObject, MessageBlock, PartCollector, RoleNames},
+        parsed_message::{MessageReading, ParsedMessage},
+        part::{Part, Role},
+    },
     types::api::Dialect,
 };
 
-/// Elements of `content` that are parts of their own.
+/// Most elements of `content` that become separate parts.
 const LISTED_MAX: usize = 1_023;
 
-/// `system` stands beside the messages of a request, but hosts keep it among them.
-const ROLES: [(&str, Role); 3] =
-    [("user", Role::User), ("assistant", Role::Assistant), ("system", Role::System)];
+/// Names of roles. A request has the system prompt outside its messages, but hosts store it as a
+/// message.
+const ROLES: RoleNames =
+    &[("user", Role::User), ("assistant", Role::Assistant), ("system", Role::System)];
 
-/// Members of messages in requests and responses, and what a host may add.
+/// Documented members of messages in requests and responses, and members that a host may add.
 const MEMBERS: [&str; 14] = [
     "role",
     "content",
@@ -44,9 +45,10 @@ const MEMBERS: [&str; 14] = [
     "trust",
 ];
 
+/// Reads the projection of one message.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let message = JsonObject::new(raw, json::parse_object(raw)?);
-    let mut role = blocks::read_role(&message, "anthropic", &ROLES)?;
+    let mut role = blocks::read_role(&message, Dialect::Anthropic, ROLES)?;
     let mut parts = PartCollector::new(LISTED_MAX);
     each_block(raw, &message, &mut |block| parts.push(0, block));
     let parts = parts.finish();
@@ -55,10 +57,11 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
         role = Role::Tool;
     }
     let has_more = !blocks::has_only_documented(&message, &MEMBERS);
-    Ok(build_message(Dialect::Anthropic, raw, &message.members, role, parts, has_more))
+    let (dialect, members) = (Dialect::Anthropic, &message.members);
+    Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-/// Every block of a message that was read before, without a bound.
+/// Returns all blocks of a stored message, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
@@ -66,6 +69,7 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
+/// Calls `emit` with each block of a message.
 fn each_block(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(MessageBlock)) {
     let Some(content) = message.get_field("content") else { return };
     let whole = content.value;
@@ -80,13 +84,14 @@ fn each_block(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(MessageB
     }
 }
 
-/// One block. What lacks a field that its type must have is [`Part::Other`].
+/// Reads one block as a part; [`Part::Other`] if a required field of its type is missing.
 pub(crate) fn read_block(raw: &str, value: JsonValue) -> Part {
     JsonObject::from_value(raw, value)
         .and_then(|block| read_known_block(raw, &block))
         .unwrap_or(Part::Other { value: value.span })
 }
 
+/// Reads a block of a documented type; `None` for another type or a missing field.
 fn read_known_block(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     Some(match &*block.get_text("type") {
         "text" => Part::Text { text: block.get_string("text")? },
@@ -114,13 +119,14 @@ fn read_known_block(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     })
 }
 
-/// Whether blocks of this type answer a call.
+/// Returns whether blocks of this type are results of calls.
 pub fn is_result_type(kind: &str) -> bool {
     kind == "tool_result" || kind.ends_with("_tool_result")
 }
 
-/// An image or a document that the message holds; one that it only names is no file. The text of a
-/// document can be a list of blocks.
+/// Reads an image or document whose content is inside the message; `None` for a mere reference.
+///
+/// The text of a document can be a list of blocks.
 fn read_source(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     let source = block.get_object("source")?;
     let data = source.get_string("data");
@@ -140,7 +146,7 @@ fn read_source(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     })
 }
 
-/// The title of a document or search result, unless it is empty.
+/// Returns the title of a document or search result; `None` when the title is empty.
 fn read_title(raw: &str, block: &JsonObject<'_>) -> Option<ByteSpan> {
     block.get_string("title").filter(|title| json::slice_span(raw, *title) != "\"\"")
 }

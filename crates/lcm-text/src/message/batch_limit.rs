@@ -1,4 +1,7 @@
-//! How many messages of a list one call takes.
+//! The limit of messages and bytes in one call.
+//!
+//! In: a list of raw messages. Out: the beginning of the list that fits one commit. Deliberately
+//! elsewhere: limits that depend on stored records (`lcm-core`).
 
 use alloc::string::String;
 
@@ -7,11 +10,12 @@ use crate::base::{
     limits,
 };
 
-/// The beginning of the list that one commit can take.
+/// Returns the beginning of the list that fits one commit.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: not everything fits and `partial` is not set, or the first message does not.
+/// `limit-exceeded`: the first message does not fit, or `partial` is false and the list does not
+/// fit.
 pub fn take_fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     let mut bytes = 0usize;
     let mut count = 0usize;
@@ -19,9 +23,10 @@ pub fn take_fitting(messages: &[String], partial: bool) -> Result<&[String]> {
         if message.len() > limits::BATCH_BYTES_MAX {
             if count == 0 || !partial {
                 return Err(Error::limit_exceeded(format_args!(
-                    "messages[{count}]: {} bytes are over the {} of one call; stage the text",
-                    message.len(),
-                    limits::BATCH_BYTES_MAX
+                    "`messages[{count}]` must have at most {} bytes, got {}; upload its text with \
+                     `stage`",
+                    limits::BATCH_BYTES_MAX,
+                    message.len()
                 )));
             }
             break;
@@ -34,10 +39,11 @@ pub fn take_fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     }
     if count < messages.len() && !partial {
         return Err(Error::limit_exceeded(format_args!(
-            "messages: {count} of {} fit into one call (at most {} messages and {} bytes)",
-            messages.len(),
+            "`messages` must have at most {} messages and {} bytes, got {} messages; append the \
+             first {count} in one call",
             limits::BATCH_MESSAGES_MAX,
-            limits::BATCH_BYTES_MAX
+            limits::BATCH_BYTES_MAX,
+            messages.len()
         )));
     }
     Ok(messages.get(..count).unwrap_or(&[]))

@@ -1,16 +1,22 @@
-//! The identity of a message by its content.
+//! Content identity of a message: a hash of its content.
 //!
-//! In: the members of a message. Out: 16 bytes, equal for two messages that differ in nothing but
-//! spacing, escapes, the order of the top-level keys, or the host's ids. It is part of the store
-//! format: what is hashed never changes for a message that was once stored.
+//! In: the members of a message. Out: 16 bytes. Two messages have equal identities if they differ
+//! only in spacing, escapes, the order of top-level keys, or the host's ids. The identity is part
+//! of the store format: the hash of a stored message never changes.
 //!
-//! Hashed are a domain tag and then, for each member but `id` and `event_key`, ordered by the bytes
-//! of its decoded key, the last of equal keys only: the key and the tokens of the value in their
-//! order. A string (or key) is `s`, its length in bytes as u64 big-endian, and its decoded bytes; a
-//! number likewise with `n`, as written; the rest are the single bytes `{ } [ ] t f z`.
-//! Strings are taken as WTF-8, so that each half of a surrogate pair is a character of its own.
-//! Where `id` says what a message is about, it is hashed like any other member; and either of the
-//! two where it cannot be an id: where it is neither a string, nor a number, nor `null`.
+//! The hash covers a domain tag, then each member except `id` and `event_key`. Members are ordered
+//! by the bytes of their decoded keys; of equal keys, only the last counts. A member is hashed as
+//! its key and then the tokens of its value:
+//!
+//! | token | hashed bytes |
+//! |---|---|
+//! | string or key | `s`, length in bytes as u64 big-endian, decoded bytes |
+//! | number | `n`, length in bytes as u64 big-endian, text as written |
+//! | any other | one of `{ } [ ] t f z` |
+//!
+//! Strings are hashed as WTF-8: each unpaired surrogate is encoded like a character. `id` and
+//! `event_key` are hashed, too, if their values are no string, number or `null` and so cannot be
+//! ids. `id` is also hashed in types where it refers to another item.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -22,26 +28,28 @@ use crate::base::{
     sort,
 };
 
-/// Sets these hashes apart from all others of the engine.
+/// Domain tag: separates these hashes from all other hashes of the engine.
 const DOMAIN: &[u8] = b"lcm message identity 1\0";
 
-/// Members that say how a host calls a message, not what it is.
-const NAME_KEYS: [&str; 2] = ["\"id\"", "\"event_key\""];
+/// Keys of the host's ids, which are no content.
+const ID_KEYS: [&str; 2] = ["\"id\"", "\"event_key\""];
 
+/// Returns the content identity of a message.
 pub(super) fn hash_content(raw: &str, members: &[JsonMember]) -> [u8; 16] {
-    hash_members_without(raw, members, &NAME_KEYS)
+    hash_members_without(raw, members, &ID_KEYS)
 }
 
-/// The identity of a message whose `id` is content.
+/// Returns the content identity of a message whose `id` is content.
 pub(super) fn hash_content_with_id(raw: &str, members: &[JsonMember]) -> [u8; 16] {
-    let [_, event_key] = NAME_KEYS;
+    let [_, event_key] = ID_KEYS;
     hash_members_without(raw, members, &[event_key])
 }
 
-fn hash_members_without(raw: &str, members: &[JsonMember], no_content: &[&str]) -> [u8; 16] {
+/// Hashes all members except those of `id_keys` whose values can be ids.
+fn hash_members_without(raw: &str, members: &[JsonMember], id_keys: &[&str]) -> [u8; 16] {
     let key = |member: &JsonMember| json::slice_span(raw, member.key);
     let mut sorted: Vec<&JsonMember> = members.iter().collect();
-    // By place, too, so that of equal keys the last one of the message stays the last.
+    // Equal keys are ordered by position, so that the last of them stays last.
     sort::sort_by(&mut sorted, &mut |a, b| {
         compare_keys(key(a), key(b)).then_with(|| a.key.start.cmp(&b.key.start))
     });
@@ -50,8 +58,8 @@ fn hash_members_without(raw: &str, members: &[JsonMember], no_content: &[&str]) 
     for (at, member) in sorted.iter().enumerate() {
         let repeated =
             sorted.get(at + 1).is_some_and(|next| compare_keys(key(member), key(next)).is_eq());
-        let is_name = || no_content.iter().any(|name| compare_keys(key(member), name).is_eq());
-        if repeated || (is_name_value(member) && is_name()) {
+        let is_id = || id_keys.iter().any(|id_key| compare_keys(key(member), id_key).is_eq());
+        if repeated || (can_be_id(member) && is_id()) {
             continue;
         }
         add_string(&mut hash, key(member));
@@ -61,16 +69,17 @@ fn hash_members_without(raw: &str, members: &[JsonMember], no_content: &[&str]) 
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-/// Whether a host can call a message so, or say that it has no name for it. Anything else under the
-/// name of an id is found by no id: were it no content either, two messages would be told apart by
-/// nothing.
-const fn is_name_value(member: &JsonMember) -> bool {
+/// Returns whether the value of an id member can be an id or states that there is none.
+///
+/// Any other value must be hashed: no lookup by id finds it, and two messages could differ in
+/// nothing else.
+const fn can_be_id(member: &JsonMember) -> bool {
     matches!(member.kind, JsonKind::String | JsonKind::Number | JsonKind::Null)
 }
 
-/// The order of two keys by their decoded bytes. Few have escapes; the others need no copy.
+/// Compares two keys by their decoded bytes; keys without escapes are not copied.
 fn compare_keys(a: &str, b: &str) -> Ordering {
-    // Without the quotes, which are not below every byte of a longer key.
+    // Without the quotes, which would sort after some bytes of a longer key.
     let plain = |key| json::string_body(key).filter(|key| !key.as_bytes().contains(&b'\\'));
     match (plain(a), plain(b)) {
         (Some(a), Some(b)) => a.cmp(b),
@@ -78,12 +87,14 @@ fn compare_keys(a: &str, b: &str) -> Ordering {
     }
 }
 
+/// Returns the decoded bytes of a string literal as WTF-8.
 fn decode_bytes(literal: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(literal.len());
     each_bytes(literal, &mut |bytes| out.extend_from_slice(bytes));
     out
 }
 
+/// Adds the tokens of a value to the hash.
 fn add_value(hash: &mut Sha256, value: &str) {
     let mut scanner = JsonScanner::new(value);
     while let Ok(Some(token)) = scanner.next_token() {
@@ -106,6 +117,7 @@ fn add_value(hash: &mut Sha256, value: &str) {
     }
 }
 
+/// Adds a string or key to the hash.
 fn add_string(hash: &mut Sha256, literal: &str) {
     if let Some(plain) = json::string_body(literal).filter(|text| !text.contains('\\')) {
         hash.update(b"s");
@@ -120,11 +132,12 @@ fn add_string(hash: &mut Sha256, literal: &str) {
     each_bytes(literal, &mut |bytes| hash.update(bytes));
 }
 
+/// Adds a length to the hash.
 fn add_length(hash: &mut Sha256, length: usize) {
     hash.update(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
 }
 
-/// The decoded bytes of a string literal as WTF-8.
+/// Emits the decoded bytes of a string literal as WTF-8.
 fn each_bytes(literal: &str, emit: &mut dyn FnMut(&[u8])) {
     json::each_piece(literal, &mut |piece| match piece {
         StringPiece::Plain(plain) => emit(plain.as_bytes()),

@@ -1,22 +1,22 @@
-//! Whether a message is in another dialect than the one it was given in.
+//! Detection of messages that are in another dialect than the declared dialect.
 //!
-//! In: the members of a message and the parts that its dialect found. Out: that something in it was
-//! not understood, and the dialect that it looks like. Only what was *not* understood is looked at,
-//! so that an ordinary message costs a few comparisons of keys. A part that no dialect has is no
-//! misfit in a message that else has the form of its dialect, nor is a message without content.
-//! Not here: what is said of it (`lcm-core`); it is stored like any other.
+//! In: the members of a message and the parts that its dialect's reader found. Out: a mismatch, and
+//! the dialect that the message resembles. The detection looks only at values that the reader did
+//! not understand, so an ordinary message costs a few key comparisons. Two cases are no mismatch:
+//! an unknown part in a message that otherwise has the form of its dialect, and a message without
+//! content. Deliberately elsewhere: the warning (`lcm-core`). A mismatch does not prevent storing.
 
-use super::{Part, Role};
 use crate::{
     base::json::{self, ByteSpan, JsonKind, JsonMember, JsonScanner, JsonTokenKind},
+    message::part::{Part, Role},
     types::api::Dialect,
 };
 
-/// Parts of one message whose form is looked at.
+/// Most parts of one message that are examined.
 const PARTS_MAX: usize = 16;
 
-/// Types of parts that tell a dialect, also beside parts that were understood. `tool_result` is
-/// one of two dialects.
+/// Part types that identify a dialect. `tool_result` is a type of two dialects: here it counts for
+/// Anthropic, and fields of the `lcm` dialect correct the choice.
 const TYPE_DIALECTS: [(&str, Dialect); 10] = [
     ("tool_use", Dialect::Anthropic),
     ("tool_result", Dialect::Anthropic),
@@ -30,7 +30,7 @@ const TYPE_DIALECTS: [(&str, Dialect); 10] = [
     ("tool_call", Dialect::Lcm),
 ];
 
-/// Keys of a part without a type.
+/// Keys that identify a Gemini part, which has no `type`.
 const GEMINI_KEYS: [&str; 8] = [
     "text",
     "functionCall",
@@ -42,14 +42,14 @@ const GEMINI_KEYS: [&str; 8] = [
     "executableCode",
 ];
 
-/// A message in which its dialect does not find what is in it.
+/// Evidence that a message is not in its declared dialect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DialectMismatch {
-    /// The dialect that it looks like; `None`: that cannot be told.
+    /// The dialect that the message resembles; `None` when no dialect is recognised.
     pub looks_like: Option<Dialect>,
 }
 
-/// A message as a dialect has read it.
+/// A message as the reader of its declared dialect understood it.
 pub(super) struct DialectReading<'a> {
     pub(super) dialect: Dialect,
     pub(super) raw: &'a str,
@@ -59,19 +59,19 @@ pub(super) struct DialectReading<'a> {
 }
 
 impl DialectReading<'_> {
-    /// Whether the message does not fit its dialect.
+    /// Returns the evidence that the message is in another dialect; `None` when there is none.
     pub(super) fn find_mismatch(&self) -> Option<DialectMismatch> {
-        let is_nothing = |part: &&Part| match part {
+        let is_empty = |part: &&Part| match part {
             Part::Other { value } => json::slice_span(self.raw, *value) == "null",
             Part::ToolResult { output, .. } => output.is_none(),
             _ => false,
         };
-        let told = self.find_beside_content().or_else(|| self.find_in_parts());
-        if told.is_some() {
-            return Some(DialectMismatch { looks_like: told });
+        let looks_like = self.find_outside_content().or_else(|| self.find_in_parts());
+        if looks_like.is_some() {
+            return Some(DialectMismatch { looks_like });
         }
-        if self.parts.iter().all(|part| is_nothing(&part)) {
-            return self.find_unread();
+        if self.parts.iter().all(|part| is_empty(&part)) {
+            return self.find_unread_content();
         }
         let has_form =
             || self.parts.iter().find_map(|part| self.has_dialect_form(part)).unwrap_or(true);
@@ -80,18 +80,18 @@ impl DialectReading<'_> {
             .then_some(DialectMismatch { looks_like: None })
     }
 
-    /// A member that is not empty.
+    /// Returns a member whose value is not empty.
     fn find_filled(&self, key: &str) -> Option<&JsonMember> {
         json::find_member(self.members, self.raw, key).filter(|member| match member.kind {
             JsonKind::Null => false,
-            // What has nothing but its brackets or quotes is nothing.
+            // A value of two bytes is only a pair of brackets or quotes.
             JsonKind::String | JsonKind::Array | JsonKind::Object => member.value.length > 2,
             JsonKind::Number | JsonKind::Bool => true,
         })
     }
 
-    /// The dialect of calls and results that stand beside the content.
-    fn find_beside_content(&self) -> Option<Dialect> {
+    /// Returns the dialect of calls and results in members outside the content.
+    fn find_outside_content(&self) -> Option<Dialect> {
         let is_call = |part: &Part| matches!(part, Part::ToolCall { .. });
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
         let has_calls = self.dialect != Dialect::OpenaiChat
@@ -104,11 +104,11 @@ impl DialectReading<'_> {
         (has_calls || is_answer).then_some(Dialect::OpenaiChat)
     }
 
-    /// The dialect of the first part that is another's.
+    /// Returns the dialect of the first part that belongs to another dialect.
     fn find_in_parts(&self) -> Option<Dialect> {
         let other = |part: &Part| match *part {
             Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),
-            // A type that two dialects have, and none of the fields of this one.
+            // `tool_result` is a type of two dialects; this part has no field of the declared one.
             Part::ToolResult { call_id: None, output: None, name: None, .. } => {
                 match self.dialect {
                     Dialect::Lcm => Some(Some(Dialect::Anthropic)),
@@ -125,28 +125,28 @@ impl DialectReading<'_> {
         shapes.find(|dialect| *dialect != self.dialect)
     }
 
-    /// Of a message in which nothing was found: whether there is something all the same.
-    fn find_unread(&self) -> Option<DialectMismatch> {
-        // Where another dialect has what this one does not look for.
-        let (key, whose) = match self.dialect {
+    /// Returns a mismatch if a message without parts has content in a member of another dialect.
+    fn find_unread_content(&self) -> Option<DialectMismatch> {
+        // The member in which other dialects have their content.
+        let (key, dialect_of_key) = match self.dialect {
             Dialect::Lcm => ("text", None),
             Dialect::Gemini => ("content", None),
             _ => ("parts", Some(Dialect::Lcm)),
         };
         let member = self.find_filled(key).or(self.find_filled("text"))?;
         let first = json::first_element(self.raw, member.value);
-        let told = first.and_then(|value| PartShape::from_span(self.raw, value.span).dialect);
-        let is_it = json::is_equal_text(self.raw, member.key, key);
-        Some(DialectMismatch { looks_like: told.or(whose.filter(|_| is_it)) })
+        let found = first.and_then(|value| PartShape::from_span(self.raw, value.span).dialect);
+        let is_key = json::is_equal_text(self.raw, member.key, key);
+        Some(DialectMismatch { looks_like: found.or(dialect_of_key.filter(|_| is_key)) })
     }
 
-    /// Whether a part that was not understood has at least the form of its dialect's; `None`: it
-    /// does not stand where parts do.
+    /// Returns whether an unknown part has the general form of the dialect's parts; `None` when the
+    /// value is in no member for parts.
     fn has_dialect_form(&self, part: &Part) -> Option<bool> {
         let Part::Other { value } = *part else { return None };
         let shape = PartShape::from_span(self.raw, value);
         match self.dialect {
-            // This project's own list of parts is closed.
+            // The `lcm` dialect has a closed list of parts.
             Dialect::Lcm => Some(false),
             Dialect::Gemini => Some(shape.is_object),
             _ => {
@@ -157,16 +157,17 @@ impl DialectReading<'_> {
     }
 }
 
-/// What can be told of a part by its first fields.
+/// The form of a part, by its first fields.
 struct PartShape {
     is_object: bool,
-    /// Whether it has a type.
+    /// Whether the part has a `type`.
     is_typed: bool,
+    /// The dialect that the part's type or keys identify.
     dialect: Option<Dialect>,
 }
 
 impl PartShape {
-    /// Reads no further than it takes to tell.
+    /// Reads the fields of a part, and stops as soon as its dialect is certain.
     fn from_span(raw: &str, value: ByteSpan) -> Self {
         let value = json::slice_span(raw, value);
         let mut shape = Self { is_object: value.starts_with('{'), is_typed: false, dialect: None };
@@ -189,8 +190,10 @@ impl PartShape {
             } else if key == "type" {
                 shape.is_typed = true;
                 is_result = text == "tool_result";
-                shape.dialect =
-                    TYPE_DIALECTS.iter().find(|(name, _)| *name == text).map(|(_, of)| *of);
+                shape.dialect = TYPE_DIALECTS
+                    .iter()
+                    .find(|(name, _)| *name == text)
+                    .map(|(_, dialect)| *dialect);
                 if !is_result {
                     return shape;
                 }

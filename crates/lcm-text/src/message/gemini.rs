@@ -1,51 +1,53 @@
 //! Reads contents of the Gemini API, as requests and responses have them.
 //!
-//! In: the JSON text. Out: role and parts. A content that consists of function responses is the
-//! tool's, whatever its role says. The names of fields are taken in both spellings that the
-//! provider's own parser takes. Parts that nobody documented are kept as [`Part::Other`]; only an
-//! unknown role, and a missing one without parts, is an error.
+//! In: the JSON text of one content. Out: its projection. A user content that has only function
+//! responses gets the role of the tool. Field names are read in camel case and in snake case, like
+//! the provider does. Undocumented parts become [`Part::Other`]. A content without a role is the
+//! user's if the content has `parts`; any other missing or unknown role is an error.
+//! Deliberately elsewhere: the provider's rules ([`super::validate`]).
 
 use alloc::vec::Vec;
 
-use super::{
-    ParsedMessage, Part, Role,
-    blocks::{self, JsonObject, MessageBlock, PartCollector},
-    build_message,
-};
 use crate::{
     base::{
         error::Result,
         json::{self, ByteSpan, JsonKind, JsonMember, JsonValue},
     },
+    message::{
+        blocks::{self, JsonObject, MessageBlock, PartCollector, RoleNames},
+        parsed_message::{MessageReading, ParsedMessage},
+        part::{Part, Role},
+    },
     types::api::Dialect,
 };
 
-/// Elements of `parts` that are parts of their own.
+/// Most elements of `parts` that become separate parts.
 const LISTED_MAX: usize = 1_023;
 
-/// `system_instruction` stands beside the contents of a request, but hosts keep it among them;
-/// older requests give results a role of their own.
-const ROLES: [(&str, Role); 4] = [
+/// Names of roles. A request has `system_instruction` outside its contents, but hosts store it as a
+/// content. Older requests give results the role `function`.
+const ROLES: RoleNames = &[
     ("user", Role::User),
     ("model", Role::Assistant),
     ("function", Role::User),
     ("system", Role::System),
 ];
 
-/// Members of contents, and what a host may add.
+/// Documented members of contents, and members that a host may add.
 const MEMBERS: [&str; 7] =
     ["role", "parts", "id", "stop_reason", "timestamp", "event_key", "trust"];
 
-/// Keys of a function's response below which all of it stands.
+/// Keys by which a function response can wrap its whole value.
 const OUTPUTS: [&str; 3] = ["output", "result", "error"];
 
+/// Reads the projection of one content.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let content = JsonObject::new(raw, json::parse_object(raw)?);
     let is_roleless = json::find_member(&content.members, raw, "role").is_none();
     let mut role = if is_roleless && content.get_value("parts").is_some() {
         Role::User
     } else {
-        blocks::read_role(&content, "gemini", &ROLES)?
+        blocks::read_role(&content, Dialect::Gemini, ROLES)?
     };
     let mut parts = PartCollector::new(LISTED_MAX);
     each_block(raw, &content, &mut |block| parts.push(0, block));
@@ -55,10 +57,11 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
         role = Role::Tool;
     }
     let has_more = !blocks::has_only_documented(&content, &MEMBERS);
-    Ok(build_message(Dialect::Gemini, raw, &content.members, role, parts, has_more))
+    let (dialect, members) = (Dialect::Gemini, &content.members);
+    Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-/// Every block of a content that was read before, without a bound.
+/// Returns all blocks of a stored content, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let content = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
@@ -66,6 +69,7 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
+/// Calls `emit` with each part of a content.
 fn each_block(raw: &str, content: &JsonObject<'_>, emit: &mut dyn FnMut(MessageBlock)) {
     let Some(parts) = content.get_field("parts") else { return };
     let whole = parts.value;
@@ -77,14 +81,14 @@ fn each_block(raw: &str, content: &JsonObject<'_>, emit: &mut dyn FnMut(MessageB
     }
 }
 
-/// One part. What lacks a field that its kind must have is [`Part::Other`].
+/// Reads one part; [`Part::Other`] if a required field of its kind is missing.
 pub(crate) fn read_part(raw: &str, value: JsonValue) -> Part {
     JsonObject::from_value(raw, value)
         .and_then(|part| read_known_part(raw, &part))
         .unwrap_or(Part::Other { value: value.span })
 }
 
-/// The object below a key, in either spelling.
+/// Returns the object under a key in camel case or, if absent, in snake case.
 pub fn get_object_either<'a>(
     part: &JsonObject<'a>,
     camel: &str,
@@ -93,6 +97,7 @@ pub fn get_object_either<'a>(
     part.get_object(camel).or_else(|| part.get_object(snake))
 }
 
+/// Reads a part of a documented kind; `None` for another kind or a missing field.
 fn read_known_part(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     if let Some(text) = part.get_string("text") {
         let is_thought = part.get_bool("thought");
@@ -119,17 +124,17 @@ fn read_known_part(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     read_code(raw, part)
 }
 
-/// Code that the provider runs is a call of a tool with the name of its part.
+/// Reads code that the provider runs, or its result; the part's key is the name of the tool.
 fn read_code(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
-    let key = |camel, snake| part.get_field(camel).or_else(|| part.get_field(snake));
-    if let Some(code) = key("executableCode", "executable_code") {
+    let either = |camel, snake| part.get_field(camel).or_else(|| part.get_field(snake));
+    if let Some(code) = either("executableCode", "executable_code") {
         let (name, input) = (Some(code.key), Some(code.value));
         let id = JsonObject::from_value(raw, member_value(code))?.get_id("id");
         return Some(Part::ToolCall { id, name, input });
     }
     let result = JsonObject::from_value(
         raw,
-        member_value(key("codeExecutionResult", "code_execution_result")?),
+        member_value(either("codeExecutionResult", "code_execution_result")?),
     )?;
     Some(Part::ToolResult {
         call_id: result.get_id("id"),
@@ -139,19 +144,22 @@ fn read_code(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     })
 }
 
+/// Returns the value of a member with its kind.
 const fn member_value(member: &JsonMember) -> JsonValue {
     JsonValue { span: member.value, kind: member.kind }
 }
 
-/// What a function returned, and whether it failed: the provider's convention is one of three keys,
-/// anything else is the result itself.
+/// Reads the output of a function and whether the function failed.
+///
+/// By the provider's convention, a response with one key of [`OUTPUTS`] wraps the output; any other
+/// response is the output.
 fn read_output(raw: &str, result: &JsonObject<'_>) -> (Option<ByteSpan>, bool) {
     let response = result.get_value("response");
     if let Some(object) = result.get_object("response")
-        && let [only] = object.members.as_slice()
-        && OUTPUTS.contains(&&*json::text(raw, only.key))
+        && let [wrapper] = object.members.as_slice()
+        && OUTPUTS.contains(&&*json::text(raw, wrapper.key))
     {
-        return (Some(only.value), json::is_equal_text(raw, only.key, "error"));
+        return (Some(wrapper.value), json::is_equal_text(raw, wrapper.key, "error"));
     }
     (response, false)
 }

@@ -1,26 +1,38 @@
-//! Reads the project's own message shape: a role, and `content` or `parts`.
+//! Reads messages of the `lcm` dialect: a role, and `content` or `parts`.
 //!
-//! In: the JSON text. Out: role and parts. What does not have the documented shape is kept as
-//! [`Part::Other`]; only a missing or unknown role is an error.
+//! In: the JSON text of one message. Out: its projection. Values without the documented shape
+//! become [`Part::Other`]; only a missing or unknown role is an error.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
-use super::{ParsedMessage, Part, Role, build_message, has_visible_text, read_id};
 use crate::{
     base::{
-        error::{Error, Result},
+        error::Result,
         json::{self, ByteSpan, JsonKind, JsonMember, JsonValue},
+    },
+    message::{
+        blocks::{self, JsonObject, RoleNames, read_id},
+        parsed_message::{MessageReading, ParsedMessage},
+        part::{Part, Role, has_visible_text},
     },
     types::api::Dialect,
 };
 
-/// Parts of one message: a projection is stored beside its text and must stay small beside it.
+/// Most parts of one message. The projection is stored beside the text and must stay small.
 const PARTS_MAX: usize = 1_024;
 
-/// Elements of one list that are parts of their own; a text or value beside it has room, too.
+/// Most elements of one list that become separate parts; one more part is for a text outside it.
 const LISTED_MAX: usize = PARTS_MAX - 1;
 
-/// Members of a message that are documented.
+/// Names of roles.
+const ROLES: RoleNames = &[
+    ("system", Role::System),
+    ("user", Role::User),
+    ("assistant", Role::Assistant),
+    ("tool", Role::Tool),
+];
+
+/// Documented members of a message.
 const MEMBERS: [&str; 10] = [
     "role",
     "content",
@@ -34,48 +46,25 @@ const MEMBERS: [&str; 10] = [
     "session",
 ];
 
-/// Fields of a part that are read.
+/// Fields of a part that the reader uses.
 const FIELDS: [&str; 10] =
     ["type", "text", "id", "call_id", "name", "input", "output", "is_error", "mime", "data"];
 
-/// Characters of an unknown role that an error shows.
-const SHOWN_CHARACTERS_MAX: usize = 40;
-
+/// Reads the projection of one message.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
-    let members = json::parse_object(raw)?;
-    let role = read_role(raw, &members)?;
-    let (parts, is_complete) = read_parts(raw, &members);
-    let documented = |member: &JsonMember| MEMBERS.contains(&&*json::text(raw, member.key));
-    let has_more = !is_complete || !members.iter().all(documented);
-    Ok(build_message(Dialect::Lcm, raw, &members, role, parts, has_more))
+    let message = JsonObject::new(raw, json::parse_object(raw)?);
+    let role = blocks::read_role(&message, Dialect::Lcm, ROLES)?;
+    let (parts, is_complete) = read_parts(raw, &message.members);
+    let has_more = !is_complete || !blocks::has_only_documented(&message, &MEMBERS);
+    let (dialect, members) = (Dialect::Lcm, &message.members);
+    Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-fn read_role(raw: &str, members: &[JsonMember]) -> Result<Role> {
-    let Some(member) = json::find_member(members, raw, "role") else {
-        return Err(Error::invalid_input("a message without `role`"));
-    };
-    let text = json::text(raw, member.value);
-    match (member.kind, &*text) {
-        (JsonKind::String, "system") => Ok(Role::System),
-        (JsonKind::String, "user") => Ok(Role::User),
-        (JsonKind::String, "assistant") => Ok(Role::Assistant),
-        (JsonKind::String, "tool") => Ok(Role::Tool),
-        _ => {
-            let shown: String = text
-                .chars()
-                .take(SHOWN_CHARACTERS_MAX)
-                .map(|c| if c.is_control() { ' ' } else { c })
-                .collect();
-            Err(Error::invalid_input(format_args!("no role of the dialect `lcm`: `{shown}`")))
-        }
-    }
-}
-
-/// The parts of `parts` when it is an array with elements, else of `content`.
+/// Returns the parts, and whether they cover all of `content`.
 ///
-/// Beside such an array, a string in `content` is a text of its own, before the parts, unless it is
-/// empty or they have a text already (hosts write the text a second time there). The second result
-/// is whether everything that `content` says is among the parts.
+/// The parts come from `parts` if it is an array with elements, else from `content`. If both are
+/// present, a string in `content` becomes the first part. The string is skipped when it is empty or
+/// when `parts` has a text, because hosts repeat the text there.
 fn read_parts(raw: &str, members: &[JsonMember]) -> (Vec<Part>, bool) {
     let content = json::find_member(members, raw, "content");
     let list = json::find_member(members, raw, "parts");
@@ -85,27 +74,28 @@ fn read_parts(raw: &str, members: &[JsonMember]) -> (Vec<Part>, bool) {
     };
     if parts.is_empty() {
         parts = content.map(|content| read_content(raw, content)).unwrap_or_default();
-        if let Some(odd) =
+        if let Some(unknown) =
             list.filter(|list| !matches!(list.kind, JsonKind::Array | JsonKind::Null))
         {
-            parts.push(Part::Other { value: odd.value });
+            parts.push(Part::Other { value: unknown.value });
         }
         return (parts, true);
     }
     let has_text = parts.iter().any(|part| matches!(part, Part::Text { .. }));
-    let beside =
+    let text_outside =
         content.filter(|content| content.kind == JsonKind::String && content.value.length > 2);
-    if let Some(content) = beside.filter(|_| !has_text) {
+    if let Some(content) = text_outside.filter(|_| !has_text) {
         parts.insert(0, Part::Text { text: content.value });
         return (parts, true);
     }
-    let is_silent = |content: &JsonMember| match content.kind {
+    let is_blank = |content: &JsonMember| match content.kind {
         JsonKind::String => !has_visible_text(raw, [content.value], 1),
         kind => kind == JsonKind::Null,
     };
-    (parts, content.is_none_or(is_silent))
+    (parts, content.is_none_or(is_blank))
 }
 
+/// Reads the parts of `content`.
 fn read_content(raw: &str, content: &JsonMember) -> Vec<Part> {
     match content.kind {
         JsonKind::String => Vec::from([Part::Text { text: content.value }]),
@@ -114,7 +104,8 @@ fn read_content(raw: &str, content: &JsonMember) -> Vec<Part> {
     }
 }
 
-/// The elements as parts; from the [`LISTED_MAX`]th on they are one part, if there are more.
+/// Reads the elements of a list as parts. The part at position [`LISTED_MAX`] covers the rest of a
+/// longer list.
 fn read_list(raw: &str, list: ByteSpan) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut last = ByteSpan::default();
@@ -130,7 +121,7 @@ fn read_list(raw: &str, list: ByteSpan) -> Vec<Part> {
     parts
 }
 
-/// One part; `None` when it is none of the documented ones or a field has another type than its.
+/// Reads one part; `None` for an undocumented part and for a field of the wrong type.
 fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     if value.kind != JsonKind::Object {
         return None;
@@ -139,7 +130,7 @@ fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     json::each_member(raw, value.span, |member| {
         let key = json::text(raw, member.key);
         if FIELDS.contains(&&*key) {
-            members.retain(|known| json::text(raw, known.key) != key);
+            members.retain(|earlier| json::text(raw, earlier.key) != key);
             members.push(member);
         }
     });
@@ -168,19 +159,23 @@ fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     }
 }
 
-/// The fields of a part. The outer `None` of each result means another type than asked for, the
-/// inner one that the field is absent or `null`.
+/// The fields of a part.
+///
+/// In a result, the outer `None` means a field of the wrong type; the inner `None` means that the
+/// field is absent or `null`.
 struct PartFields<'a> {
     raw: &'a str,
     members: &'a [JsonMember],
 }
 
 impl PartFields<'_> {
+    /// Returns a field that is present and not `null`.
     fn find_present(&self, key: &str) -> Option<&JsonMember> {
         json::find_member(self.members, self.raw, key)
             .filter(|member| member.kind != JsonKind::Null)
     }
 
+    /// Returns a string.
     fn get_string(&self, key: &str) -> Option<Option<ByteSpan>> {
         match self.find_present(key) {
             None => Some(None),
@@ -189,7 +184,7 @@ impl PartFields<'_> {
         }
     }
 
-    /// A string or a number; an empty string counts as absent.
+    /// Returns a string or a number; an empty string counts as absent.
     fn get_id(&self, key: &str) -> Option<Option<ByteSpan>> {
         match self.find_present(key) {
             None => Some(None),
@@ -200,6 +195,7 @@ impl PartFields<'_> {
         }
     }
 
+    /// Returns a boolean; an absent field counts as `false`.
     fn get_bool(&self, key: &str) -> Option<bool> {
         match self.find_present(key) {
             None => Some(false),
@@ -210,7 +206,7 @@ impl PartFields<'_> {
         }
     }
 
-    /// Any value, `null` included.
+    /// Returns any value, `null` included.
     fn get_value(&self, key: &str) -> Option<ByteSpan> {
         json::find_member(self.members, self.raw, key).map(|member| member.value)
     }

@@ -1,27 +1,29 @@
 //! Reads messages of the `OpenAI` Chat Completions API, as requests and responses have them.
 //!
-//! In: the JSON text. Out: role and parts. What nobody documented is kept as [`Part::Other`]; only
-//! a missing or unknown role is an error. A `tool` message is one result with the whole `content`.
+//! In: the JSON text of one message. Out: its projection. A `tool` message is one result, whose
+//! output is the whole `content`. Undocumented values become [`Part::Other`]; only a missing or
+//! unknown role is an error. Deliberately elsewhere: the provider's rules ([`super::validate`]).
 
 use alloc::vec::Vec;
 
-use super::{
-    ParsedMessage, Part, Role,
-    blocks::{self, JsonObject, MessageBlock, PartCollector},
-    build_message,
-};
 use crate::{
     base::{
         error::Result,
         json::{self, JsonKind, JsonMember, JsonValue},
     },
+    message::{
+        blocks::{self, JsonObject, MessageBlock, PartCollector, RoleNames},
+        parsed_message::{MessageReading, ParsedMessage},
+        part::{Part, Role},
+    },
     types::api::Dialect,
 };
 
-/// Elements of one list that are parts of their own; there are three.
+/// Most elements of one list that become separate parts; a message has three lists.
 const LISTED_MAX: usize = 340;
 
-const ROLES: [(&str, Role); 6] = [
+/// Names of roles.
+const ROLES: RoleNames = &[
     ("system", Role::System),
     ("developer", Role::System),
     ("user", Role::User),
@@ -30,7 +32,7 @@ const ROLES: [(&str, Role); 6] = [
     ("function", Role::Tool),
 ];
 
-/// Members of messages in requests and responses, and what a host may add.
+/// Documented members of messages in requests and responses, and members that a host may add.
 const MEMBERS: [&str; 16] = [
     "role",
     "content",
@@ -50,27 +52,34 @@ const MEMBERS: [&str; 16] = [
     "trust",
 ];
 
-/// The list of what stands beside `content` and `tool_calls`, of which there are at most five.
-const BESIDE: u8 = 2;
+/// Number of the elements of `content` as a list of parts.
+const CONTENT_LIST: u8 = 0;
+/// Number of the elements of `tool_calls` as a list of parts.
+const CALLS_LIST: u8 = 1;
+/// Number of the list of single values outside `content` and `tool_calls`; at most five.
+const SINGLES_LIST: u8 = 2;
 
+/// Reads the projection of one message.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let message = JsonObject::new(raw, json::parse_object(raw)?);
-    let role = blocks::read_role(&message, "openai-chat", &ROLES)?;
+    let role = blocks::read_role(&message, Dialect::OpenaiChat, ROLES)?;
     let mut parts = PartCollector::new(LISTED_MAX);
     each_block(raw, &message, role, &mut |list, block| parts.push(list, block));
     let has_more = !blocks::has_only_documented(&message, &MEMBERS);
-    Ok(build_message(Dialect::OpenaiChat, raw, &message.members, role, parts.finish(), has_more))
+    let (dialect, members, parts) = (Dialect::OpenaiChat, &message.members, parts.finish());
+    Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-/// Every block of a message that was read before, without a bound.
+/// Returns all blocks of a stored message, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
-    let role = blocks::read_role(&message, "", &ROLES).unwrap_or(Role::User);
+    let role = blocks::find_role(&message, ROLES).unwrap_or(Role::User);
     each_block(raw, &message, role, &mut |_, block| out.push(block));
     out
 }
 
+/// Calls `emit` with each block of a message and the number of its list.
 fn each_block(
     raw: &str,
     message: &JsonObject<'_>,
@@ -79,7 +88,7 @@ fn each_block(
 ) {
     for key in ["reasoning_content", "reasoning"] {
         if let Some(text) = message.get_string(key).filter(|text| text.length > 2) {
-            emit(BESIDE, MessageBlock { part: Part::Reasoning { text }, whole: text });
+            emit(SINGLES_LIST, MessageBlock { part: Part::Reasoning { text }, whole: text });
             break;
         }
     }
@@ -88,20 +97,21 @@ fn each_block(
         let output = content.map(|content| content.value);
         let (call_id, name) = (message.get_id("tool_call_id"), message.get_string("name"));
         let part = Part::ToolResult { call_id, name, output, is_error: false };
-        emit(BESIDE, MessageBlock { part, whole: output.unwrap_or_default() });
+        emit(SINGLES_LIST, MessageBlock { part, whole: output.unwrap_or_default() });
     } else if let Some(content) = content {
         each_content(raw, content, emit);
     }
     if let Some(text) = message.get_string("refusal").filter(|text| text.length > 2) {
-        emit(BESIDE, MessageBlock { part: Part::Text { text }, whole: text });
+        emit(SINGLES_LIST, MessageBlock { part: Part::Text { text }, whole: text });
     }
     if let Some(audio) = message.get_value("audio") {
-        let said = message.get_object("audio").and_then(|audio| audio.get_string("transcript"));
-        let part = said.map_or(Part::Other { value: audio }, |text| Part::Text { text });
-        emit(BESIDE, MessageBlock { part, whole: audio });
+        let transcript =
+            message.get_object("audio").and_then(|audio| audio.get_string("transcript"));
+        let part = transcript.map_or(Part::Other { value: audio }, |text| Part::Text { text });
+        emit(SINGLES_LIST, MessageBlock { part, whole: audio });
     }
     for value in message.get_list("tool_calls") {
-        emit(1, MessageBlock { part: read_call(raw, value), whole: value.span });
+        emit(CALLS_LIST, MessageBlock { part: read_call(raw, value), whole: value.span });
     }
     if let Some(call) = message.get_object("function_call")
         && let Some(whole) = message.get_value("function_call")
@@ -111,23 +121,27 @@ fn each_block(
             name: call.get_string("name"),
             input: call.get_value("arguments"),
         };
-        emit(BESIDE, MessageBlock { part, whole });
+        emit(SINGLES_LIST, MessageBlock { part, whole });
     }
 }
 
+/// Calls `emit` with each block of `content`.
 fn each_content(raw: &str, content: &JsonMember, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let whole = content.value;
     match content.kind {
-        JsonKind::String => emit(0, MessageBlock { part: Part::Text { text: whole }, whole }),
+        JsonKind::String => {
+            emit(CONTENT_LIST, MessageBlock { part: Part::Text { text: whole }, whole })
+        }
         JsonKind::Array => {
             for value in json::list_elements(raw, whole) {
-                emit(0, MessageBlock { part: read_part(raw, value), whole: value.span });
+                emit(CONTENT_LIST, MessageBlock { part: read_part(raw, value), whole: value.span });
             }
         }
-        _ => emit(0, MessageBlock { part: Part::Other { value: whole }, whole }),
+        _ => emit(CONTENT_LIST, MessageBlock { part: Part::Other { value: whole }, whole }),
     }
 }
 
+/// Reads one element of `content`.
 fn read_part(raw: &str, value: JsonValue) -> Part {
     let other = Part::Other { value: value.span };
     let Some(part) = JsonObject::from_value(raw, value) else { return other };
@@ -148,6 +162,7 @@ fn read_part(raw: &str, value: JsonValue) -> Part {
     known.unwrap_or(other)
 }
 
+/// Reads one element of `tool_calls`.
 fn read_call(raw: &str, value: JsonValue) -> Part {
     let read = || {
         let call = JsonObject::from_value(raw, value)?;

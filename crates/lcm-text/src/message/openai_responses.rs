@@ -1,36 +1,38 @@
-//! Reads items of the `OpenAI` Responses API: what goes in, and what a response puts out.
+//! Reads items of the `OpenAI` Responses API, both input items and output items.
 //!
-//! In: the JSON text of one item. Out: role and parts. A message has a role; any other item has the
-//! role of whoever makes it. An item of a tool that the provider runs is the call and its result.
-//! Items that nobody documented are kept as [`Part::Other`]; only what is neither an item with a
-//! type nor a message with a known role is an error.
+//! In: the JSON text of one item. Out: its projection. A message has its own role; any other item
+//! has the role of its author. An item of a tool that the provider runs is both call and result.
+//! Undocumented items become [`Part::Other`]. Only an item without a type and without a known role
+//! is an error. Deliberately elsewhere: the provider's rules ([`super::validate`]).
 
 use alloc::vec::Vec;
 
-use super::{
-    ParsedMessage, Part, Role,
-    blocks::{self, JsonObject, MessageBlock, PartCollector},
-    build_message, content_identity,
-};
 use crate::{
     base::{
         error::Result,
         json::{self, ByteSpan, JsonKind, JsonValue},
     },
+    message::{
+        blocks::{self, JsonObject, MessageBlock, PartCollector, RoleNames},
+        content_identity,
+        parsed_message::{MessageReading, ParsedMessage},
+        part::{Part, Role},
+    },
     types::api::Dialect,
 };
 
-/// Elements of one list that are parts of their own; there are three.
+/// Most elements of one list that become separate parts; an item has three lists.
 const LISTED_MAX: usize = 340;
 
-const ROLES: [(&str, Role); 4] = [
+/// Names of roles.
+const ROLES: RoleNames = &[
     ("user", Role::User),
     ("assistant", Role::Assistant),
     ("system", Role::System),
     ("developer", Role::System),
 ];
 
-/// Members of messages in requests and responses, and what a host may add.
+/// Documented members of message items, and members that a host may add.
 const MEMBERS: [&str; 10] = [
     "role",
     "content",
@@ -44,7 +46,7 @@ const MEMBERS: [&str; 10] = [
     "trust",
 ];
 
-/// Calls that the host answers, with an item whose type ends with `_output`.
+/// Types of calls that the host answers; the type of the answer adds `_output`.
 pub const HOST_CALLS: [&str; 6] = [
     "function_call",
     "custom_tool_call",
@@ -54,34 +56,38 @@ pub const HOST_CALLS: [&str; 6] = [
     "apply_patch_call",
 ];
 
-/// Calls that the provider answers, in the same item.
+/// Types of calls that the provider answers in the same item.
 const SERVER_CALLS: [&str; 4] =
     ["web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"];
 
-/// Where the arguments of a call can stand.
+/// Members that can hold the arguments of a call; the first present member counts.
 const INPUTS: [&str; 7] =
     ["arguments", "input", "action", "actions", "operation", "queries", "code"];
 
-/// Where the result of a call can stand; what has none tells how it ended.
+/// Members that can hold the result of a call; the first present member counts.
+///
+/// `status` is the result of a call that has no output.
 const OUTPUTS: [&str; 5] = ["output", "outputs", "results", "error", "status"];
 
+/// Reads the projection of one item.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let item = JsonObject::new(raw, json::parse_object(raw)?);
     let role = read_role(&item)?;
     let mut parts = PartCollector::new(LISTED_MAX);
     each_block(raw, &item, &mut |list, block| parts.push(list, block));
     let has_more = !blocks::has_only_documented(&item, &MEMBERS);
-    let mut message =
-        build_message(Dialect::OpenaiResponses, raw, &item.members, role, parts.finish(), has_more);
+    let (dialect, members, parts) = (Dialect::OpenaiResponses, &item.members, parts.finish());
+    let reading = MessageReading { dialect, raw, members, role, parts, has_more };
+    let mut message = reading.into_message();
     if let "item_reference" | "local_shell_call_output" = read_kind(&item) {
-        // Here `id` says which other item is meant: it is content, and no name of this one.
+        // In these types `id` refers to another item, so `id` is content and no entry id.
         message.entry_id = None;
         message.identity = content_identity::hash_content_with_id(raw, &item.members);
     }
     Ok(message)
 }
 
-/// Every block of an item that was read before, without a bound.
+/// Returns all blocks of a stored item, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
@@ -89,13 +95,14 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
-/// The type of an item, empty when it is none that is told apart. A message need not tell it, nor
-/// need a reference.
+/// Returns the type of an item; empty for a type without rules here.
+///
+/// Messages and references may omit `type`; their type is inferred from their members.
 pub fn item_kind(raw: &str) -> &'static str {
     read_kind(&JsonObject::new(raw, json::parse_object(raw).unwrap_or_default()))
 }
 
-/// The types beside those of calls that are told apart.
+/// Types other than calls that have rules here.
 const KINDS: [&str; 7] = [
     "message",
     "reasoning",
@@ -106,33 +113,38 @@ const KINDS: [&str; 7] = [
     "local_shell_call_output",
 ];
 
+/// Returns the type of an item, as [`item_kind`] does.
 fn read_kind(item: &JsonObject<'_>) -> &'static str {
-    let given = item.get_text("type");
-    if given.is_empty() {
+    let declared = item.get_text("type");
+    if declared.is_empty() {
         let is_reference = item.get_value("role").is_none() && item.get_string("id").is_some();
         let is_bare = blocks::has_only_documented(item, &["type", "id"]);
         return if is_reference && is_bare { "item_reference" } else { "message" };
     }
-    let mut known = KINDS.iter().chain(&HOST_CALLS).chain(&SERVER_CALLS);
-    known.find(|kind| **kind == given).copied().unwrap_or("")
+    let mut kinds = KINDS.iter().chain(&HOST_CALLS).chain(&SERVER_CALLS);
+    kinds.find(|kind| **kind == declared).copied().unwrap_or("")
 }
 
+/// Returns the role of an item: a message's own role, otherwise the role of the item's author.
 fn read_role(item: &JsonObject<'_>) -> Result<Role> {
     match read_kind(item) {
-        "message" => blocks::read_role(item, "openai-responses", &ROLES),
+        "message" => blocks::read_role(item, Dialect::OpenaiResponses, ROLES),
         "mcp_approval_response" => Ok(Role::User),
         _ if answered_call_type(&item.get_text("type")).is_some() => Ok(Role::Tool),
-        "" => Ok(blocks::read_role(item, "", &ROLES).unwrap_or(Role::Assistant)),
+        "" => Ok(blocks::find_role(item, ROLES).unwrap_or(Role::Assistant)),
         _ => Ok(Role::Assistant),
     }
 }
 
-/// The type of the calls that items of this type answer.
+/// Returns the type of the calls that items of type `kind` answer; `None` for other types.
 pub fn answered_call_type(kind: &str) -> Option<&'static str> {
     let call = kind.strip_suffix("_output")?;
-    HOST_CALLS.iter().find(|known| **known == call).copied()
+    HOST_CALLS.iter().find(|kind| **kind == call).copied()
 }
 
+/// Calls `emit` with each block of an item and the number of its list.
+///
+/// For reasoning, list 0 is `summary`, 1 is `content` and 2 is a value that cannot be read.
 fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let trimmed = raw.trim_start();
     let start = raw.len() - trimmed.len();
@@ -153,14 +165,14 @@ fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Message
                 is_empty = false;
             }
         }
-        // What it thought can be known to the provider only.
-        let beside = item.get_value("encrypted_content").or(is_empty.then_some(whole));
-        if let Some(value) = beside {
+        // Encrypted reasoning is readable by the provider only, so it is no reasoning text.
+        let opaque = item.get_value("encrypted_content").or(is_empty.then_some(whole));
+        if let Some(value) = opaque {
             emit(2, MessageBlock { part: Part::Other { value }, whole: value });
         }
         return;
     }
-    let mut one = |part: Part| emit(0, MessageBlock { part, whole });
+    let mut emit_item = |part: Part| emit(0, MessageBlock { part, whole });
     let first = |keys: &[&str]| keys.iter().find_map(|key| item.get_value(key));
     let name = item.get_string("name").filter(|name| name.length > 2).or(item.get_string("type"));
     let output = first(&OUTPUTS);
@@ -168,20 +180,21 @@ fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Message
         || (output.is_some() && output == item.get_value("error"));
     if answered_call_type(&item.get_text("type")).is_some() {
         let call_id = item.get_id("call_id").or_else(|| item.get_id("id"));
-        one(Part::ToolResult { call_id, name: None, output, is_error });
+        emit_item(Part::ToolResult { call_id, name: None, output, is_error });
     } else if HOST_CALLS.contains(&kind) {
-        one(Part::ToolCall { id: item.get_id("call_id"), name, input: first(&INPUTS) });
+        emit_item(Part::ToolCall { id: item.get_id("call_id"), name, input: first(&INPUTS) });
     } else if SERVER_CALLS.contains(&kind) {
         let id = item.get_id("id");
-        one(Part::ToolCall { id, name, input: first(&INPUTS) });
-        one(Part::ToolResult { call_id: id, name: None, output, is_error });
+        emit_item(Part::ToolCall { id, name, input: first(&INPUTS) });
+        emit_item(Part::ToolResult { call_id: id, name: None, output, is_error });
     } else {
         let image = item.get_string("result").filter(|_| kind == "image_generation_call");
         let file = |data| Part::File { name: None, mime: None, text: None, data: Some(data) };
-        one(image.map_or(Part::Other { value: whole }, file));
+        emit_item(image.map_or(Part::Other { value: whole }, file));
     }
 }
 
+/// Calls `emit` with each block of a message's content.
 fn each_content(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let Some(content) = message.get_field("content") else { return };
     let whole = content.value;
@@ -197,7 +210,7 @@ fn each_content(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Me
     }
 }
 
-/// One element of a message's content; `None` when it is none that is understood.
+/// Reads one element of a message's content; `None` for an undocumented element.
 fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     let part = JsonObject::from_value(raw, value)?;
     Some(match &*part.get_text("type") {

@@ -1,48 +1,52 @@
-//! What the providers ask of calls and blocks, for rendering and for checking.
+//! Limits of the providers on ids, names, parts and blocks, for rendering and for validation.
+//!
+//! In: an id, a name, a part or a block. Out: whether the provider accepts the value, or an
+//! accepted form of the value. Deliberately elsewhere: rules about the order of messages
+//! ([`crate::message::validate`]).
 
 use alloc::{borrow::Cow, format, string::String};
 
 use crate::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::JsonObject,
+    message::blocks::JsonObject,
     types::api::Dialect,
 };
 
-/// Longest call id that Chat Completions accepts.
+/// Most characters of a call id in Chat Completions.
 const OPENAI_ID_CHARACTERS_MAX: usize = 40;
-/// Longest call id that Responses accepts.
+/// Most characters of a call id in Responses.
 const RESPONSES_ID_CHARACTERS_MAX: usize = 64;
-/// Longest call id that goes to Messages and Gemini as it is; none is published.
+/// Most characters of a call id that Messages and Gemini get unchanged; they publish no limit.
 const ID_CHARACTERS_MAX: usize = 128;
-/// Longest names of tools and speakers, as `OpenAI` publishes them.
+/// Most characters of the name of a tool or a speaker, published by `OpenAI`.
 const NAME_CHARACTERS_MAX: usize = 64;
-/// Longest names of tools of Messages and Gemini, as they publish them.
+/// Most characters of the name of a tool, published by Anthropic and Gemini.
 const LONG_NAME_CHARACTERS_MAX: usize = 128;
-/// Stands for a tool without a name.
+/// Name for a tool without a name.
 const UNNAMED_TOOL: &str = "tool";
-/// Marks a block up to which the provider may cache.
+/// Key of a block that ends a prefix for the provider's prompt cache.
 const CACHE_CONTROL: &str = "cache_control";
-/// Blocks with it that one request may have.
+/// Most blocks with `cache_control` in one request.
 pub const CACHE_CONTROLS_MAX: usize = 4;
 
-/// The characters of names, and of ids in Messages.
+/// Returns whether a character is allowed in names, and in ids of Messages.
 pub fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Whether the provider accepts an id of a call.
+/// Returns whether the provider accepts an id of a call.
 pub fn is_valid_call_id(dialect: Dialect, id: &str) -> bool {
     let max = match dialect {
         Dialect::OpenaiChat => OPENAI_ID_CHARACTERS_MAX,
         Dialect::OpenaiResponses => RESPONSES_ID_CHARACTERS_MAX,
         _ => ID_CHARACTERS_MAX,
     };
-    let takes = |c: char| dialect != Dialect::Anthropic || is_name_character(c);
-    !id.is_empty() && id.chars().count() <= max && id.chars().all(takes)
+    let is_allowed = |c: char| dialect != Dialect::Anthropic || is_name_character(c);
+    !id.is_empty() && id.chars().count() <= max && id.chars().all(is_allowed)
 }
 
-/// Whether Responses accepts what an item is called: ids of messages, function calls and reasoning
-/// are told by their beginning.
+/// Returns whether Responses accepts the id of an item; ids of messages, function calls and
+/// reasoning have fixed prefixes.
 pub fn is_valid_item_id(kind: &str, id: &str) -> bool {
     match kind {
         "message" => id.starts_with("msg"),
@@ -52,7 +56,7 @@ pub fn is_valid_item_id(kind: &str, id: &str) -> bool {
     }
 }
 
-/// A name of a tool as the provider accepts it: the name itself, if it does.
+/// Returns the name of a tool in a form that the provider accepts; an accepted name is unchanged.
 pub fn sanitize_tool_name(dialect: Dialect, name: &str) -> Cow<'_, str> {
     let max = match dialect {
         Dialect::Anthropic | Dialect::Gemini => LONG_NAME_CHARACTERS_MAX,
@@ -62,18 +66,19 @@ pub fn sanitize_tool_name(dialect: Dialect, name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(UNNAMED_TOOL);
     }
     let is_gemini = dialect == Dialect::Gemini;
-    let takes = |c: char| is_name_character(c) || (is_gemini && matches!(c, '.' | ':'));
-    // Gemini's begin like those of a program.
-    let begins = |c: char| !is_gemini || c.is_ascii_alphabetic() || c == '_';
-    if name.chars().all(takes) && name.len() <= max && name.starts_with(begins) {
+    let is_allowed = |c: char| is_name_character(c) || (is_gemini && matches!(c, '.' | ':'));
+    // Gemini's names begin like identifiers of a program.
+    let can_begin = |c: char| !is_gemini || c.is_ascii_alphabetic() || c == '_';
+    if name.chars().all(is_allowed) && name.len() <= max && name.starts_with(can_begin) {
         return Cow::Borrowed(name);
     }
-    let begin = if name.starts_with(|c| begins(c) || !takes(c)) { "" } else { "_" };
-    let plain = name.chars().map(|c| if takes(c) { c } else { '_' });
-    Cow::Owned(begin.chars().chain(plain).take(max).collect())
+    let prefix = if name.starts_with(|c| can_begin(c) || !is_allowed(c)) { "" } else { "_" };
+    let plain = name.chars().map(|c| if is_allowed(c) { c } else { '_' });
+    Cow::Owned(prefix.chars().chain(plain).take(max).collect())
 }
 
-/// The input of a call as a JSON object: itself, the object in its string, or an object around it.
+/// Returns the input of a call as a JSON object: the object itself, the object inside a string, or
+/// any other value wrapped as `{"input":...}`.
 pub fn to_input_object(input: &str) -> String {
     let whole = ByteSpan::from_range(0, input.len());
     match json::kind(input, whole) {
@@ -93,13 +98,13 @@ pub fn to_input_object(input: &str) -> String {
     }
 }
 
-/// Whether Chat Completions accepts the name of who speaks.
+/// Returns whether Chat Completions accepts the name of a speaker.
 pub fn is_valid_speaker_name(name: &str) -> bool {
-    let takes = |c: char| !c.is_whitespace() && !"<|\\/>".contains(c);
-    !name.is_empty() && name.chars().count() <= NAME_CHARACTERS_MAX && name.chars().all(takes)
+    let is_allowed = |c: char| !c.is_whitespace() && !"<|\\/>".contains(c);
+    !name.is_empty() && name.chars().count() <= NAME_CHARACTERS_MAX && name.chars().all(is_allowed)
 }
 
-/// Whether Messages can tell that thinking is its own.
+/// Returns whether a thinking block has the signature or data that Messages requires.
 pub fn is_signed(block: &JsonObject<'_>) -> bool {
     match &*block.get_text("type") {
         "redacted_thinking" => !block.get_text("data").is_empty(),
@@ -107,11 +112,11 @@ pub fn is_signed(block: &JsonObject<'_>) -> bool {
     }
 }
 
-/// Image types that Messages reads.
+/// Media types of images that Messages accepts.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Whether a block of Messages says where its image, document or search result is from; any other
-/// block need not.
+/// Returns whether an image, document or search result of Messages has a valid `source`; true for
+/// any other block.
 pub fn has_valid_source(block: &JsonObject<'_>) -> bool {
     let kind = block.get_text("type");
     let mimes: &[&str] = match &*kind {
@@ -129,24 +134,25 @@ pub fn has_valid_source(block: &JsonObject<'_>) -> bool {
         "text" if kind == "document" => source.get_string("data").is_some(),
         "content" if kind == "document" => source.get_value("content").is_some(),
         "" | "text" | "content" => false,
-        // One of a kind to come.
+        // A type of a newer provider.
         _ => true,
     }
 }
 
-/// Whether the `content` of a Responses message is a list of parts of its role.
+/// Returns whether the `content` of a Responses message is a list of parts that its role can have.
 pub fn has_valid_item_parts(raw: &str, message: &JsonObject<'_>, is_assistant: bool) -> bool {
     let fits = |value: &JsonValue| {
         JsonObject::from_value(raw, *value).is_some_and(|part| {
-            let is_said = matches!(&*part.get_text("type"), "output_text" | "refusal");
-            is_valid_item_part(&part) && is_said == is_assistant
+            let is_output = matches!(&*part.get_text("type"), "output_text" | "refusal");
+            is_valid_item_part(&part) && is_output == is_assistant
         })
     };
     let parts = message.get_list("content");
     !parts.is_empty() && parts.iter().all(fits)
 }
 
-/// Whether Responses takes a part of a content or of an output; those of kinds to come, too.
+/// Returns whether Responses accepts a part of a content or of an output. Parts of unknown types
+/// are accepted: a newer provider made them.
 pub fn is_valid_item_part(part: &JsonObject<'_>) -> bool {
     let has = |key| !part.get_text(key).is_empty();
     match &*part.get_text("type") {
@@ -156,7 +162,7 @@ pub fn is_valid_item_part(part: &JsonObject<'_>) -> bool {
             has("image_url") || (has("file_id") && part.get_value("image_url").is_none())
         }
         "input_file" => has("file_data") || has("file_url") || has("file_id"),
-        // These are of other providers.
+        // Types of other providers.
         "" | "text" | "image_url" | "image" | "file" | "document" | "tool_use" | "tool_result" => {
             false
         }
@@ -164,8 +170,8 @@ pub fn is_valid_item_part(part: &JsonObject<'_>) -> bool {
     }
 }
 
-/// Whether the `content` of a Chat Completions message is a list of parts, all of these types; no
-/// types: of any that a user's may have.
+/// Returns whether the `content` of a Chat Completions message is a list of parts of these types.
+/// An empty list of types allows all types of a user's parts.
 pub fn has_valid_chat_parts(raw: &str, message: &JsonObject<'_>, types: &[&str]) -> bool {
     let parts = message.get_list("content");
     let fits = |value: &JsonValue| {
@@ -179,7 +185,8 @@ pub fn has_valid_chat_parts(raw: &str, message: &JsonObject<'_>, types: &[&str])
     !parts.is_empty() && parts.iter().all(fits)
 }
 
-/// Whether Chat Completions takes a part of a content; those of kinds to come, too.
+/// Returns whether Chat Completions accepts a part of a content. Parts of unknown types are
+/// accepted: a newer provider made them.
 pub fn is_valid_chat_part(part: &JsonObject<'_>) -> bool {
     match &*part.get_text("type") {
         "text" => part.get_string("text").is_some(),
@@ -192,14 +199,15 @@ pub fn is_valid_chat_part(part: &JsonObject<'_>) -> bool {
                 && matches!(&*audio.get_text("format"), "wav" | "mp3")
         }),
         "file" => part.get_object("file").is_some(),
-        // These are of other providers.
+        // Types of other providers.
         "" | "input_text" | "output_text" | "input_image" | "input_file" | "image" | "document"
         | "tool_use" | "tool_result" => false,
         _ => true,
     }
 }
 
-/// Members of a Gemini part, of which it has one at most, as they are written in both cases.
+/// Members that hold the data of a Gemini part, in camel case and in snake case. A part has at most
+/// one of them.
 const PART_KINDS: [(&str, &str); 7] = [
     ("text", "text"),
     ("inlineData", "inline_data"),
@@ -210,15 +218,15 @@ const PART_KINDS: [(&str, &str); 7] = [
     ("codeExecutionResult", "code_execution_result"),
 ];
 
-/// Whether a part of a Gemini content holds two things at once.
+/// Returns whether a part of a Gemini content has more than one kind of data.
 pub fn has_several_kinds(part: &JsonObject<'_>) -> bool {
-    let is = |(camel, snake): &&(&str, &str)| {
+    let is_present = |(camel, snake): &&(&str, &str)| {
         part.get_value(camel).is_some() || part.get_value(snake).is_some()
     };
-    PART_KINDS.iter().filter(is).count() > 1
+    PART_KINDS.iter().filter(is_present).count() > 1
 }
 
-/// Members of a Gemini part that say something about what it holds and are nothing themselves.
+/// Members of a Gemini part that describe its data and are no data themselves.
 const PART_METADATA: [&str; 9] = [
     "thought",
     "thoughtSignature",
@@ -231,12 +239,12 @@ const PART_METADATA: [&str; 9] = [
     "part_metadata",
 ];
 
-/// Whether a part of a Gemini content holds nothing but words about it.
+/// Returns whether a part of a Gemini content has metadata and no data.
 pub fn has_only_metadata(raw: &str, part: &JsonObject<'_>) -> bool {
     part.members.iter().all(|member| PART_METADATA.contains(&&*json::text(raw, member.key)))
 }
 
-/// How many blocks with `cache_control` a block is and holds.
+/// Counts `cache_control` members of a block and of the blocks in its content.
 pub fn count_cache_controls(block: &str) -> usize {
     let span = ByteSpan::from_range(0, block.len());
     let Some(object) =
@@ -251,33 +259,34 @@ pub fn count_cache_controls(block: &str) -> usize {
     usize::from(object.get_value(CACHE_CONTROL).is_some()) + inner.count()
 }
 
-/// The block without `cache_control`, its own and that of the blocks in its content.
+/// Removes `cache_control` from a block and from the blocks in its content.
 pub fn strip_cache_controls(block: &str) -> String {
     let mut out = String::with_capacity(block.len());
     push_stripped_object(&mut out, block, ByteSpan::from_range(0, block.len()), true);
     out
 }
 
+/// Appends an object without `cache_control`; `is_outer`: also strip the objects in its `content`.
 fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer: bool) {
-    let mut opened = '{';
+    let mut separator = '{';
     for member in json::list_members(raw, object) {
         let key = json::text(raw, member.key);
         if key == CACHE_CONTROL {
             continue;
         }
-        out.push(core::mem::replace(&mut opened, ','));
+        out.push(core::mem::replace(&mut separator, ','));
         out.push_str(json::slice_span(raw, member.key));
         out.push(':');
         if is_outer && key == "content" && member.kind == JsonKind::Array {
-            let mut separator = '[';
+            let mut inner_separator = '[';
             for value in json::list_elements(raw, member.value) {
-                out.push(core::mem::replace(&mut separator, ','));
+                out.push(core::mem::replace(&mut inner_separator, ','));
                 match value.kind {
                     JsonKind::Object => push_stripped_object(out, raw, value.span, false),
                     _ => out.push_str(json::slice_span(raw, value.span)),
                 }
             }
-            if separator == '[' {
+            if inner_separator == '[' {
                 out.push('[');
             }
             out.push(']');
@@ -285,7 +294,7 @@ fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer:
             out.push_str(json::slice_span(raw, member.value));
         }
     }
-    if opened == '{' {
+    if separator == '{' {
         out.push('{');
     }
     out.push('}');

@@ -1,8 +1,15 @@
 //! Tests of the projection of the providers' dialects.
 
-use super::*;
-use crate::base::error::ErrorCode;
 use alloc::{format, string::String};
+
+use super::*;
+use crate::{
+    base::{
+        error::ErrorCode,
+        json::{self, ByteSpan},
+    },
+    types::api::Dialect,
+};
 
 /// Role, and the kind of each part with what it was told by.
 fn outline(dialect: Dialect, raw: &str) -> String {

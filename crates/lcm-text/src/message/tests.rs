@@ -3,8 +3,14 @@
 use alloc::{format, string::String, vec};
 
 use super::*;
-use crate::base::error::ErrorCode;
-use crate::base::tokens::estimate;
+use crate::{
+    base::{
+        error::ErrorCode,
+        json::{self, ByteSpan},
+        tokens::{self, estimate},
+    },
+    types::api::Dialect,
+};
 
 fn read(raw: &str) -> ParsedMessage {
     parse(Dialect::Lcm, raw).unwrap()
@@ -193,7 +199,10 @@ fn only_shape_role_and_depth_are_refused() {
         assert_eq!(error.code, ErrorCode::InvalidInput, "{raw}");
     }
     let error = parse(Dialect::Lcm, "{\"role\":\"a\\nb\"}").unwrap_err();
-    assert_eq!(error.message, "no role of the dialect `lcm`: `a b`");
+    assert_eq!(
+        error.message,
+        "`role` must be one of system, user, assistant, tool in dialect `lcm`, got `a b`"
+    );
 }
 
 #[test]

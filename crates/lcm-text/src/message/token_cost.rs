@@ -1,31 +1,34 @@
-//! What a part costs in quarter tokens: its texts, names, inputs and outputs, not the JSON around.
+//! Token cost of a part, in quarter tokens.
 //!
-//! Base64 and other opaque strings would be estimated far too high, and their size tells nothing of
-//! what a provider charges, so a long one has one flat price.
+//! In: a part. Out: the cost of its texts, names, inputs and outputs, without the JSON around them.
+//! A long base64 or other opaque string has a flat price: its size says nothing about the
+//! provider's price. Deliberately elsewhere: the estimate of a text ([`crate::base::tokens`]).
 
-use super::Part;
-use crate::base::{
-    json::{self, ByteSpan, JsonKind, JsonScanner, JsonTokenKind},
-    tokens,
+use crate::{
+    base::{
+        json::{self, ByteSpan, JsonKind, JsonScanner, JsonTokenKind},
+        tokens,
+    },
+    message::part::Part,
 };
 
 /// Price of a long opaque string, in quarter tokens.
 const OPAQUE_QUARTERS: u64 = 4 * 1600;
 
-/// Characters from which a string can be opaque.
+/// Fewest characters of an opaque string.
 const OPAQUE_CHARACTERS_MIN: usize = 4096;
 
-/// Beginning of a string that must look like base64.
+/// Characters at the beginning of a string that are tested for base64.
 const OPAQUE_SAMPLE_CHARACTERS: usize = 512;
 
-/// Beginning of a data URL in which its comma must stand.
+/// Bytes at the beginning of a data URL that must contain its comma.
 const MEDIA_TYPE_BYTES_MAX: usize = 256;
 
-/// Keys whose long strings are opaque when they look like base64.
+/// Keys whose long strings are opaque if they look like base64.
 const OPAQUE_KEYS: [&str; 7] =
     ["data", "image", "imageData", "image_data", "base64", "bytes", "source"];
 
-/// The cost of one part in quarter tokens, so that a message is rounded once.
+/// Returns the cost of one part in quarter tokens, so that a message is rounded only once.
 pub(super) fn quarter_tokens(raw: &str, part: &Part) -> u64 {
     let text =
         |span: Option<ByteSpan>| span.map_or(0, |span| text_quarters(json::slice_span(raw, span)));
@@ -36,7 +39,7 @@ pub(super) fn quarter_tokens(raw: &str, part: &Part) -> u64 {
         if is_text { text(span) } else { value(span) }
     };
     match *part {
-        Part::Text { text: said } | Part::Reasoning { text: said } => text(Some(said)),
+        Part::Text { text: span } | Part::Reasoning { text: span } => text(Some(span)),
         Part::ToolCall { name, input, .. } => {
             let compact = input.map_or(0, |input| input_quarters(raw, input));
             text(name) + compact
@@ -47,25 +50,25 @@ pub(super) fn quarter_tokens(raw: &str, part: &Part) -> u64 {
                 + any(content)
                 + data.map_or(0, |data| data_quarters(json::slice_span(raw, data)))
         }
-        Part::Other { value: other } => value(Some(other)),
+        Part::Other { value: span } => value(Some(span)),
     }
 }
 
-/// Of the decoded text of a value.
+/// Returns the quarter tokens of the decoded strings in a value.
 fn text_quarters(value: &str) -> u64 {
     let mut sum = 0_u64;
     json::each_text(value, &mut |piece| sum += tokens::estimate_quarter_tokens(piece));
     sum
 }
 
-/// Of base64.
+/// Returns the quarter tokens of base64 data: the flat price if the data is long.
 fn data_quarters(value: &str) -> u64 {
     let mut characters = 0_usize;
     json::each_text(value, &mut |piece| characters += piece.chars().count());
     if characters >= OPAQUE_CHARACTERS_MIN { OPAQUE_QUARTERS } else { text_quarters(value) }
 }
 
-/// Of arguments: their JSON without spacing.
+/// Returns the quarter tokens of a call's arguments, as JSON without spacing.
 fn input_quarters(raw: &str, input: ByteSpan) -> u64 {
     let value = json::slice_span(raw, input);
     let mut spacing = tokens::estimate_quarter_tokens(value);
@@ -73,14 +76,14 @@ fn input_quarters(raw: &str, input: ByteSpan) -> u64 {
     value_quarters(value) - spacing
 }
 
-/// Of the JSON of one value, or of several with commas between, as it stands, with long opaque
-/// strings at the flat price.
+/// Returns the quarter tokens of JSON as written: one value, or several with commas between them.
+/// Long opaque strings have the flat price.
 fn value_quarters(value: &str) -> u64 {
     let mut sum = tokens::estimate_quarter_tokens(value);
     if value.len() < OPAQUE_CHARACTERS_MIN {
         return sum;
     }
-    // A message is around every value, so that counting an array as open is one level at most.
+    // Every value is inside a message, so one assumed open array cannot exceed the nesting limit.
     let mut scanner = JsonScanner::inside_array(value);
     let mut key = "";
     while let Ok(Some(token)) = scanner.next_token() {
@@ -88,7 +91,7 @@ fn value_quarters(value: &str) -> u64 {
         match token.kind {
             JsonTokenKind::Key => key = literal,
             JsonTokenKind::String if is_opaque(key, literal) => {
-                // The quotes stay in the sum.
+                // 2 quarter tokens for the quotes.
                 sum = sum + 2 + OPAQUE_QUARTERS - tokens::estimate_quarter_tokens(literal);
             }
             _ => {}
@@ -97,7 +100,7 @@ fn value_quarters(value: &str) -> u64 {
     sum
 }
 
-/// Whether a string literal below `key` is data rather than text.
+/// Returns whether a string literal under `key` is data and not text.
 fn is_opaque(key: &str, literal: &str) -> bool {
     let text = literal.trim_matches('"');
     if text.len() < OPAQUE_CHARACTERS_MIN {
@@ -106,7 +109,7 @@ fn is_opaque(key: &str, literal: &str) -> bool {
     if is_data_url(text.as_bytes()) {
         return true;
     }
-    // A backslash: some writers escape each slash.
+    // Some JSON writers escape each slash with a backslash.
     let mut sample = text.bytes().take(OPAQUE_SAMPLE_CHARACTERS);
     OPAQUE_KEYS.contains(&key.trim_matches('"'))
         && sample.clone().all(|b| b.is_ascii_alphanumeric() || b"+/-_=\\".contains(&b))
@@ -114,7 +117,7 @@ fn is_opaque(key: &str, literal: &str) -> bool {
         && sample.any(|b| b.is_ascii_alphabetic())
 }
 
-/// Whether a text starts with `data:`, a media type without whitespace, and a comma.
+/// Returns whether a text starts with `data:`, a media type without whitespace, and a comma.
 fn is_data_url(text: &[u8]) -> bool {
     let head = text.get(..MEDIA_TYPE_BYTES_MAX).unwrap_or(text);
     head.strip_prefix(b"data:")

@@ -1,53 +1,70 @@
-//! Which spans of a message are payloads.
+//! Detection of the payloads of a message.
 //!
-//! A file block, a file and the result of a tool are judged each alone, by the tokens of what they
-//! hold. A message that is still too large without them gives up its longest texts, one by one.
-//! Never a payload: what the system says, because instructions must be read; thoughts and the
-//! arguments of calls, because providers want them back as they were; images and other data that
-//! providers count by the piece; and what the tools of this engine answer.
+//! In: a message and a threshold in tokens. Out: the payloads in order. A file block, a file and a
+//! tool output become payloads when their own tokens reach the threshold. If the rest of the
+//! message is still too large, its longest texts become payloads, one by one.
+//!
+//! The following are never payloads:
+//!
+//! - system messages, because a model must read its instructions;
+//! - reasoning and call arguments, because providers require them unchanged;
+//! - images and other data with a flat price;
+//! - answers of this engine's own tools.
+//!
+//! Deliberately elsewhere: writing the placeholder ([`super::placeholder`]).
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-use super::{FoundPayload, PayloadKind, ReferenceForm, file_block, measure};
-use crate::message::trust::BACKGROUND_LINE;
 use crate::{
     base::{
         int,
         json::{self, ByteSpan},
         sort, tokens,
     },
-    message::{self, ParsedMessage, Part, Role},
+    message::{
+        large_payload::{
+            file_block,
+            found_payload::{FoundPayload, ReferenceForm},
+            measure,
+            payload_record::PayloadKind,
+        },
+        parsed_message::ParsedMessage,
+        part::{Part, Role},
+        token_cost,
+        trust::BACKGROUND_LINE,
+    },
     types::api::Dialect,
 };
 
-/// Payloads of one message, the longest if it has more: each is a write of the commit that stores
-/// it, which has 256.
+/// Most payloads of one message; of more, the longest count. Each payload takes one of the 256
+/// writes of a commit.
 const PAYLOADS_MAX: usize = 64;
-/// Tokens from which a stretch of text is worth a reference, which has about 300 itself.
-const STRETCH_TOKENS_MIN: u64 = 1_000;
+/// Fewest tokens of a text that a reference replaces; a reference has about 300 tokens.
+const TEXT_TOKENS_MIN: u64 = 1_000;
 
+/// State of the detection in one message.
 struct PayloadFinder<'a> {
     raw: &'a str,
     dialect: Dialect,
     /// The threshold, in quarter tokens.
     quarters_min: u64,
     found: Vec<FoundPayload>,
-    /// Texts that may still become payloads.
+    /// Texts that can become payloads if the message is still too large.
     candidates: Vec<TextCandidate>,
-    /// Quarter tokens of what was said and became a payload.
+    /// Quarter tokens of the texts that became payloads.
     replaced_quarters: u64,
 }
 
-/// A text that may still become a payload.
+/// A text that can become a payload if the message is still too large.
 #[derive(Debug)]
 struct TextCandidate {
     quarters: u64,
-    /// Whether it is a file block.
+    /// Whether the text is a file block.
     is_block: bool,
     found: FoundPayload,
 }
 
-/// The payloads of a message in order.
+/// Returns the payloads of a message in order.
 pub(super) fn find_payloads(
     dialect: Dialect,
     raw: &str,
@@ -55,13 +72,12 @@ pub(super) fn find_payloads(
     tokens_min: u32,
 ) -> Vec<FoundPayload> {
     let quarters_min = u64::from(tokens_min).saturating_mul(4).saturating_sub(3);
-    let (found, stretches) = (Vec::new(), Vec::new());
     let mut finder = PayloadFinder {
         raw,
         dialect,
         quarters_min,
-        found,
-        candidates: stretches,
+        found: Vec::new(),
+        candidates: Vec::new(),
         replaced_quarters: 0,
     };
     if message.role == Role::System {
@@ -70,6 +86,7 @@ pub(super) fn find_payloads(
     for part in &message.parts {
         finder.scan_part(part, message.role);
     }
+    // A provider requires messages with such parts unchanged.
     let is_replayed = |part: &Part| {
         matches!(part, Part::ToolCall { .. } | Part::ToolResult { .. } | Part::Reasoning { .. })
     };
@@ -87,6 +104,7 @@ pub(super) fn find_payloads(
 }
 
 impl PayloadFinder<'_> {
+    /// Finds the payloads of one part.
     fn scan_part(&mut self, part: &Part, role: Role) {
         match *part {
             Part::Text { text } if role == Role::Tool => {
@@ -113,7 +131,7 @@ impl PayloadFinder<'_> {
         }
     }
 
-    /// File blocks of what was said, and the stretches around them.
+    /// Finds the file blocks of a text and adds the texts between them as candidates.
     fn scan_text(&mut self, text: ByteSpan, role: Role) {
         let (first, end) = self.inner_range(text);
         let mut from = first;
@@ -145,6 +163,7 @@ impl PayloadFinder<'_> {
         self.push_candidate(from, end, from == first);
     }
 
+    /// Adds the text between two offsets as a candidate; `is_whole`: the text is a whole string.
     fn push_candidate(&mut self, from: usize, to: usize, is_whole: bool) {
         let quarters = self.quarter_tokens(from, to);
         let quotes = usize::from(is_whole);
@@ -161,32 +180,34 @@ impl PayloadFinder<'_> {
         self.candidates.push(TextCandidate { quarters, is_block: false, found });
     }
 
-    /// The longest texts, while the message is too large without them and its longest file block:
-    /// a block alone stays as long as it is none of the large ones.
+    /// Turns the longest candidates into payloads until the rest of the message is below the
+    /// threshold. The longest remaining file block is not counted as part of the rest, so a message
+    /// with one block below the threshold keeps that block.
     fn take_raw_payloads(&mut self, total: u64) {
-        let mut stretches = core::mem::take(&mut self.candidates);
-        stretches.retain(|one| one.quarters >= STRETCH_TOKENS_MIN * 4);
-        sort::sort_by(&mut stretches, &mut |a, b| {
+        let mut candidates = core::mem::take(&mut self.candidates);
+        candidates.retain(|candidate| candidate.quarters >= TEXT_TOKENS_MIN * 4);
+        sort::sort_by(&mut candidates, &mut |a, b| {
             (a.quarters, a.found.replaced_range).cmp(&(b.quarters, b.found.replaced_range))
         });
         loop {
-            let block = stretches.iter().rev().find(|one| one.is_block);
-            let kept = self.replaced_quarters + block.map_or(0, |block| block.quarters);
-            if total.saturating_sub(kept) < self.quarters_min {
+            let block = candidates.iter().rev().find(|candidate| candidate.is_block);
+            let excluded = self.replaced_quarters + block.map_or(0, |block| block.quarters);
+            if total.saturating_sub(excluded) < self.quarters_min {
                 return;
             }
-            let Some(TextCandidate { found, quarters, .. }) = stretches.pop() else { return };
+            let Some(TextCandidate { found, quarters, .. }) = candidates.pop() else { return };
             self.push_found(found, quarters);
         }
     }
 
-    /// What a tool returned: a string, the texts in it, or all of it.
+    /// Finds the payloads of a tool output: the whole string, the long texts inside a list or
+    /// object, or the whole JSON value.
     fn scan_output(&mut self, output: ByteSpan, tool: Option<ByteSpan>, call_id: Option<ByteSpan>) {
         let tool = tool.map(|span| self.text(span).into_owned());
         let call_id = call_id.map(|span| self.text(span).into_owned()).unwrap_or_default();
         let part =
             Part::ToolResult { call_id: None, name: None, output: Some(output), is_error: false };
-        let total = message::part_quarter_tokens(self.raw, &part);
+        let total = token_cost::quarter_tokens(self.raw, &part);
         if total < self.quarters_min || self.is_engine_output(output, tool.as_deref()) {
             return;
         }
@@ -206,17 +227,17 @@ impl PayloadFinder<'_> {
         }
         sort::sort_by(&mut texts, &mut |a, b| (a.0, a.1.start).cmp(&(b.0, b.1.start)));
         let mut rest = total;
-        let mut chosen = Vec::new();
+        let mut long_texts = Vec::new();
         while rest >= self.quarters_min {
             let Some((quarters, span)) = texts.pop() else { break };
-            if quarters < STRETCH_TOKENS_MIN * 4 {
+            if quarters < TEXT_TOKENS_MIN * 4 {
                 break;
             }
             rest = rest.saturating_sub(quarters);
-            chosen.push(span);
+            long_texts.push(span);
         }
         if rest < self.quarters_min {
-            for span in chosen {
+            for span in long_texts {
                 let payload = found(self.whole_string(PayloadKind::ToolOutput, span));
                 self.found.push(payload);
             }
@@ -237,7 +258,7 @@ impl PayloadFinder<'_> {
         self.found.push(found(all));
     }
 
-    /// The strings directly in an object, and of a list its strings and the texts of its blocks.
+    /// Returns the strings directly in an object, or the strings and block texts of a list.
     fn list_texts(&self, output: ByteSpan) -> Vec<ByteSpan> {
         let mut texts = Vec::new();
         let raw = self.raw;
@@ -257,12 +278,13 @@ impl PayloadFinder<'_> {
         texts
     }
 
-    /// Whether it is an answer of this engine: it was asked for in order to be read.
+    /// Returns whether the output is an answer of this engine's tools. The model asked for the
+    /// answer in order to read it, so no reference replaces it.
     fn is_engine_output(&self, output: ByteSpan, tool: Option<&str>) -> bool {
         if tool.is_some_and(|tool| tool.starts_with("lcm_")) {
             return true;
         }
-        // Not decoded for nothing: it may have megabytes.
+        // The output can have megabytes, so a cheap test comes before decoding.
         let (from, to) = self.inner_range(output);
         let written = self.raw.get(from..to).unwrap_or_default();
         let begins = |span: ByteSpan| {
@@ -290,13 +312,13 @@ impl PayloadFinder<'_> {
         id.is_some_and(|id| is_id(&id)) && names.iter().any(|key| has(key).is_some())
     }
 
-    /// Adds a payload of a message that may give up further texts.
+    /// Adds a payload and counts its tokens as replaced.
     fn push_found(&mut self, found: FoundPayload, quarters: u64) {
         self.replaced_quarters += quarters;
         self.found.push(found);
     }
 
-    /// A payload that is all of a string.
+    /// Returns a payload that covers a whole string.
     fn whole_string(&self, kind: PayloadKind, span: ByteSpan) -> FoundPayload {
         let (name, mime, call_id) = (None, None, String::new());
         let (content, replaced) = (self.inner_range(span), span_range(span));
@@ -312,21 +334,23 @@ impl PayloadFinder<'_> {
         }
     }
 
+    /// Returns the decoded text of a value.
     fn text(&self, span: ByteSpan) -> Cow<'_, str> {
         json::text(self.raw, span)
     }
 
+    /// Returns whether a value is a JSON string.
     fn is_string(&self, span: ByteSpan) -> bool {
         json::kind(self.raw, span) == json::JsonKind::String
     }
 
-    /// Offsets of what stands between the quotes.
+    /// Returns the byte offsets of a value, without quotes if the value is a string.
     fn inner_range(&self, span: ByteSpan) -> (usize, usize) {
         let (from, to) = span_range(span);
         if self.is_string(span) { (from + 1, to - 1) } else { (from, to) }
     }
 
-    /// Quarter tokens of the decoded text between two offsets inside a string.
+    /// Returns the quarter tokens of the decoded text between two offsets inside a string.
     fn quarter_tokens(&self, from: usize, to: usize) -> u64 {
         let mut sum = 0;
         let written = self.raw.get(from..to).unwrap_or_default();
@@ -338,6 +362,7 @@ impl PayloadFinder<'_> {
     }
 }
 
+/// Returns the start and end offsets of a span.
 fn span_range(span: ByteSpan) -> (usize, usize) {
     let from = int::to_usize(u64::from(span.start));
     (from, from + int::to_usize(u64::from(span.length)))

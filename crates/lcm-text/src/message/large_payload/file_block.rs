@@ -1,28 +1,29 @@
-//! `<file name="..." mime="...">...</file>` blocks in a text, as hosts paste files into messages.
+//! Parser of `<file name="..." mime="...">...</file>` blocks, by which hosts paste files into
+//! texts.
 //!
-//! In: what stands between the quotes of a JSON string, escapes and all, because a text of
-//! megabytes is not decoded to find a few tags. Out: offsets into it. Tags and attribute names are
-//! of any case; a block ends with the first closing tag.
+//! In: the inside of a JSON string with its escapes, because decoding megabytes to find a few tags
+//! would cost too much. Out: byte offsets into that text. Case is ignored in tags and attribute
+//! names. A block ends with the first closing tag.
 
 use alloc::string::String;
 
 use crate::base::json::{self, StringPiece};
 
-/// Characters of a tag that are looked at for its end.
+/// Most characters of a tag; a longer tag is ignored.
 const TAG_CHARACTERS_MAX: usize = 4_096;
 
-/// One block.
+/// One file block.
 #[derive(Debug)]
 pub(super) struct FileBlock {
-    /// Where the block begins and ends.
+    /// Byte offsets of the block with its tags: start and end.
     pub(super) whole_range: (usize, usize),
-    /// What stands between its tags.
+    /// Byte offsets of the content between the tags: start and end.
     pub(super) content_range: (usize, usize),
     pub(super) name: Option<String>,
     pub(super) mime: Option<String>,
 }
 
-/// The next block from an offset on.
+/// Returns the first block at or after an offset.
 pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
     let mut from = at;
     loop {
@@ -40,7 +41,7 @@ pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
     }
 }
 
-/// The character at an offset, decoded, and the offset behind it.
+/// Decodes the character at an offset; returns the character and the offset of the next one.
 fn decode_character(written: &str, at: usize) -> Option<(char, usize)> {
     let rest = written.get(at..)?;
     if !rest.starts_with('\\') {
@@ -54,26 +55,27 @@ fn decode_character(written: &str, at: usize) -> Option<(char, usize)> {
     Some((c, at + used))
 }
 
-/// Where a tag begins and what follows it.
-fn find_tag(written: &str, mut at: usize, wanted: &str) -> Option<(usize, usize)> {
+/// Finds a tag at or after an offset; returns the offsets of its start and of the text after it.
+fn find_tag(written: &str, mut at: usize, tag: &str) -> Option<(usize, usize)> {
     loop {
-        // An escape may be a `<`: some writers never write one.
+        // Some JSON writers escape `<`, so an escape can be the start of a tag.
         at += written.get(at..)?.find(['<', '\\'])?;
         let start = at;
         let mut end = start;
-        let fits = wanted.chars().all(|wanted| {
+        let matches = tag.chars().all(|expected| {
             let Some((c, behind)) = decode_character(written, end) else { return false };
             end = behind;
-            c.eq_ignore_ascii_case(&wanted)
+            c.eq_ignore_ascii_case(&expected)
         });
-        if fits {
+        if matches {
             return Some((start, end));
         }
         at = decode_character(written, start)?.1;
     }
 }
 
-/// The decoded attributes of a tag, and what follows it; `None`: it is another tag, or has no end.
+/// Returns the decoded attributes of a tag and the offset after the tag; `None` when the tag has
+/// another name or no end.
 fn read_attributes(written: &str, mut at: usize) -> Option<(String, usize)> {
     let mut out = String::new();
     let mut quote = None;
@@ -94,7 +96,7 @@ fn read_attributes(written: &str, mut at: usize) -> Option<(String, usize)> {
     None
 }
 
-/// The value of an attribute, in quotes of either kind or none.
+/// Returns the value of an attribute, in single quotes, in double quotes, or without quotes.
 fn find_attribute(attributes: &str, key: &str) -> Option<String> {
     let mut rest = attributes.trim_start();
     while !rest.is_empty() {

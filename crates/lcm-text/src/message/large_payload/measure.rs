@@ -1,4 +1,7 @@
-//! One walk over a payload: its size, its beginning and end, its hash, and where to begin reading.
+//! Measurement of a payload in one pass: size, beginning, end, hash and seek points.
+//!
+//! In: a payload as written in its message. Out: measured values of the decoded text. Deliberately
+//! elsewhere: reading a range of a stored payload (`lcm-core`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -10,61 +13,66 @@ use crate::base::{
     json::{self, StringPiece},
 };
 
-/// Bytes of the beginning that an exploration looks at.
+/// Most bytes of the beginning that an outline reads.
 const HEAD_BYTES_MAX: usize = 1 << 20;
-/// Bytes of the end that it looks at.
+/// Most bytes of the end that an outline reads.
 const TAIL_BYTES_MAX: usize = 16 << 10;
-/// Bytes between two marks: about a chunk of the store.
+/// Fewest decoded bytes between two seek points; about one chunk of the store.
 const SEEK_POINT_BYTES: u32 = 192 << 10;
-/// Bytes that are looked at together.
+/// Most bytes of one piece of text.
 const PIECE_BYTES_MAX: usize = 32 << 10;
 
-/// A point to begin reading at.
+/// A point in a payload at which reading can start.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SeekPoint {
-    /// Offset from the begin of the payload, as it is written.
+    /// Byte offset in the payload as written.
     pub at: u32,
-    /// Decoded bytes and line ends before it.
+    /// Decoded bytes before this point.
     pub bytes: u32,
     /// Line ends before this point.
     pub line_ends: u32,
 }
 
-/// What a walk found out.
+/// Measured values of a payload.
 #[derive(Debug, Default)]
 pub(super) struct PayloadMeasure {
+    /// Bytes of the decoded text.
     pub(super) bytes: u64,
+    /// Lines of the decoded text.
     pub(super) lines: u64,
+    /// SHA-256 of the decoded text.
     pub(super) sha256: [u8; 32],
-    /// The beginning, or all of it.
+    /// Beginning of the decoded text, or the whole text.
     pub(super) head: String,
-    /// The end; empty when the head is all of it.
+    /// End of the decoded text; empty when `head` is the whole text.
     pub(super) tail: String,
     pub(super) seek_points: Vec<SeekPoint>,
 }
 
-/// Hands out pieces of a text as it is written, decoded, each with its offset there, as long as
-/// `take` says so. `is_text`: it is the inside of a JSON string.
+/// Calls `take` with each decoded piece of a payload and the byte offset of the piece as written;
+/// stops when `take` returns false.
+///
+/// If `is_text` is true, `written` is the inside of a JSON string; otherwise it needs no decoding.
 pub fn walk(written: &str, is_text: bool, take: &mut dyn FnMut(&str, usize) -> bool) {
     let mut at = 0;
     while let Some(rest) = written.get(at..).filter(|rest| !rest.is_empty()) {
         let whole = (StringPiece::Plain(rest), rest.len());
         let (piece, used) = if is_text { json::first_piece(rest).unwrap_or(whole) } else { whole };
-        let going = match piece {
+        let wants_more = match piece {
             StringPiece::Plain(plain) => {
                 split_pieces(plain).all(|(from, piece)| take(piece, at + from))
             }
             StringPiece::Char(c) => take(c.encode_utf8(&mut [0; 4]), at),
             StringPiece::LoneSurrogate(_) => take("\u{fffd}", at),
         };
-        if !going {
+        if !wants_more {
             return;
         }
         at += used;
     }
 }
 
-/// A text in pieces that are not too long to be looked at together.
+/// Splits a text into pieces of at most [`PIECE_BYTES_MAX`] bytes, each with its byte offset.
 fn split_pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -79,16 +87,16 @@ fn split_pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Walks over a payload.
+/// Measures a payload; if `is_text` is true, `written` is the inside of a JSON string.
 pub(super) fn measure_payload(written: &str, is_text: bool) -> PayloadMeasure {
     let mut measured = PayloadMeasure::default();
     let mut hasher = Sha256::new();
-    let (mut bytes, mut line_ends, mut marked) = (0u32, 0u32, 0u32);
+    let (mut bytes, mut line_ends, mut seek_bytes) = (0u32, 0u32, 0u32);
     let mut ends_line = true;
     walk(written, is_text, &mut |piece, at| {
-        if bytes - marked >= SEEK_POINT_BYTES {
+        if bytes - seek_bytes >= SEEK_POINT_BYTES {
             measured.seek_points.push(SeekPoint { at: int::to_u32(at), bytes, line_ends });
-            marked = bytes;
+            seek_bytes = bytes;
         }
         hasher.update(piece.as_bytes());
         bytes = bytes.saturating_add(int::to_u32(piece.len()));
@@ -115,7 +123,7 @@ pub(super) fn measure_payload(written: &str, is_text: bool) -> PayloadMeasure {
     measured
 }
 
-/// Leaves the end of a text.
+/// Removes everything but the last [`TAIL_BYTES_MAX`] bytes of a text.
 fn keep_tail(tail: &mut String) {
     let mut from = tail.len().saturating_sub(TAIL_BYTES_MAX);
     while !tail.is_char_boundary(from) {

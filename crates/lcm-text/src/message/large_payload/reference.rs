@@ -1,24 +1,35 @@
-//! The record of a payload and the text that refers to it.
+//! The record of a payload, and the reference that replaces the payload in a context.
 //!
-//! The first line of a reference is the published form of such references and is parsed back by
-//! programs; what follows is for a model: what the payload is, and how to read it.
+//! In: a detected payload. Out: its id and record, and the text of its reference. Programs parse
+//! the first line of a reference, so its form is fixed. The other lines tell a model what the
+//! payload is and how to read it. Deliberately elsewhere: the outline
+//! ([`crate::message::outline`]).
 
-use crate::base::hash;
 use alloc::{
     format,
     string::{String, ToString},
 };
 
-use super::{FoundPayload, PayloadKind, PayloadLocation, PayloadRecord, format_name, measure};
 use crate::{
-    base::{derivation_version::DERIVATION_VERSION, int},
-    message::{Role, outline},
+    base::{derivation_version::DERIVATION_VERSION, hash, int},
+    message::{
+        large_payload::{
+            found_payload::FoundPayload,
+            measure,
+            payload_id::format_name,
+            payload_record::{PayloadKind, PayloadLocation, PayloadRecord},
+        },
+        outline,
+        part::Role,
+    },
 };
 
-/// Characters of a name or media type that a reference repeats.
+/// Most characters of a name or media type in a reference.
 const NAME_CHARACTERS_MAX: usize = 120;
 
-/// The record of a payload and its id. The same payload of the same tool and call is the same file.
+/// Builds the id and the record of a payload.
+///
+/// Equal payloads with the same kind, name, media type and call have the same id.
 pub(super) fn build_record(
     raw: &str,
     found: &FoundPayload,
@@ -67,7 +78,7 @@ pub(super) fn build_record(
     (hash::hash_prefix(&digest), file)
 }
 
-/// What stands in place of a payload.
+/// Returns the text of the reference to a payload.
 pub(super) fn render_reference(
     id: [u8; 8],
     file: &PayloadRecord,
@@ -101,7 +112,7 @@ pub(super) fn render_reference(
     out
 }
 
-/// A name as a reference can hold it: one line, without what ends the reference.
+/// Returns a name on one line, with `_` for the characters that delimit a reference.
 fn sanitize_label(name: &str) -> String {
     let safe = |c: char| if c.is_control() || matches!(c, '|' | '[' | ']') { '_' } else { c };
     name.trim().chars().take(NAME_CHARACTERS_MAX).map(safe).collect()

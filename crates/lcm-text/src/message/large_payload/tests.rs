@@ -3,7 +3,11 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::*;
-use crate::{base::json, message};
+use crate::{
+    base::{int, json},
+    message::{self, Part},
+    types::api::Dialect,
+};
 
 const ROOT: &str = "root";
 

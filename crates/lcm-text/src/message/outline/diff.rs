@@ -1,50 +1,55 @@
-//! Unified diffs: which files change, by how much, and where in the diff.
+//! Outline of a unified diff: the changed files, the size of each change, and its position.
 //!
-//! In: a diff, with or without the lines of git. Out: files with their first line in the diff and
-//! their added and removed lines. The numbers of a hunk say how many lines it has, so that a
-//! removed line is never taken for the name of a file.
+//! In: a diff, with or without git's headers. Out: files with their first line in the diff and
+//! their numbers of added and removed lines. The lengths in a hunk header separate the lines of the
+//! hunk from file headers, because a removed line can look like a file header.
 
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter, push_number},
+    payload_text::PayloadText,
     prose,
 };
 
-/// Files that are shown.
+/// Most files shown.
 const FILES: usize = 20;
-/// Files from which on names are cut, and quarter tokens of a name that is and one that is not.
+/// Most files whose names are shown up to [`NAME_MAX`]; more files have shorter names.
 const MANY_FILES: u64 = 8;
+/// Most quarter tokens of a name among many files.
 const NAME_MIN: u64 = 26;
+/// Most quarter tokens of a name among few files.
 const NAME_MAX: u64 = 90;
 
 /// A file of a diff.
 #[derive(Default)]
 struct DiffFile<'a> {
-    /// Its first line in the diff, from 1.
+    /// Line number in the diff at which the file starts, from 1; 0 before the first file.
     line: u64,
     name: &'a str,
     added: u64,
     removed: u64,
 }
 
-/// What a diff consists of, as far as it was read.
+/// Counts of a diff, up to the current line.
 #[derive(Default)]
 struct DiffSummary<'a> {
-    /// The first files.
+    /// The first files, at most [`FILES`].
     files: Vec<DiffFile<'a>>,
-    /// All files, what is added and removed in all, and hunks.
+    /// Number of files.
     total: u64,
+    /// Number of added lines.
     added: u64,
+    /// Number of removed lines.
     removed: u64,
+    /// Number of hunks.
     hunks: u64,
-    /// The file that is read.
+    /// The current file.
     file: DiffFile<'a>,
 }
 
 impl<'a> DiffSummary<'a> {
-    /// Another file begins, or none any more.
+    /// Ends the current file and begins the next; line 0 begins no file.
     fn begin_file(&mut self, line: u64, name: &'a str) {
         let next = DiffFile { line, name, ..DiffFile::default() };
         let file = core::mem::replace(&mut self.file, next);
@@ -56,10 +61,11 @@ impl<'a> DiffSummary<'a> {
         }
     }
 
+    /// Reads a whole diff.
     fn read(&mut self, text: &'a str) {
-        // Lines that the hunk still has of the old and of the new text.
+        // Remaining lines of the hunk: of the old text, of the new text.
         let mut left = (0_u64, 0_u64);
-        // The name after `---`, until the one after `+++`.
+        // File name of the last `---` header.
         let mut old = "";
         for (at, line) in (1..).zip(text.lines()) {
             if left != (0, 0) {
@@ -81,7 +87,7 @@ impl<'a> DiffSummary<'a> {
             } else if let Some(name) = line.strip_prefix("+++ ") {
                 let name =
                     if name.starts_with("/dev/null") { old } else { strip_path_prefix(name) };
-                // Git has announced it already.
+                // A `diff --git` header has begun the file already.
                 if self.file.name != name {
                     self.begin_file(at.saturating_sub(1).max(1), name);
                 }
@@ -94,19 +100,19 @@ impl<'a> DiffSummary<'a> {
     }
 }
 
-/// Describes a diff.
-pub(super) fn outline_diff(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+/// Writes the outline of a diff.
+pub(super) fn outline_diff(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let mut diff = DiffSummary::default();
     diff.read(payload.head);
-    sheet.push_title(payload, "Diff");
-    sheet.push_text("\n+");
-    sheet.push_number(diff.added);
-    sheet.push_text(" -");
-    sheet.push_number(diff.removed);
-    sheet.push_text(" in ");
-    sheet.push_count(diff.hunks, "hunk");
+    writer.push_title(payload, "Diff");
+    writer.push_text("\n+");
+    writer.push_number(diff.added);
+    writer.push_text(" -");
+    writer.push_number(diff.removed);
+    writer.push_text(" in ");
+    writer.push_count(diff.hunks, "hunk");
     let mut list = OutlineList::new(FILES);
-    // Of a long path the end says more.
+    // A long path is cut at its beginning, because its end says more.
     let width = if diff.total > MANY_FILES { NAME_MIN } else { NAME_MAX };
     let mut item = String::new();
     for file in diff.files {
@@ -121,19 +127,19 @@ pub(super) fn outline_diff(sheet: &mut OutlineWriter, payload: &PayloadText<'_>)
         list.push(Some(file.line), &item, None);
     }
     list.total = diff.total;
-    sheet.push_list("file", &list, "\n", sheet.quarters_left());
+    writer.push_list("file", &list, "\n", writer.quarters_left());
     if diff.total == 0 {
-        prose::quote_excerpts(sheet, payload);
+        prose::quote_excerpts(writer, payload);
     }
 }
 
-/// A name without what stands around it.
+/// Returns a file name without the prefix `a/` or `b/` and without a time stamp.
 fn strip_path_prefix(name: &str) -> &str {
     let name = name.split('\t').next().unwrap_or(name).trim_end();
     name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
 }
 
-/// The lengths of a hunk from what follows `@@ -`; a length that is not there is 1.
+/// Reads the old and the new length of a hunk from the text after `@@ -`; a missing length is 1.
 fn hunk_lengths(ranges: &str) -> (u64, u64) {
     let mut words = ranges.split(' ').map(|range| match range.split_once(',') {
         Some((_, length)) => length.parse().unwrap_or(0),

@@ -1,34 +1,57 @@
-//! What a payload is: by the ending of its name, else by its media type, else by what is in it.
+//! Detection of the format of a payload.
 //!
-//! In: a payload. Out: its kind and a media type. A name or type that says only "text" or "bytes"
-//! says nothing.
+//! In: a payload. Out: its format and media type. The extension of the name decides; without a
+//! known extension the declared media type decides, and otherwise the content. Generic types such
+//! as `text/plain` and `application/octet-stream` are ignored. Deliberately elsewhere: recognising
+//! the content of one format (the modules of the formats).
 
-use super::{PayloadFormat, PayloadText, code, image, json, log, markup, prose, table};
+use crate::message::outline::{
+    code, image, json, log, markup,
+    payload_text::{PayloadFormat, PayloadText},
+    prose, table,
+};
 
-/// Kinds with their media type, and endings of names and subtypes of media types that mean them.
-const FORMATS: [(PayloadFormat, &str, &str); 17] = [
-    (PayloadFormat::Json, "application/json", "json jsonl ndjson geojson ipynb jsonlines json-seq"),
-    (PayloadFormat::Csv, "text/csv", "csv comma-separated-values"),
-    (PayloadFormat::Tsv, "text/tab-separated-values", "tsv tab tab-separated-values"),
-    (PayloadFormat::Yaml, "application/yaml", "yaml yml"),
-    (PayloadFormat::Xml, "text/html", "html htm xhtml"),
-    (PayloadFormat::Xml, "image/svg+xml", "svg"),
-    (PayloadFormat::Xml, "application/xml", "xml xsd xsl rss atom plist pom"),
-    (PayloadFormat::Markdown, "text/markdown", "md markdown mdx"),
-    (PayloadFormat::Log, "text/plain", "log"),
-    (PayloadFormat::Diff, "text/x-diff", "diff patch"),
-    (PayloadFormat::Image("PNG"), "image/png", "png"),
-    (PayloadFormat::Image("JPEG"), "image/jpeg", "jpg jpeg"),
-    (PayloadFormat::Image("GIF"), "image/gif", "gif"),
-    (PayloadFormat::Image("WebP"), "image/webp", "webp"),
-    (PayloadFormat::Binary, "application/pdf", "pdf"),
-    (PayloadFormat::Binary, "application/zip", "zip"),
-    (PayloadFormat::Binary, "application/gzip", "gz gzip"),
+/// A format with its media type and the words that name it.
+struct FormatRow {
+    format: PayloadFormat,
+    mime: &'static str,
+    /// File extensions and media subtypes, separated by spaces.
+    words: &'static str,
+}
+
+/// Makes a row of [`FORMATS`].
+const fn row(format: PayloadFormat, mime: &'static str, words: &'static str) -> FormatRow {
+    FormatRow { format, mime, words }
+}
+
+/// Known formats other than languages.
+const FORMATS: [FormatRow; 17] = [
+    row(
+        PayloadFormat::Json,
+        "application/json",
+        "json jsonl ndjson geojson ipynb jsonlines json-seq",
+    ),
+    row(PayloadFormat::Csv, "text/csv", "csv comma-separated-values"),
+    row(PayloadFormat::Tsv, "text/tab-separated-values", "tsv tab tab-separated-values"),
+    row(PayloadFormat::Yaml, "application/yaml", "yaml yml"),
+    row(PayloadFormat::Xml, "text/html", "html htm xhtml"),
+    row(PayloadFormat::Xml, "image/svg+xml", "svg"),
+    row(PayloadFormat::Xml, "application/xml", "xml xsd xsl rss atom plist pom"),
+    row(PayloadFormat::Markdown, "text/markdown", "md markdown mdx"),
+    row(PayloadFormat::Log, "text/plain", "log"),
+    row(PayloadFormat::Diff, "text/x-diff", "diff patch"),
+    row(PayloadFormat::Image("PNG"), "image/png", "png"),
+    row(PayloadFormat::Image("JPEG"), "image/jpeg", "jpg jpeg"),
+    row(PayloadFormat::Image("GIF"), "image/gif", "gif"),
+    row(PayloadFormat::Image("WebP"), "image/webp", "webp"),
+    row(PayloadFormat::Binary, "application/pdf", "pdf"),
+    row(PayloadFormat::Binary, "application/zip", "zip"),
+    row(PayloadFormat::Binary, "application/gzip", "gz gzip"),
 ];
-/// Lines that are looked at.
+/// Lines of the content that are examined.
 const LINES_MAX: usize = 40;
 
-/// The kind and media type of a payload.
+/// Returns the format and media type of a payload.
 pub(super) fn detect_format(payload: &PayloadText<'_>) -> (PayloadFormat, &'static str) {
     payload
         .name
@@ -40,27 +63,32 @@ pub(super) fn detect_format(payload: &PayloadText<'_>) -> (PayloadFormat, &'stat
                 PayloadFormat::Xml if !markup::is_html(payload.head) => "application/xml",
                 PayloadFormat::Code(name) => code::language_mime(name),
                 PayloadFormat::Binary => image::binary_mime(payload.head),
-                _ => FORMATS.iter().find(|format| format.0 == kind).map_or("text/plain", |it| it.1),
+                _ => FORMATS
+                    .iter()
+                    .find(|row| row.format == kind)
+                    .map_or("text/plain", |row| row.mime),
             };
             (kind, mime)
         })
 }
 
-/// What a name ending or a subtype, in lower case, stands for.
+/// Returns the format and media type of a file extension or media subtype in lower case.
 fn find_format(word: &str) -> Option<(PayloadFormat, &'static str)> {
-    let format = FORMATS.iter().find(|format| format.2.split(' ').any(|name| name == word));
-    format.map(|format| (format.0, format.1)).or_else(|| code::find_language(word))
+    let row = FORMATS.iter().find(|row| row.words.split(' ').any(|name| name == word));
+    row.map(|row| (row.format, row.mime)).or_else(|| code::find_language(word))
 }
 
+/// Returns the format of a file by its extension.
 fn format_by_name(name: &str) -> Option<(PayloadFormat, &'static str)> {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     match file.rsplit_once('.') {
         Some((_, ending)) => find_format(&ending.to_ascii_lowercase()),
-        // A tool may be called like an ending.
+        // A tool can have a name like an extension, so a bare name counts only in upper case.
         None => find_format(file).filter(|_| file.starts_with(|c: char| c.is_ascii_uppercase())),
     }
 }
 
+/// Returns the format of a declared media type.
 fn format_by_mime(mime: &str) -> Option<(PayloadFormat, &'static str)> {
     let mime = mime.split(';').next().unwrap_or(mime).trim().to_ascii_lowercase();
     let (class, subtype) = mime.split_once('/')?;
@@ -74,6 +102,7 @@ fn format_by_mime(mime: &str) -> Option<(PayloadFormat, &'static str)> {
     found.or(unknown)
 }
 
+/// Returns the format of a payload by its content.
 fn sniff_format(payload: &PayloadText<'_>) -> PayloadFormat {
     let text = payload.head.trim_start();
     if let Some(kind) = image::detect_binary(text) {
@@ -114,6 +143,7 @@ fn sniff_format(payload: &PayloadText<'_>) -> PayloadFormat {
     }
 }
 
+/// Returns whether a text begins like a unified diff.
 fn is_diff(text: &str) -> bool {
     let mut before = "";
     text.lines().take(LINES_MAX).any(|line| {
@@ -123,9 +153,10 @@ fn is_diff(text: &str) -> bool {
     })
 }
 
+/// Returns whether a text has several headings, or one heading and other Markdown.
 fn is_markdown(text: &str) -> bool {
     let lines = || text.lines().take(LINES_MAX);
-    // Comments look like headings, but no blank line follows them.
+    // Comments with `#` look like headings, but a blank line follows only headings.
     let pairs = lines().zip(lines().skip(1).chain([""]));
     let headings = pairs.filter(|(line, next)| next.is_empty() && prose::is_heading(line)).count();
     let marked = |line: &str| {

@@ -1,14 +1,19 @@
-//! Images and other bytes, mostly in base64.
+//! Outline of images and other binary data, mostly in base64.
 //!
-//! In: base64, bare or behind `data:...;base64,`, or text that is none. Out: format, size in
-//! pixels, bytes. Only the beginning is decoded, and of that only the header read.
+//! In: base64, bare or in a `data:` URL, or raw binary data. Out: format, size in pixels, and
+//! bytes. Only the beginning is decoded, and only the image header is read.
 
 use alloc::vec::Vec;
 
-use super::{PayloadFormat, PayloadText, outline_writer::OutlineWriter};
-use crate::base::int;
+use crate::{
+    base::int,
+    message::outline::{
+        outline_writer::OutlineWriter,
+        payload_text::{PayloadFormat, PayloadText},
+    },
+};
 
-/// How the base64 of a format begins.
+/// Beginnings of base64 by format, with the media type.
 const MAGICS: [(&str, PayloadFormat, &str); 8] = [
     ("/9j/", PayloadFormat::Image("JPEG"), "image/jpeg"),
     ("iVBOR", PayloadFormat::Image("PNG"), "image/png"),
@@ -19,35 +24,39 @@ const MAGICS: [(&str, PayloadFormat, &str); 8] = [
     ("UEsDB", PayloadFormat::Binary, "application/zip"),
     ("H4sI", PayloadFormat::Binary, "application/gzip"),
 ];
+/// Media type of binary data in an unknown format.
 const UNKNOWN_MIME: &str = "application/octet-stream";
-/// Characters that are looked at, and how many bare base64 has at least, with and without a magic.
+/// Characters at the beginning that are examined.
 const SAMPLE: usize = 4_096;
+/// Fewest bytes of bare base64 with a known beginning.
 const MAGIC_MIN: usize = 32;
+/// Fewest bytes of bare base64 with an unknown beginning.
 const BARE_MIN: usize = 400;
-/// Most bytes that are decoded: the size of a JPEG stands behind its preview.
+/// Most bytes that are decoded; a JPEG has its size after its preview image.
 const DECODED_MAX: usize = 96 << 10;
 
-/// The base64 of a text, and whether it says so itself.
+/// Returns the base64 in a text, and whether the text is a `data:` URL.
 fn strip_data_url(text: &str) -> (&str, bool) {
     let behind = text.strip_prefix("data:").and_then(|text| text.split_once(";base64,"));
-    // The comma is near, or it is not that of a header.
+    // The header of a `data:` URL is short; a later comma belongs to other text.
     match behind.filter(|(header, _)| header.len() < 100) {
         Some((_, data)) => (data, true),
         None => (text, false),
     }
 }
 
+/// Returns the format and media type of base64 with a known beginning.
 fn find_magic(data: &str) -> Option<(PayloadFormat, &'static str)> {
     let row = MAGICS.iter().find(|row| data.starts_with(row.0));
     row.map(|row| (row.1, row.2))
 }
 
-/// The media type of bytes of no known kind.
+/// Returns the media type of binary data.
 pub(super) fn binary_mime(text: &str) -> &'static str {
     find_magic(strip_data_url(text.trim_start()).0).map_or(UNKNOWN_MIME, |found| found.1)
 }
 
-/// The kind of a text that is bytes; `None`: it is text.
+/// Returns the format of binary data; `None` when the payload is text.
 pub(super) fn detect_binary(text: &str) -> Option<PayloadFormat> {
     let (data, declared) = strip_data_url(text);
     let sample = || data.bytes().take(SAMPLE);
@@ -62,15 +71,15 @@ pub(super) fn detect_binary(text: &str) -> Option<PayloadFormat> {
         }
         _ => {}
     }
-    let odd =
+    let is_binary =
         |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace() && *c != '\u{1b}');
     let sample = || text.chars().take(SAMPLE);
-    (sample().filter(odd).count() * 10 > sample().count()).then_some(PayloadFormat::Binary)
+    (sample().filter(is_binary).count() * 10 > sample().count()).then_some(PayloadFormat::Binary)
 }
 
-/// Describes an image or other bytes.
+/// Writes the outline of an image or of other binary data.
 pub(super) fn outline_binary(
-    sheet: &mut OutlineWriter,
+    writer: &mut OutlineWriter,
     payload: &PayloadText<'_>,
     kind: PayloadFormat,
 ) {
@@ -80,42 +89,44 @@ pub(super) fn outline_binary(
     let encoded = declared || detect_binary(text).is_some_and(|_| data.bytes().all(is_base64));
     match kind {
         PayloadFormat::Image(format) => {
-            sheet.push_text(format);
-            sheet.push_text(" image");
+            writer.push_text(format);
+            writer.push_text(" image");
         }
-        _ => sheet.push_text("Binary data"),
+        _ => writer.push_text("Binary data"),
     }
     if let (PayloadFormat::Binary, Some((_, mime))) = (kind, found) {
-        sheet.push_text(", ");
-        sheet.push_text(mime);
+        writer.push_text(", ");
+        writer.push_text(mime);
     }
     let bytes = decode_base64(data);
     if let Some((width, height)) = read_dimensions(&bytes).filter(|_| encoded) {
-        sheet.push_text(", ");
-        sheet.push_number(width);
-        sheet.push_text(" x ");
-        sheet.push_count(height, "pixel");
+        writer.push_text(", ");
+        writer.push_number(width);
+        writer.push_text(" x ");
+        writer.push_count(height, "pixel");
     }
-    sheet.push_text(", ");
+    writer.push_text(", ");
     if encoded {
         let sextets =
             int::to_u64(data.bytes().filter(|byte| decode_sextet(*byte).is_some()).count());
-        // What was not read is taken to be of the same density.
+        // Every unread byte is assumed to be a base64 character.
         let unread = payload.bytes.saturating_sub(int::to_u64(payload.head.len()));
         let all = if payload.is_whole { sextets } else { sextets + unread };
-        sheet.push_text(if payload.is_whole { "" } else { "about " });
-        sheet.push_count(all / 4 * 3 + (all % 4).saturating_sub(1), "byte");
-        sheet.push_text(", in base64");
+        writer.push_text(if payload.is_whole { "" } else { "about " });
+        writer.push_count(all / 4 * 3 + (all % 4).saturating_sub(1), "byte");
+        writer.push_text(", in base64");
     } else {
-        sheet.push_count(payload.bytes, "byte");
-        sheet.push_text(" that are not text");
+        writer.push_count(payload.bytes, "byte");
+        writer.push_text(" that are not text");
     }
 }
 
+/// Returns whether a byte can occur in base64.
 fn is_base64(byte: u8) -> bool {
     decode_sextet(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace()
 }
 
+/// Returns the six bits of a base64 character, in the standard or the URL alphabet.
 const fn decode_sextet(byte: u8) -> Option<u8> {
     Some(match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -127,7 +138,7 @@ const fn decode_sextet(byte: u8) -> Option<u8> {
     })
 }
 
-/// The bytes that base64 begins with.
+/// Decodes the beginning of base64, at most [`DECODED_MAX`] bytes.
 fn decode_base64(data: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut bits, mut held) = (0_u32, 0);
@@ -146,7 +157,7 @@ fn decode_base64(data: &str) -> Vec<u8> {
     out
 }
 
-/// Width and height of an image, from its header.
+/// Reads width and height in pixels from the header of an image.
 fn read_dimensions(bytes: &[u8]) -> Option<(u64, u64)> {
     let at = |at: usize| bytes.get(at).copied().map(u64::from);
     let big = |from: usize| Some(at(from)? << 8 | at(from + 1)?);
@@ -176,7 +187,7 @@ fn read_dimensions(bytes: &[u8]) -> Option<(u64, u64)> {
     loop {
         match (at(from)?, at(from + 1)?) {
             (0xFF, 0xFF) => from += 1,
-            // Frame headers; the others in this range are tables.
+            // Frame headers; the markers C4, C8 and CC in this range start tables.
             (0xFF, 0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF) => {
                 return Some((big(from + 7)?, big(from + 5)?));
             }

@@ -1,14 +1,14 @@
-//! JSON: what is nested in what.
+//! Outline of JSON: its structure.
 //!
 //! In: a document, one document per line, or the beginning of either. Out: types, keys and
-//! lengths of the outer levels; as many levels as fit. A document that does not parse is shown as
-//! text, after what is wrong with it and where.
+//! lengths of the outer levels, as many levels as fit. An invalid document is shown as prose, after
+//! the fault and its position.
 
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineWriter, push_flat, push_number},
+    payload_text::PayloadText,
     prose,
 };
 use crate::base::{
@@ -17,17 +17,18 @@ use crate::base::{
     tokens,
 };
 
-/// Elements of an array and members of an object that are shown.
+/// Most elements of an array that are shown.
 const SAMPLES: u64 = 3;
+/// Most members of an object that are shown.
 const KEYS: u64 = 10;
-/// Quarter tokens of one key.
+/// Most quarter tokens of one key.
 const KEY_MAX: u64 = 40;
-/// Quarter tokens of a shape; more levels are shown only if they fit.
+/// Most quarter tokens of a shape; further levels are shown only if they fit.
 const SHAPE_MAX: u64 = 720;
-/// A text that was cut inside an escape or a literal has its fault so many bytes before the end.
+/// Most bytes between a fault and the end of a text that was cut inside an escape or a literal.
 const CUT_BYTES: usize = 6;
 
-/// Whether a text that starts with a bracket is JSON, as far as it goes.
+/// Returns whether a text that starts with a bracket is JSON, or the beginning of JSON.
 pub(super) fn is_json(text: &str, is_whole: bool) -> bool {
     match find_fault(text) {
         None => true,
@@ -35,25 +36,26 @@ pub(super) fn is_json(text: &str, is_whole: bool) -> bool {
     }
 }
 
-/// Describes JSON.
-pub(super) fn outline_json(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+/// Writes the outline of JSON.
+pub(super) fn outline_json(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let text = payload.head;
     if is_json_lines(text) {
-        sheet.push_title(payload, "JSON lines");
-        quote_shape(sheet, "\nFirst line: ", text.trim_start().lines().next().unwrap_or_default());
+        writer.push_title(payload, "JSON lines");
+        quote_shape(writer, "\nFirst line: ", text.trim_start().lines().next().unwrap_or_default());
         return;
     }
     match find_fault(text).filter(|fault| payload.is_whole || !is_truncated(text, *fault)) {
         None => {
-            sheet.push_title(payload, "JSON");
-            quote_shape(sheet, "\nShape: ", text);
+            writer.push_title(payload, "JSON");
+            quote_shape(writer, "\nShape: ", text);
         }
         Some(fault) => {
-            prose::outline_text(sheet, payload, &invalid_title(text, fault));
+            prose::outline_text(writer, payload, &invalid_title(text, fault));
         }
     }
 }
 
+/// Returns the title for invalid JSON: the fault, its line and its byte offset.
 fn invalid_title(text: &str, fault: JsonFault) -> String {
     let mut title = String::from("JSON that does not parse (");
     title.push_str(fault.what);
@@ -66,6 +68,7 @@ fn invalid_title(text: &str, fault: JsonFault) -> String {
     title
 }
 
+/// Returns the first fault of a JSON text.
 fn find_fault(text: &str) -> Option<JsonFault> {
     let mut scanner = JsonScanner::new(text);
     loop {
@@ -77,11 +80,12 @@ fn find_fault(text: &str) -> Option<JsonFault> {
     }
 }
 
+/// Returns whether a fault is so close to the end that cutting the text can explain the fault.
 const fn is_truncated(text: &str, fault: JsonFault) -> bool {
     fault.at.saturating_add(CUT_BYTES) >= text.len()
 }
 
-/// Whether the first two lines are each a JSON object or array of their own.
+/// Returns whether each of the first two lines is a JSON object or array.
 fn is_json_lines(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let mut next = || lines.next().filter(|line| line.trim_start().starts_with(['{', '[']));
@@ -89,7 +93,8 @@ fn is_json_lines(text: &str) -> bool {
         && next().is_some_and(|line| find_fault(line).is_none_or(|fault| is_truncated(line, fault)))
 }
 
-fn quote_shape(sheet: &mut OutlineWriter, label: &str, text: &str) {
+/// Writes a label and the shape of a document, with as many levels as fit.
+fn quote_shape(writer: &mut OutlineWriter, label: &str, text: &str) {
     let mut out = String::new();
     for levels in [3, 2, 1] {
         out = ShapeWriter::render_shape(text, levels);
@@ -97,28 +102,32 @@ fn quote_shape(sheet: &mut OutlineWriter, label: &str, text: &str) {
             break;
         }
     }
-    sheet.push_quote(label, &out, SHAPE_MAX);
+    writer.push_quote(label, &out, SHAPE_MAX);
 }
 
-/// A container that is open and shown.
+/// An object or array that is open and shown.
 struct OpenContainer {
-    /// Where its description begins.
+    /// Offset of the container's description in the output.
     start: usize,
-    /// Keys or elements so far.
+    /// Number of keys or elements so far.
     count: u64,
-    /// Where the last element shown begins, and where the one before it does, without separators.
+    /// Offset of the last element shown, after its separator.
     element: usize,
+    /// Start and end of the element before the last, without separators.
     before: (usize, usize),
     is_object: bool,
 }
 
+/// Writer of the shape of a document.
 struct ShapeWriter {
     out: String,
     open: Vec<OpenContainer>,
+    /// Most nested containers whose content is shown.
     levels: usize,
 }
 
 impl ShapeWriter {
+    /// Returns the shape of a document with at most `levels` levels.
     fn render_shape(text: &str, levels: usize) -> String {
         let mut shape = Self { out: String::new(), open: Vec::new(), levels };
         let mut scanner = JsonScanner::new(text);
@@ -155,7 +164,7 @@ impl ShapeWriter {
         shape.out
     }
 
-    /// A key of the innermost container; whether its value is shown.
+    /// Adds a key of the innermost container; returns whether its value is shown.
     fn push_key(&mut self, key: &str) -> bool {
         let expanded = self.open.len() <= self.levels;
         let Some(open) = self.open.last_mut() else { return false };
@@ -171,7 +180,8 @@ impl ShapeWriter {
         true
     }
 
-    /// A value begins; whether it is shown, which for a member its key decided.
+    /// Begins a value; returns whether the value is shown. `shown` is the answer for a member of an
+    /// object.
     fn begin_element(&mut self, shown: bool) -> bool {
         let expanded = self.open.len() <= self.levels;
         let Some(open) = self.open.last_mut() else { return true };
@@ -189,6 +199,7 @@ impl ShapeWriter {
         true
     }
 
+    /// Adds the type of a scalar.
     fn push_scalar(&mut self, kind: JsonTokenKind) {
         self.out.push_str(match kind {
             JsonTokenKind::String => "string",
@@ -199,6 +210,7 @@ impl ShapeWriter {
         self.end_value();
     }
 
+    /// Opens an object or array.
     fn open_container(&mut self, is_object: bool) {
         let start = self.out.len();
         if self.open.len() < self.levels {
@@ -208,7 +220,7 @@ impl ShapeWriter {
         self.open.push(OpenContainer { start, count: 0, element: at, before: (at, at), is_object });
     }
 
-    /// A value that is shown is complete: of neighbouring elements of one shape one is enough.
+    /// Ends a value that is shown. An element with the same shape as its predecessor is removed.
     fn end_value(&mut self) {
         let Some(open) = self.open.last_mut().filter(|open| !open.is_object) else { return };
         let element = (open.element, self.out.len());
@@ -220,6 +232,7 @@ impl ShapeWriter {
         }
     }
 
+    /// Closes the innermost container and writes its description; `bound` comes before its count.
     fn close_container(&mut self, bound: &str) {
         let Some(open) = self.open.pop() else { return };
         let mut what = String::from(if open.is_object { "object of " } else { "array of " });

@@ -1,35 +1,35 @@
-//! Logs: from when to when, how bad, and which errors.
+//! Outline of a log: its time range, its levels and its error lines.
 //!
-//! In: lines with a time or a level. Out: first and last time, lines by level, error lines with
-//! their numbers. A level is one of the first words of a line; times stay as they are written.
+//! In: lines with a time or a level. Out: first and last time, lines per level, and error lines
+//! with line numbers. A level is one of the first words of a line. Times are shown as written.
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::PayloadText,
     prose,
 };
 
-/// Levels, worst first.
+/// Names of the log levels, worst first.
 const LEVELS: [&str; 6] = ["fatal", "error", "warning", "info", "debug", "trace"];
-/// Words that mean them.
+/// Words with the index of their level in [`LEVELS`].
 #[rustfmt::skip]
 const LEVEL_WORDS: [(&str, usize); 15] = [
     ("fatal", 0), ("critical", 0), ("crit", 0), ("panic", 0), ("emerg", 0),
     ("error", 1), ("err", 1), ("severe", 1), ("warn", 2), ("warning", 2),
     ("info", 3), ("notice", 3), ("debug", 4), ("trace", 5), ("verbose", 5),
 ];
-/// Levels, from the worst, whose lines are shown.
+/// Number of levels, from the worst, whose lines are shown.
 const ERRORS: usize = 2;
-/// Words of a line among which its level is.
+/// Words at the beginning of a line that can contain the level.
 const WORDS: usize = 14;
-/// Bytes of a line among which its time starts.
+/// Bytes at the beginning of a line in which a time can start.
 const TIME_BYTES: usize = 48;
-/// Lines that are looked at to tell a log, or to find a time.
+/// Lines that are examined to recognise a log or to find a time.
 const LINES_MAX: usize = 20;
-/// Error lines that are shown and compared.
+/// Most error lines that are shown; a new line is compared with as many.
 const SHOWN: usize = 8;
 
-/// Whether most of the first lines have a time or begin with a level.
+/// Returns whether most of the first lines have a time or begin with a level.
 pub(super) fn is_log(text: &str) -> bool {
     let lines = || text.lines().filter(|line| !line.trim().is_empty()).take(LINES_MAX);
     let marked = |line: &&str| {
@@ -41,8 +41,8 @@ pub(super) fn is_log(text: &str) -> bool {
     count > 1 && lines().filter(marked).count() * 2 > count
 }
 
-/// Describes a log.
-pub(super) fn outline_log(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+/// Writes the outline of a log.
+pub(super) fn outline_log(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let mut counts = [0_u64; LEVELS.len()];
     let mut errors = OutlineList::new(SHOWN);
     let mut seen = [""; SHOWN];
@@ -59,43 +59,45 @@ pub(super) fn outline_log(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) 
             errors.push(Some(at), line, None);
         }
     }
-    sheet.push_title(payload, "Log");
+    writer.push_title(payload, "Log");
     let first = payload.head.lines().take(LINES_MAX).find_map(find_time).unwrap_or_default();
     let end = if payload.is_whole { payload.head } else { payload.tail };
     let last = end.lines().rev().take(LINES_MAX).find_map(find_time).unwrap_or_default();
-    sheet.push_quote("\nFrom ", first, 120);
-    sheet.push_quote(if first.is_empty() { "\nTo " } else { " to " }, last, 120);
+    writer.push_quote("\nFrom ", first, 120);
+    writer.push_quote(if first.is_empty() { "\nTo " } else { " to " }, last, 120);
     let mut levels = OutlineList::new(LEVELS.len());
     for (name, count) in LEVELS.iter().zip(counts) {
         if count > 0 {
             levels.push(None, name, Some(count));
         }
     }
-    sheet.push_list("level", &levels, ", ", sheet.quarters_left());
-    sheet.push_list("distinct error line", &errors, "\n", sheet.quarters_left());
+    writer.push_list("level", &levels, ", ", writer.quarters_left());
+    writer.push_list("distinct error line", &errors, "\n", writer.quarters_left());
     if errors.total == 0 {
-        prose::quote_excerpts(sheet, payload);
+        prose::quote_excerpts(writer, payload);
     }
 }
 
-/// What is left of a line without the time and the digits before its text.
+/// Returns a line without its time and the text before the time.
 fn strip_time(line: &str) -> &str {
     let time = find_time(line).unwrap_or_default();
     let after = line.find(time).and_then(|at| line.get(at + time.len()..)).unwrap_or(line);
     after.trim()
 }
 
+/// Returns the index of the level that a word names.
 fn word_level(word: &str) -> Option<usize> {
     let row = LEVEL_WORDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
     row.map(|(_, level)| *level)
 }
 
+/// Returns the index of the level of a line.
 fn find_level(line: &str) -> Option<usize> {
     let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
     words.take(WORDS).find_map(word_level)
 }
 
-/// The time near the beginning of a line, with the date before it if there is one.
+/// Returns the time near the beginning of a line, with the date before the time if present.
 fn find_time(line: &str) -> Option<&str> {
     let bytes = line.as_bytes();
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b":/.-+,".contains(byte);

@@ -1,27 +1,29 @@
-//! XML, HTML and YAML: the names of what is in them.
+//! Outline of XML, HTML and YAML: names of elements or keys.
 //!
-//! In: text of one of them. Out: root and elements with their number, or top-level keys with their
-//! lines. Tags are found, not nested: documents of the web do not nest well.
+//! In: text in one of these formats. Out: the root and the elements with their counts, or top-level
+//! keys with line numbers. Nesting of tags is ignored, because web documents often nest wrongly.
 
 use alloc::vec::Vec;
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::PayloadText,
 };
 
-/// Tags and keys that are shown.
+/// Most tags shown.
 const TAGS: usize = 30;
+/// Most keys shown.
 const KEYS: usize = 30;
-/// Quarter tokens of a title, and of the lists.
+/// Most quarter tokens of the root and of the title.
 const TITLE_MAX: u64 = 120;
+/// Most quarter tokens of a list.
 const LIST_MAX: u64 = 760;
-/// Lines that are looked at to tell what a text is.
+/// Lines that are examined to recognise a format.
 const LINES_MAX: usize = 20;
-/// Bytes of a key at most.
+/// Most bytes of a key or tag name.
 const KEY_BYTES_MAX: usize = 100;
 
-/// Whether a text starts as a document with tags does.
+/// Returns whether a text starts like XML or HTML.
 pub(super) fn is_markup(text: &str) -> bool {
     let closes = |tag: &str| text.contains("</") && text.contains('>') && !tag.is_empty();
     text.starts_with("<?xml") || text.starts_with("<!") || {
@@ -29,7 +31,7 @@ pub(super) fn is_markup(text: &str) -> bool {
     }
 }
 
-/// Whether a document with tags is for a browser.
+/// Returns whether a document with tags is HTML.
 pub(super) fn is_html(text: &str) -> bool {
     text.split('<').skip(1).take(4).any(|piece| {
         let start = piece.trim_start_matches("!DOCTYPE ").trim_start_matches("!doctype ");
@@ -37,7 +39,7 @@ pub(super) fn is_html(text: &str) -> bool {
     })
 }
 
-/// The name at the beginning of what follows a `<`; empty when it is no opening tag.
+/// Returns the tag name at the beginning of the text after `<`; empty when there is no opening tag.
 fn tag_name(piece: &str) -> &str {
     let ends = |c: char| c.is_whitespace() || matches!(c, '>' | '/' | '<');
     let name = piece.split(ends).next().unwrap_or_default();
@@ -45,8 +47,8 @@ fn tag_name(piece: &str) -> &str {
     if named && name.len() <= KEY_BYTES_MAX { name } else { "" }
 }
 
-/// Describes a document with tags.
-pub(super) fn outline_tags(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+/// Writes the outline of XML or HTML.
+pub(super) fn outline_tags(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let text = payload.head;
     let (mut root, mut title) = ("", "");
     let mut tags: Vec<(&str, u64)> = Vec::new();
@@ -74,21 +76,21 @@ pub(super) fn outline_tags(sheet: &mut OutlineWriter, payload: &PayloadText<'_>)
             others += 1;
         }
     }
-    sheet.push_title(payload, if is_html(text) { "HTML" } else { "XML" });
-    sheet.push_quote("\nRoot: ", root, TITLE_MAX);
-    sheet.push_quote("\nTitle: ", title, TITLE_MAX);
+    writer.push_title(payload, if is_html(text) { "HTML" } else { "XML" });
+    writer.push_quote("\nRoot: ", root, TITLE_MAX);
+    writer.push_quote("\nTitle: ", title, TITLE_MAX);
     let mut list = OutlineList::new(TAGS);
     for (name, count) in tags {
         list.push(None, name, Some(count));
     }
-    sheet.push_list("tag", &list, ", ", LIST_MAX);
+    writer.push_list("tag", &list, ", ", LIST_MAX);
     if others > 0 {
-        sheet.push_text(", and others ");
-        sheet.push_count(others, "time");
+        writer.push_text(", and others ");
+        writer.push_count(others, "time");
     }
 }
 
-/// The key that a line of YAML begins with, at no indentation.
+/// Returns the key of a YAML line without indentation.
 fn yaml_key(line: &str) -> Option<&str> {
     if line.starts_with([' ', '\t', '#', '-', '{', '[', '<', '%', '@', '`']) {
         return None;
@@ -100,7 +102,7 @@ fn yaml_key(line: &str) -> Option<&str> {
     (spaced && plain).then_some(bare)
 }
 
-/// Whether a text is YAML: nothing but keys, lists, comments and what is indented below them.
+/// Returns whether a text looks like YAML: only keys, lists, comments and indented lines.
 pub(super) fn is_yaml(text: &str) -> bool {
     let starts = text.starts_with("---");
     let mut keys = 0;
@@ -115,8 +117,8 @@ pub(super) fn is_yaml(text: &str) -> bool {
     keys > 1 || (starts && keys > 0)
 }
 
-/// Describes YAML.
-pub(super) fn outline_yaml(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
+/// Writes the outline of YAML.
+pub(super) fn outline_yaml(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let (mut documents, mut items, mut content) = (0_u64, 0, false);
     let mut keys = OutlineList::new(KEYS);
     for (at, line) in (1..).zip(payload.head.lines()) {
@@ -131,15 +133,15 @@ pub(super) fn outline_yaml(sheet: &mut OutlineWriter, payload: &PayloadText<'_>)
             keys.push(Some(at), name, None);
         }
     }
-    sheet.push_title(payload, "YAML");
-    sheet.push_text("\n");
-    sheet.push_count(documents + u64::from(content), "document");
+    writer.push_title(payload, "YAML");
+    writer.push_text("\n");
+    writer.push_count(documents + u64::from(content), "document");
     if items > 0 {
-        sheet.push_text(", ");
-        sheet.push_count(items, "top-level list item");
+        writer.push_text(", ");
+        writer.push_count(items, "top-level list item");
     }
-    sheet.push_list("top-level key", &keys, ", ", LIST_MAX);
+    writer.push_list("top-level key", &keys, ", ", LIST_MAX);
     if keys.total == 0 {
-        sheet.push_quote("\nOpening: ", payload.head, LIST_MAX / 2);
+        writer.push_quote("\nOpening: ", payload.head, LIST_MAX / 2);
     }
 }

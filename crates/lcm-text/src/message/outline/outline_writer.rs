@@ -1,28 +1,31 @@
-//! The text of an exploration, written within a bound of tokens.
+//! Writer of an outline within a token limit.
 //!
-//! In: facts in the order of their use to a reader. Out: lines without control characters. What
-//! does not fit is cut: a text ends with `...`, a list with how many more there are. Not here: what
-//! the facts are.
+//! In: facts, the most useful first. Out: lines without control characters. A quoted text that does
+//! not fit ends with `...`; a list that does not fit ends with the number of further items.
+//! Deliberately elsewhere: finding the facts (the modules of the formats).
 
 use alloc::{string::String, vec::Vec};
 use core::fmt::Write as _;
 
-use super::PayloadText;
+use super::payload_text::PayloadText;
 use crate::base::{int, tokens};
 
-/// Quarter tokens that a list keeps for ` and N more`.
+/// Quarter tokens that a list reserves for ` and N more`.
 const MORE_RESERVE: u64 = 18;
-/// Quarter tokens of one item of a list, at most and, where there are many, at least.
+/// Most quarter tokens of one item of a list.
 const ITEM_MAX: u64 = 120;
+/// Fewest quarter tokens to which a long list shortens its items.
 const ITEM_MIN: u64 = 44;
 
-/// Appends `text` with its whitespace runs as one space, at most `max` quarter tokens of it, `...`
-/// for the rest. Returns the quarter tokens appended.
+/// Appends at most `max` quarter tokens of a text, with each run of whitespace as one space.
+///
+/// A text that does not fit ends with `...`. Returns the number of quarter tokens appended.
 pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
     if max < 3 {
         return 0;
     }
-    let (mut used, mut kept, mut keep) = (0, 0, out.len());
+    // Quarter tokens and length of the longest beginning that leaves room for `...`.
+    let (mut used, mut cut_tokens, mut cut_length) = (0, 0, out.len());
     let mut blank = true;
     for c in text.chars() {
         if c.is_whitespace() || c.is_control() {
@@ -36,13 +39,13 @@ pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
         let c = if blank { ' ' } else { c };
         used += u64::from(tokens::char_quarter_tokens(c));
         if used > max {
-            out.truncate(keep);
+            out.truncate(cut_length);
             out.push_str("...");
-            return kept + 3;
+            return cut_tokens + 3;
         }
         out.push(c);
         if used + 3 <= max {
-            (kept, keep) = (used, out.len());
+            (cut_tokens, cut_length) = (used, out.len());
         }
     }
     if blank && used > 0 {
@@ -52,27 +55,28 @@ pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
     used
 }
 
-/// Appends a number.
+/// Appends a number in decimal digits.
 pub(super) fn push_number(out: &mut String, number: u64) {
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(out, "{number}");
 }
 
-/// The first items of a list, and how many there are.
+/// The first items of a list, and the number of all items.
 pub(super) struct OutlineList {
     items: Vec<String>,
-    /// How many there are; those of one that is kept elsewhere are counted there.
+    /// Number of all items. A caller that counts items itself sets this field.
     pub(super) total: u64,
+    /// Most items that are kept.
     max: usize,
 }
 
 impl OutlineList {
-    /// An empty list that keeps `max` items.
+    /// Creates an empty list that keeps the first `max` items.
     pub(super) const fn new(max: usize) -> Self {
         Self { items: Vec::new(), total: 0, max }
     }
 
-    /// One more item: a text, after the number of its line (from 1) and with a number behind it.
+    /// Adds an item: a line number from 1, a text, and a count in parentheses.
     pub(super) fn push(&mut self, line: Option<u64>, text: &str, count: Option<u64>) {
         self.total += 1;
         if self.items.len() >= self.max {
@@ -93,29 +97,30 @@ impl OutlineList {
     }
 }
 
-/// A text in progress.
+/// Writer of an outline.
 pub(super) struct OutlineWriter {
     text: String,
+    /// Remaining quarter tokens.
     left: u64,
 }
 
 impl OutlineWriter {
-    /// A text of at most so many tokens.
+    /// Creates a writer of at most `tokens_max` tokens.
     pub(super) fn new(tokens_max: u32) -> Self {
         Self { text: String::new(), left: u64::from(tokens_max) * 4 }
     }
 
-    /// The text.
+    /// Returns the outline.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    /// Quarter tokens that are left.
+    /// Returns the remaining quarter tokens.
     pub(super) const fn quarters_left(&self) -> u64 {
         self.left
     }
 
-    /// Text of the exploration itself: whole, or nothing when it does not fit.
+    /// Appends fixed text of the outline; a text that does not fit is left out.
     pub(super) fn push_text(&mut self, text: &str) {
         if let Some(left) = self.left.checked_sub(tokens::estimate_quarter_tokens(text)) {
             self.left = left;
@@ -123,24 +128,24 @@ impl OutlineWriter {
         }
     }
 
-    /// A number.
+    /// Appends a number.
     pub(super) fn push_number(&mut self, value: u64) {
         let mut digits = String::new();
         push_number(&mut digits, value);
         self.push_text(&digits);
     }
 
-    /// A number of things.
-    pub(super) fn push_count(&mut self, value: u64, what: &str) {
+    /// Appends a number and a noun, with a plural `s` unless the number is 1.
+    pub(super) fn push_count(&mut self, value: u64, noun: &str) {
         self.push_number(value);
         self.push_text(" ");
-        self.push_text(what);
+        self.push_text(noun);
         if value != 1 {
             self.push_text("s");
         }
     }
 
-    /// The first line, and that not everything was read.
+    /// Appends the title line; for a partial payload also a line with the bytes that were read.
     pub(super) fn push_title(&mut self, payload: &PayloadText<'_>, title: &str) {
         self.push_text(title);
         self.push_text(", ");
@@ -155,7 +160,8 @@ impl OutlineWriter {
         }
     }
 
-    /// At most `max` quarter tokens of a text of the payload, after a label that begins a line.
+    /// Appends a label and at most `max` quarter tokens of a text of the payload; nothing for a
+    /// blank text.
     pub(super) fn push_quote(&mut self, label: &str, text: &str, max: u64) {
         if !text.trim().is_empty() {
             self.push_text(label);
@@ -163,14 +169,16 @@ impl OutlineWriter {
         }
     }
 
-    /// How many there are and the first of them, in at most `max` quarter tokens; nothing of an
-    /// empty list. With `,` the list is one line.
-    pub(super) fn push_list(&mut self, what: &str, list: &OutlineList, separator: &str, max: u64) {
+    /// Appends the number of items, a noun and the first items, in at most `max` quarter tokens;
+    /// nothing for an empty list.
+    ///
+    /// `separator` comes before each item; after the separator `, ` the list is one line.
+    pub(super) fn push_list(&mut self, noun: &str, list: &OutlineList, separator: &str, max: u64) {
         if list.total == 0 {
             return;
         }
         self.push_text("\n");
-        self.push_count(list.total, what);
+        self.push_count(list.total, noun);
         self.push_text(":");
         let floor = self.left.saturating_sub(max);
         let fair = (self.left - floor) / int::to_u64(list.items.len().max(1));

@@ -1,31 +1,33 @@
-//! Text: its size, its headings, how it begins and how it ends.
+//! Outline of prose: size, headings, opening and closing.
 //!
-//! In: any text. Out: counts, headings with their lines, and as much of the opening and the
+//! In: any text. Out: counts, headings with line numbers, and as much of the opening and the
 //! closing as fits.
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::PayloadText,
 };
 use crate::base::tokens;
 
-/// Headings that are shown, and their quarter tokens.
+/// Most headings shown.
 const HEADINGS: usize = 18;
+/// Most quarter tokens of the headings.
 const HEADINGS_MAX: u64 = 400;
-/// Quarter tokens of the opening and of the closing: 500 characters of ASCII.
+/// Most quarter tokens of the opening and of the closing; 500 characters of ASCII each.
 const EXCERPT_MAX: u64 = 500;
-/// Quarter tokens that the labels of both take, and the least for which they are worth it.
+/// Quarter tokens of the labels of opening and closing.
 const LABELS: u64 = 24;
+/// Fewest quarter tokens for which excerpts are shown.
 const EXCERPT_MIN: u64 = 60;
 
-/// Whether a line is a heading of Markdown.
+/// Returns whether a line is a Markdown heading.
 pub(super) fn is_heading(line: &str) -> bool {
     let title = line.trim_start_matches('#');
     (1..=6).contains(&(line.len() - title.len())) && title.starts_with(' ')
 }
 
-/// Describes text.
-pub(super) fn outline_text(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, title: &str) {
+/// Writes the outline of prose.
+pub(super) fn outline_text(writer: &mut OutlineWriter, payload: &PayloadText<'_>, title: &str) {
     let (mut characters, mut words) = (0_u64, 0_u64);
     let mut between = true;
     for c in payload.head.chars() {
@@ -34,11 +36,11 @@ pub(super) fn outline_text(sheet: &mut OutlineWriter, payload: &PayloadText<'_>,
         words += u64::from(between && !blank);
         between = blank;
     }
-    sheet.push_title(payload, title);
-    sheet.push_text(", ");
-    sheet.push_count(characters, "character");
-    sheet.push_text(", ");
-    sheet.push_count(words, "word");
+    writer.push_title(payload, title);
+    writer.push_text(", ");
+    writer.push_count(characters, "character");
+    writer.push_text(", ");
+    writer.push_count(words, "word");
     let mut headings = OutlineList::new(HEADINGS);
     let mut fenced = false;
     for (at, line) in (1..).zip(payload.head.lines()) {
@@ -50,29 +52,29 @@ pub(super) fn outline_text(sheet: &mut OutlineWriter, payload: &PayloadText<'_>,
             headings.push(Some(at), line.trim_start_matches('#'), None);
         }
     }
-    sheet.push_list("heading", &headings, ", ", HEADINGS_MAX);
-    quote_excerpts(sheet, payload);
+    writer.push_list("heading", &headings, ", ", HEADINGS_MAX);
+    quote_excerpts(writer, payload);
 }
 
-/// The whole text if it fits, else its opening and its closing.
-pub(super) fn quote_excerpts(sheet: &mut OutlineWriter, payload: &PayloadText<'_>) {
-    let Some(room) = sheet.quarters_left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN)
+/// Quotes the whole text if it fits, otherwise its opening and its closing.
+pub(super) fn quote_excerpts(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
+    let Some(room) = writer.quarters_left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN)
     else {
         return;
     };
     let text = payload.head.trim();
     if payload.is_whole && tokens::estimate_quarter_tokens(text) <= room {
-        sheet.push_quote("\nAll of it: ", text, room);
+        writer.push_quote("\nAll of it: ", text, room);
         return;
     }
     let end = if payload.is_whole { text } else { payload.tail.trim_end() };
     let each = EXCERPT_MAX.min(room / 2);
-    sheet.push_quote("\nOpening: ", text, each);
-    sheet.push_quote("\nClosing: ...", take_end(end, each), each);
+    writer.push_quote("\nOpening: ", text, each);
+    writer.push_quote("\nClosing: ...", take_end(end, each), each);
 }
 
-/// The end of a text, of at most so many quarter tokens, from the beginning of a word on if one
-/// is near.
+/// Returns the end of a text, at most `max` quarter tokens; the end starts with a whole word if a
+/// word starts nearby.
 pub(super) fn take_end(text: &str, max: u64) -> &str {
     let mut left = max;
     let start = text.char_indices().rev().find(|(_, c)| {

@@ -1,29 +1,32 @@
-//! Rows and columns.
+//! Outline of a table: columns, number of rows, first row.
 //!
-//! In: text whose columns are separated by one character, fields in quotes or not. Out: names of
-//! the columns, number of rows, the first row. The first line is taken for the header.
+//! In: text whose columns are separated by one character, with or without quotes around fields.
+//! Out: names of the columns, number of rows, and the first row. The first line counts as the
+//! header.
 
 use super::{
-    PayloadText,
     outline_writer::{OutlineList, OutlineWriter},
+    payload_text::{PayloadFormat, PayloadText},
 };
 
-/// What may stand between columns; of several the first counts.
+/// Separators of columns, the preferred first.
 const SEPARATORS: [u8; 4] = [b'\t', b',', b';', b'|'];
-/// Lines that are compared to tell that a text is a table, at most and at least.
+/// Most lines that are compared to recognise a table.
 const LINES_MAX: usize = 12;
+/// Fewest lines of a table.
 const LINES_MIN: usize = 2;
-/// Columns that are named.
+/// Most column names shown.
 const COLUMNS: usize = 40;
-/// Quarter tokens of the names and of the first row, which are 180 characters of ASCII.
+/// Most quarter tokens of the column names.
 const NAMES_MAX: u64 = 560;
+/// Most quarter tokens of the first row; 180 characters of ASCII.
 const ROW_MAX: u64 = 180;
 
-/// The separator of a text that looks like a table: the same number of it in each of its first
-/// lines, which are two or more.
+/// Returns the separator of a text that looks like a table: each of the first lines, at least two,
+/// has the same number of separators.
 pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
     let mut lines: alloc::vec::Vec<&str> = text.lines().take(LINES_MAX + 1).collect();
-    // The last may be cut.
+    // The last line may be incomplete.
     if lines.len() > LINES_MAX || !is_whole {
         lines.pop();
     }
@@ -31,7 +34,7 @@ pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
     SEPARATORS.into_iter().find(|separator| {
         let columns = count_fields(header, *separator);
         let same = |line: &&str| count_fields(line, *separator) == columns;
-        // One comma in each of a few lines is found in prose, as is one before a space.
+        // Prose can have one comma in each of a few lines, or commas before spaces.
         let clear = *separator == b'\t' || columns > 2 || lines.len() > LINES_MIN;
         let prose = *separator != b'\t' && header.contains(". ") || header.ends_with('{');
         let enough = columns > 1 && lines.len() >= LINES_MIN && clear && !prose;
@@ -39,11 +42,16 @@ pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
     })
 }
 
-/// Describes a table.
-pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>, tabs: bool) {
+/// Writes the outline of a table.
+pub(super) fn outline_table(
+    writer: &mut OutlineWriter,
+    payload: &PayloadText<'_>,
+    format: PayloadFormat,
+) {
     let text = payload.head;
     let (header, rest) = split_row(text);
-    let separator = if tabs { b'\t' } else { most_frequent_separator(header) };
+    let is_tsv = format == PayloadFormat::Tsv;
+    let separator = if is_tsv { b'\t' } else { most_frequent_separator(header) };
     let mut names = OutlineList::new(COLUMNS);
     for field in split_fields(header, separator) {
         let name = field.trim();
@@ -55,7 +63,7 @@ pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>
     while !left.is_empty() {
         let (line, after) = split_row(left);
         left = after;
-        // The last row of a beginning may be cut.
+        // The last row of a partial payload may be incomplete.
         if line.trim().is_empty() || (after.is_empty() && !payload.is_whole) {
             continue;
         }
@@ -65,34 +73,35 @@ pub(super) fn outline_table(sheet: &mut OutlineWriter, payload: &PayloadText<'_>
         rows += 1;
         other += u64::from(count_fields(line, separator) != names.total);
     }
-    sheet.push_title(payload, if tabs { "TSV" } else { "CSV" });
-    sheet.push_text(if payload.is_whole { "\n" } else { "\nAt least " });
-    sheet.push_count(rows, "row");
-    sheet.push_text(" below the header");
+    writer.push_title(payload, if is_tsv { "TSV" } else { "CSV" });
+    writer.push_text(if payload.is_whole { "\n" } else { "\nAt least " });
+    writer.push_count(rows, "row");
+    writer.push_text(" below the header");
     if other > 0 {
-        sheet.push_text(", ");
-        sheet.push_number(other);
-        sheet.push_text(" with another number of columns");
+        writer.push_text(", ");
+        writer.push_number(other);
+        writer.push_text(" with another number of columns");
     }
-    sheet.push_list("column", &names, ", ", NAMES_MAX);
-    sheet.push_quote("\nFirst row: ", first, ROW_MAX);
+    writer.push_list("column", &names, ", ", NAMES_MAX);
+    writer.push_quote("\nFirst row: ", first, ROW_MAX);
 }
 
-/// The separator that a header has most of; a comma when it has none.
+/// Returns the most frequent separator of a header; a comma when the header has no separator.
 fn most_frequent_separator(header: &str) -> u8 {
     let best =
         SEPARATORS.into_iter().rev().max_by_key(|separator| count_fields(header, *separator));
     best.filter(|separator| count_fields(header, *separator) > 1).unwrap_or(b',')
 }
 
-/// The first row, without its line break, and what follows; a line break in quotes ends no row.
+/// Returns the first row without its line break, and the rest of the text. A line break inside
+/// quotes does not end a row.
 fn split_row(text: &str) -> (&str, &str) {
     let mut quoted = false;
     let end = text.bytes().position(|byte| {
         quoted ^= byte == b'"';
         byte == b'\n' && !quoted
     });
-    // A quote that nothing closes is a character like any other.
+    // A quote without a closing quote is an ordinary character.
     let end = if quoted && end.is_none() { text.find('\n') } else { end };
     match end.and_then(|end| text.split_at_checked(end)) {
         Some((row, rest)) => {
@@ -102,7 +111,7 @@ fn split_row(text: &str) -> (&str, &str) {
     }
 }
 
-/// How many fields a row has.
+/// Counts the fields of a row.
 fn count_fields(row: &str, separator: u8) -> u64 {
     let mut quoted = false;
     row.bytes().fold(1, |count, byte| {
@@ -111,7 +120,7 @@ fn count_fields(row: &str, separator: u8) -> u64 {
     })
 }
 
-/// The fields of a row, quotes included.
+/// Returns the fields of a row, quotes included.
 fn split_fields(row: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     row.split(move |c: char| {

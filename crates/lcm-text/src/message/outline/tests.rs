@@ -171,7 +171,7 @@ fn code_lists_definitions_with_their_lines() {
         PayloadFormat::Code("Rust"),
         "text/x-rust",
         "Rust, 6 lines, 84 bytes\n1 import: alloc::vec\n2 definitions:\n\
-         3: pub fn first(a: u32) -> u32\n6: struct B",
+         3: pub(crate) fn first(a: u32) -> u32\n6: struct B",
     );
     check(
         "",

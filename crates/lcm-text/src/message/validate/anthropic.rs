@@ -1,42 +1,54 @@
-//! The rules of the Anthropic Messages API.
+//! Rules of the Anthropic Messages API.
+//!
+//! In: messages. Out: findings.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use super::{Findings, read_message};
 use crate::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::{JsonObject, is_result_type, provider_limits},
+    message::{
+        anthropic::is_result_type,
+        blocks::JsonObject,
+        provider_limits,
+        validate::findings::{Findings, read_message},
+    },
     types::api::Dialect,
 };
 
-/// What is known of the messages before the current one.
+/// State after the messages before the current message. Adjacent messages of one role are one turn.
 #[derive(Default)]
 struct AnthropicState {
+    /// Role of the current turn.
     role: String,
     /// Ids of the calls of the last assistant turn, which the user's turn must answer.
     open_calls: Vec<String>,
-    /// Ids of those that this turn has answered.
+    /// Ids of the open calls that the current turn has answered.
     answered_calls: BTreeMap<String, usize>,
-    /// Whether this turn has content that is no result.
+    /// Whether the current turn has content other than results.
     has_other_content: bool,
-    /// Whether this turn has a call that the host answers.
+    /// Whether the current turn has a call that the host answers.
     has_calls: bool,
     /// Ids of all calls.
     ids: BTreeMap<String, usize>,
-    /// Index of the message with the newest of these calls.
+    /// Index of the message with the newest call.
     called_at: usize,
-    /// Ids of calls that the provider answers; the number of the message, from 1, while it has not.
+    /// Ids of calls that the provider answers, with the position of the message from 1; 0 when the
+    /// call is answered.
     server_calls: BTreeMap<String, usize>,
-    /// Whether anything is marked.
-    is_marked: bool,
+    /// Whether the text contains `cache_control` at all.
+    has_cache_control: bool,
+    /// Blocks with `cache_control`.
     cache_controls: usize,
     /// Type of the last block.
     last_type: String,
 }
 
+/// Checks an array of messages.
 pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) {
-    let mut state =
-        AnthropicState { is_marked: raw.contains("cache_control"), ..AnthropicState::default() };
+    let mut state = AnthropicState {
+        has_cache_control: raw.contains("cache_control"),
+        ..AnthropicState::default()
+    };
     for (at, value) in messages.iter().enumerate() {
         findings.message_index = at;
         let Some((message, role)) = read_message(raw, *value, findings) else { continue };
@@ -48,7 +60,6 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         findings
             .report_unless(matches!(&*role, "user" | "assistant"), format_args!("role `{role}`"));
         if role != state.role {
-            // Neighbours of one role are one turn.
             findings.message_index = at.saturating_sub(1);
             check_turn_end(&mut state, findings);
             findings.message_index = at;
@@ -62,30 +73,24 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         format_args!("the last message is the assistant's"),
     );
     check_turn_end(&mut state, findings);
-    let AnthropicState {
-        open_calls: open,
-        server_calls: served,
-        cache_controls: cache_marks,
-        called_at,
-        ..
-    } = state;
+    let AnthropicState { open_calls, server_calls, cache_controls, called_at, .. } = state;
     findings.report_messages_unless(
         &[called_at],
-        open.is_empty(),
-        format_args!("calls without a result: {}", open.join(", ")),
+        open_calls.is_empty(),
+        format_args!("calls without a result: {}", open_calls.join(", ")),
     );
-    let open = served.values().filter_map(|waits| waits.checked_sub(1));
+    let open = server_calls.values().filter_map(|position| position.checked_sub(1));
     let open: Vec<usize> = open.filter(|at| !is_paused || *at != findings.message_index).collect();
     let wrong = format_args!("a server tool use without its result");
     findings.report_messages_unless(&open, open.is_empty(), wrong);
     findings.report_unless(
-        cache_marks <= provider_limits::CACHE_CONTROLS_MAX,
-        format_args!("{cache_marks} blocks with `cache_control`"),
+        cache_controls <= provider_limits::CACHE_CONTROLS_MAX,
+        format_args!("{cache_controls} blocks with `cache_control`"),
     );
 }
 
-/// What is asked of a turn as a whole. What a user's leaves open is told, what a model's does is
-/// for the next one.
+/// Checks a whole turn at its end. Open calls are reported after a user's turn; after a model's
+/// turn, the next turn can answer them.
 fn check_turn_end(state: &mut AnthropicState, findings: &mut Findings) {
     let ends_thinking = matches!(&*state.last_type, "thinking" | "redacted_thinking");
     findings.report_unless(!ends_thinking, format_args!("the message ends with thinking"));
@@ -102,16 +107,17 @@ fn check_turn_end(state: &mut AnthropicState, findings: &mut Findings) {
     state.last_type = String::new();
 }
 
+/// Checks the content of a message.
 fn check_content(
     raw: &str,
     message: &JsonObject<'_>,
     state: &mut AnthropicState,
     findings: &mut Findings,
 ) {
-    let said = |text: &str| !text.trim().is_empty();
+    let has_text = |text: &str| !text.trim().is_empty();
     let blocks = message.get_list("content");
     if let Some(text) = message.get_string("content") {
-        findings.report_unless(said(&json::text(raw, text)), format_args!("blank content"));
+        findings.report_unless(has_text(&json::text(raw, text)), format_args!("blank content"));
         findings.report_unless(!state.has_calls, format_args!("text behind a tool use"));
         (state.last_type, state.has_other_content) = ("text".into(), true);
     } else {
@@ -123,7 +129,7 @@ fn check_content(
             continue;
         };
         let kind = String::from(block.get_text("type"));
-        if state.is_marked {
+        if state.has_cache_control {
             state.cache_controls +=
                 provider_limits::count_cache_controls(json::slice_span(raw, value.span));
         }
@@ -146,6 +152,7 @@ fn check_content(
     }
 }
 
+/// Checks one block of a content.
 fn check_block(
     kind: &str,
     block: &JsonObject<'_>,
@@ -163,8 +170,8 @@ fn check_block(
             findings.report_unless(!state.has_calls, format_args!("text behind a tool use"));
         }
         "thinking" | "redacted_thinking" => {
-            let stands = provider_limits::is_signed(block) && !is_user;
-            findings.report_unless(stands, format_args!("thinking that is not the model's"));
+            let is_valid = provider_limits::is_signed(block) && !is_user;
+            findings.report_unless(is_valid, format_args!("thinking that is not the model's"));
             let is_marked = block.get_value("cache_control").is_some();
             findings.report_unless(!is_marked, format_args!("`cache_control` on thinking"));
         }
@@ -197,14 +204,14 @@ fn check_block(
             state.server_calls.insert((*id).into(), findings.message_index + 1);
         }
         kind if is_result_type(kind) => {
-            let waits = state.server_calls.get_mut(&*block.get_text("tool_use_id"));
-            let known = waits.is_some_and(|waits| core::mem::take(waits) > 0);
-            findings.report_unless(known && !is_user, format_args!("`{kind}` without its call"));
+            let position = state.server_calls.get_mut(&*block.get_text("tool_use_id"));
+            let is_open = position.is_some_and(|position| core::mem::take(position) > 0);
+            findings.report_unless(is_open && !is_user, format_args!("`{kind}` without its call"));
         }
         "image" | "document" | "search_result" => {
-            let stands = is_user && provider_limits::has_valid_source(block);
+            let is_valid = is_user && provider_limits::has_valid_source(block);
             findings.report_unless(
-                stands,
+                is_valid,
                 format_args!("`{kind}` without a source or of the assistant"),
             );
         }
@@ -212,6 +219,7 @@ fn check_block(
     }
 }
 
+/// Checks the content of a tool result.
 fn check_result(raw: &str, result: &JsonObject<'_>, findings: &mut Findings) {
     let is_error = result.get_bool("is_error");
     let blank = |span: ByteSpan| json::text(raw, span).trim().is_empty();
@@ -234,11 +242,11 @@ fn check_result(raw: &str, result: &JsonObject<'_>, findings: &mut Findings) {
             for value in blocks {
                 let kind = JsonObject::from_value(raw, value).map(|block| {
                     let kind = String::from(block.get_text("type"));
-                    let says = kind != "text" || !block.get_text("text").trim().is_empty();
-                    findings.report_unless(says, format_args!("blank text in a result"));
-                    let stands = provider_limits::has_valid_source(&block);
+                    let has_text = kind != "text" || !block.get_text("text").trim().is_empty();
+                    findings.report_unless(has_text, format_args!("blank text in a result"));
+                    let is_valid = provider_limits::has_valid_source(&block);
                     findings.report_unless(
-                        stands,
+                        is_valid,
                         format_args!("`{kind}` in a result without a source"),
                     );
                     kind

@@ -1,25 +1,29 @@
-//! The rules of the Gemini API.
+//! Rules of the Gemini API.
+//!
+//! In: contents. Out: findings.
 
 use alloc::{string::String, vec::Vec};
 
-use super::Findings;
 use crate::{
     base::json::{self, JsonKind, JsonValue},
-    message::{JsonObject, get_object_either, provider_limits},
+    message::{
+        blocks::JsonObject, gemini::get_object_either, provider_limits,
+        validate::findings::Findings,
+    },
     types::api::Dialect,
 };
 
-/// Id (or nothing) and name of a call or a response.
+/// Id and name of a call or of a response; the id is empty when there is none.
 type CallName = (String, String);
 
-/// Checks contents; `before`: the one that stands before them.
+/// Checks an array of contents; `before` is the content before the first of them.
 pub(super) fn check(
     raw: &str,
     messages: &[JsonValue],
     before: Option<&str>,
     findings: &mut Findings,
 ) {
-    // Calls that the next content must answer, and whether the last content was the model's.
+    // `open` lists the calls that the next content must answer.
     let mut open: Vec<CallName> = Vec::new();
     let mut after_model = true;
     if let Some(raw) = before
@@ -44,9 +48,9 @@ pub(super) fn check(
         let is_role = matches!(&*role, "user" | "model" | "function")
             || json::find_member(&content.members, raw, "role").is_none();
         findings.report_unless(is_role, format_args!("role `{role}`"));
-        let may_be_model = at > 0 || before.is_some();
+        let has_previous = at > 0 || before.is_some();
         let wrong = format_args!("the first content is not the user's");
-        findings.report_unless(may_be_model || !is_model, wrong);
+        findings.report_unless(has_previous || !is_model, wrong);
         let (calls, results) = check_parts(raw, &content, is_model, findings);
         check_results(&open, results, findings);
         findings.report_unless(
@@ -62,7 +66,7 @@ pub(super) fn check(
         .report_unless(!after_model || is_empty, format_args!("the last content is the model's"));
 }
 
-/// Checks the parts of a content and hands out its calls and responses.
+/// Checks the parts of a content; returns its calls and its responses.
 fn check_parts(
     raw: &str,
     content: &JsonObject<'_>,
@@ -86,8 +90,8 @@ fn check_parts(
             get_object_either(&part, "functionResponse", "function_response")
         {
             findings.report_unless(!is_model, format_args!("a model's function response"));
-            let says = result.get_object("response").is_some();
-            findings.report_unless(says, format_args!("a response that is no object"));
+            let is_object = result.get_object("response").is_some();
+            findings.report_unless(is_object, format_args!("a response that is no object"));
             results.push(read_call_name(&result, findings));
         } else {
             check_part(raw, &part, findings);
@@ -98,6 +102,7 @@ fn check_parts(
     (calls, results)
 }
 
+/// Reads id and name of a call or of a response, and checks the name.
 fn read_call_name(object: &JsonObject<'_>, findings: &mut Findings) -> CallName {
     let (id, name) = (object.get_text("id"), object.get_text("name"));
     let fits =
@@ -106,36 +111,38 @@ fn read_call_name(object: &JsonObject<'_>, findings: &mut Findings) -> CallName 
     (id.into_owned(), name.into_owned())
 }
 
+/// Checks a part that is no call and no response.
 fn check_part(raw: &str, part: &JsonObject<'_>, findings: &mut Findings) {
-    let holds = !provider_limits::has_only_metadata(raw, part);
-    findings.report_unless(holds, format_args!("a part of nothing"));
+    let has_data = !provider_limits::has_only_metadata(raw, part);
+    findings.report_unless(has_data, format_args!("a part of nothing"));
     let has = |object: &JsonObject<'_>, camel, snake| {
         !object.get_text(camel).is_empty() || !object.get_text(snake).is_empty()
     };
     if part.get_value("text").is_some() {
-        let says = has(part, "text", "text") || has(part, "thoughtSignature", "thought_signature");
-        findings.report_unless(says, format_args!("blank text"));
+        let has_text =
+            has(part, "text", "text") || has(part, "thoughtSignature", "thought_signature");
+        findings.report_unless(has_text, format_args!("blank text"));
     }
     if part.get_value("inlineData").or_else(|| part.get_value("inline_data")).is_some() {
-        let stands = get_object_either(part, "inlineData", "inline_data")
+        let is_valid = get_object_either(part, "inlineData", "inline_data")
             .is_some_and(|data| has(&data, "mimeType", "mime_type") && has(&data, "data", "data"));
-        findings.report_unless(stands, format_args!("data without a type or bytes"));
+        findings.report_unless(is_valid, format_args!("data without a type or bytes"));
     }
     if part.get_value("fileData").or_else(|| part.get_value("file_data")).is_some() {
-        let stands = get_object_either(part, "fileData", "file_data")
+        let is_valid = get_object_either(part, "fileData", "file_data")
             .is_some_and(|data| has(&data, "fileUri", "file_uri"));
-        findings.report_unless(stands, format_args!("a file without its address"));
+        findings.report_unless(is_valid, format_args!("a file without its address"));
     }
 }
 
-/// Each call of the last content is answered once: by its id if it has one, else by its name.
+/// Checks that each call of the previous content has one response with the same id and name.
 fn check_results(open: &[CallName], results: Vec<CallName>, findings: &mut Findings) {
-    let same = open.len() == results.len();
-    // Where responses are missing, the content with the calls is at fault.
+    let is_same_count = open.len() == results.len();
+    // If responses are missing, the content with the calls is to blame.
     let fault = findings.message_index.saturating_sub(usize::from(open.len() > results.len()));
     findings.report_messages_unless(
         &[fault],
-        same,
+        is_same_count,
         format_args!("{} responses to {} calls of the content before", results.len(), open.len()),
     );
     let mut left: Vec<&CallName> = open.iter().collect();
@@ -144,8 +151,10 @@ fn check_results(open: &[CallName], results: Vec<CallName>, findings: &mut Findi
             Some(at) => {
                 left.remove(at);
             }
-            None => findings
-                .report_unless(!same, format_args!("response of no open call `{}`", result.1)),
+            None => findings.report_unless(
+                !is_same_count,
+                format_args!("response of no open call `{}`", result.1),
+            ),
         }
     }
 }

@@ -1,18 +1,21 @@
-//! Would the provider accept this array of messages?
+//! Checks whether a provider would accept an array of messages.
 //!
-//! In: a JSON array in a provider's dialect. Out: findings, each one line that names the message.
-//! Only rules that the providers publish or are known to enforce; the vectors
-//! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each. Written
-//! apart from the rendering, which it has to prove.
+//! In: a JSON array in a provider's dialect. Out: findings, one line each, with the index of the
+//! message. The rules are those that a provider publishes or is known to enforce. The vectors
+//! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each rule. The
+//! module shares no code with the rendering that it checks.
 //!
-//! Not here, because it depends on what is beside the array or cannot be seen in it: whether
-//! thinking must be there (`thinking` of the request, and which models of Gemini ask for a
-//! `thoughtSignature`), where newer models of Anthropic take the role `system`, how many calls and
-//! how much text one request may have, and whether an image is one, a file id exists or a signature
-//! is right. Blocks, parts and items of types that are not known are let through: a newer provider
-//! gave them.
+//! Deliberately left out, because the array alone does not show it:
+//!
+//! - whether thinking or a `thoughtSignature` is required, which the request and the model decide;
+//! - where newer Anthropic models accept the role `system`;
+//! - limits on the calls and the text of one request;
+//! - whether an image, a file id or a signature is valid.
+//!
+//! Blocks, parts and items of unknown types are accepted: a newer provider made them.
 
 mod anthropic;
+mod findings;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
@@ -20,51 +23,53 @@ mod openai_responses;
 #[cfg(test)]
 mod tests;
 
-use alloc::{format, string::String, vec::Vec};
-use core::fmt;
+use alloc::{format, string::String};
 
 use crate::{
     base::{
         error::{Error, Result},
         json::{self, JsonKind, JsonValue, StringPiece},
     },
-    message::JsonObject,
     types::api::Dialect,
 };
 
-/// Findings that are told of one array.
-const FINDINGS_MAX: usize = 100;
+pub use self::findings::Findings;
 
 /// Checks an array of messages and returns the findings as a JSON array of strings.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no JSON array; `unsupported`: a dialect that has no rules here.
+/// `invalid-input`: no JSON array; `unsupported`: `lcm`, which is no provider's dialect.
 pub fn validate(dialect: Dialect, messages_json: &str) -> Result<String> {
     if dialect == Dialect::Lcm {
-        return Err(Error::not_supported("dialect: `lcm` is no provider's, and has no rules"));
+        return Err(Error::not_supported("`dialect` must be a provider's dialect, got `lcm`"));
     }
-    // The scanner reads objects.
+    // `parse_object` needs an object.
     let raw = format!("{{\"messages\":{messages_json}}}");
-    let members = json::parse_object(&raw)
-        .map_err(|error| Error::invalid_input(format_args!("messages-json: {}", error.message)))?;
+    let members = json::parse_object(&raw).map_err(|error| {
+        Error::invalid_input(format_args!(
+            "`messages-json` must be a JSON array: {}",
+            error.message
+        ))
+    })?;
     let [list] = members.as_slice() else {
-        return Err(Error::invalid_input("messages-json: no JSON array"));
+        return Err(Error::invalid_input("`messages-json` must be one JSON array"));
     };
     if list.kind != JsonKind::Array {
-        return Err(Error::invalid_input("messages-json: no JSON array"));
+        return Err(Error::invalid_input("`messages-json` must be a JSON array"));
     }
     let findings = check(dialect, &raw, &json::list_elements(&raw, list.value));
     Ok(findings.to_json())
 }
 
-/// What is wrong with these messages of `raw`; nothing in the dialect `lcm`, which has no rules.
+/// Checks messages of `raw`; the dialect `lcm` has no rules, so its messages have no findings.
 pub fn check(dialect: Dialect, raw: &str, messages: &[JsonValue]) -> Findings {
     check_after(dialect, None, raw, messages)
 }
 
-/// The same of messages behind accepted ones, the last of which is `before`: none of their calls is
-/// open, and no id is used in both.
+/// Checks messages that follow accepted messages, of which `before` is the last.
+///
+/// No call of the accepted messages may be open, and no id may occur on both sides.
 pub fn check_after(
     dialect: Dialect,
     before: Option<&str>,
@@ -86,9 +91,9 @@ pub fn check_after(
     findings
 }
 
-/// Half a surrogate pair is no character, and providers read strict JSON.
+/// Reports unpaired surrogates: they are no characters, and providers read strict JSON.
 fn check_characters(raw: &str, messages: &[JsonValue], findings: &mut Findings) {
-    // Any such half is an escape of D800 to DFFF.
+    // An unpaired surrogate is always an escape from D800 to DFFF.
     if !raw.contains("\\ud") && !raw.contains("\\uD") {
         return;
     }
@@ -107,54 +112,4 @@ fn check_characters(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         }
         findings.report_unless(!lone, format_args!("half a surrogate pair in a string"));
     }
-}
-
-/// What was found, in order.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// One line each.
-    pub list: Vec<String>,
-    /// Indexes of the messages that are at fault.
-    pub messages: Vec<usize>,
-    message_index: usize,
-}
-
-impl Findings {
-    /// Adds what is wrong with the current message, unless it is as it should.
-    fn report_unless(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
-        self.report_messages_unless(&[self.message_index], holds, wrong);
-    }
-
-    /// The same, when other messages are at fault than the one where it shows.
-    fn report_messages_unless(&mut self, fault: &[usize], holds: bool, wrong: fmt::Arguments<'_>) {
-        if !holds && self.list.len() < FINDINGS_MAX {
-            self.list.push(format!("messages[{}]: {wrong}", self.message_index));
-            self.messages.extend_from_slice(fault);
-        }
-    }
-
-    fn to_json(&self) -> String {
-        let mut out = String::from("[");
-        for finding in &self.list {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            json::write_string(&mut out, finding);
-        }
-        out.push(']');
-        out
-    }
-}
-
-/// The message as an object, and its role.
-fn read_message<'a>(
-    raw: &'a str,
-    value: JsonValue,
-    findings: &mut Findings,
-) -> Option<(JsonObject<'a>, String)> {
-    let message = JsonObject::from_value(raw, value);
-    findings.report_unless(message.is_some(), format_args!("no object"));
-    let message = message?;
-    let role = String::from(message.get_text("role"));
-    Some((message, role))
 }

@@ -1,18 +1,24 @@
-//! The rules of the `OpenAI` Chat Completions API.
+//! Rules of the `OpenAI` Chat Completions API.
+//!
+//! In: messages. Out: findings.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use super::{Findings, read_message};
 use crate::{
     base::json::{self, JsonKind, JsonValue},
-    message::{JsonObject, provider_limits},
+    message::{
+        blocks::JsonObject,
+        provider_limits,
+        validate::findings::{Findings, read_message},
+    },
     types::api::Dialect,
 };
 
-/// Members that a host adds and the provider does not know.
+/// Members that a host adds and the provider rejects.
 const HOST_MEMBERS: [&str; 7] =
     ["id", "timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
 
+/// Checks an array of messages.
 pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) {
     // Ids of calls that the next messages must answer.
     let mut open: Vec<String> = Vec::new();
@@ -31,10 +37,11 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         }
         if role == "tool" {
             let id = message.get_text("tool_call_id");
-            let known = open.iter().position(|call| *call == *id);
-            findings.report_unless(known.is_some(), format_args!("result of no open call `{id}`"));
-            if let Some(known) = known {
-                open.remove(known);
+            let position = open.iter().position(|call| *call == *id);
+            findings
+                .report_unless(position.is_some(), format_args!("result of no open call `{id}`"));
+            if let Some(position) = position {
+                open.remove(position);
             }
             let content = message.get_field("content");
             let is_content = content.is_some_and(|content| match content.kind {
@@ -64,12 +71,14 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     findings.report_messages_unless(&[called_at], open.is_empty(), wrong);
 }
 
+/// Checks a content: a string, or a list of parts of these types.
 fn check_content(raw: &str, message: &JsonObject<'_>, types: &[&str], findings: &mut Findings) {
     let fits = message.get_string("content").is_some()
         || provider_limits::has_valid_chat_parts(raw, message, types);
     findings.report_unless(fits, format_args!("no content of its role"));
 }
 
+/// Checks an assistant's content and calls; adds the ids of the calls to `open`.
 fn check_assistant(
     raw: &str,
     message: &JsonObject<'_>,

@@ -1,36 +1,44 @@
-//! The rules of the `OpenAI` Responses API.
+//! Rules of the `OpenAI` Responses API.
+//!
+//! In: items. Out: findings.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use super::Findings;
 use crate::{
     base::json::{self, JsonKind, JsonValue},
-    message::{HOST_CALLS, JsonObject, answered_call_type, provider_limits},
+    message::{
+        blocks::JsonObject,
+        openai_responses::{HOST_CALLS, answered_call_type},
+        provider_limits,
+        validate::findings::Findings,
+    },
     types::api::Dialect,
 };
 
-/// Members that a host adds and the provider does not know.
+/// Members that a host adds and the provider rejects.
 const HOST_MEMBERS: [&str; 6] =
     ["timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
+/// Roles of messages.
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
-/// A call that is answered.
+/// Value of an answered call in [`ResponsesState::calls`].
 const ANSWERED: usize = usize::MAX;
 
-/// What is known of the items before the current one.
+/// State after the items before the current item.
 #[derive(Default)]
 struct ResponsesState {
-    /// Of each call by its id, the place in [`CALLS`] of its type while it waits.
+    /// Call ids with the index of the call's type in [`HOST_CALLS`], or with [`ANSWERED`].
     calls: BTreeMap<String, usize>,
-    /// Of each call by its id, the index of its item.
-    places: BTreeMap<String, usize>,
+    /// Call ids with the index of the call's item.
+    call_indexes: BTreeMap<String, usize>,
     /// Ids of all items.
     ids: BTreeMap<String, usize>,
     /// Ids of requests for approval.
     requests: BTreeMap<String, usize>,
-    /// Whether the last item is reasoning.
+    /// Whether the previous item is reasoning.
     ends_with_reasoning: bool,
 }
 
+/// Checks an array of items.
 pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) {
     let mut state = ResponsesState::default();
     for (at, value) in messages.iter().enumerate() {
@@ -47,12 +55,12 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
                 "item_reference".into()
             }
             "" => String::from("message"),
-            given => given.into(),
+            kind => kind.into(),
         };
         let id = item.get_text("id");
         let fits = id.is_empty() || provider_limits::is_valid_item_id(&kind, &id);
         findings.report_unless(fits, format_args!("id `{id}` of a `{kind}`"));
-        // That of an output of a local shell is that of its call.
+        // The output of a local shell call has the id of its call.
         if !id.is_empty() && kind != "item_reference" && answered_call_type(&kind).is_none() {
             let is_new = state.ids.insert((*id).into(), 0).is_none();
             findings.report_unless(is_new, format_args!("two items `{id}`"));
@@ -67,10 +75,11 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         !state.ends_with_reasoning,
         format_args!("reasoning without the item it led to"),
     );
-    let waits = |kind: &&usize| **kind != ANSWERED;
+    let is_open = |kind: &&usize| **kind != ANSWERED;
     let open: Vec<&String> =
-        state.calls.iter().filter(|(_, kind)| waits(kind)).map(|(id, _)| id).collect();
-    let fault: Vec<usize> = open.iter().filter_map(|id| state.places.get(*id)).copied().collect();
+        state.calls.iter().filter(|(_, kind)| is_open(kind)).map(|(id, _)| id).collect();
+    let fault: Vec<usize> =
+        open.iter().filter_map(|id| state.call_indexes.get(*id)).copied().collect();
     findings.report_messages_unless(
         &fault,
         open.is_empty(),
@@ -78,7 +87,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     );
 }
 
-/// Checks one item and says whether it is the model's.
+/// Checks one item; returns whether the model made the item.
 fn check_item(
     raw: &str,
     kind: &str,
@@ -92,21 +101,21 @@ fn check_item(
             id if id.is_empty() => item.get_text("id"),
             id => id,
         };
-        let place = HOST_CALLS.iter().position(|known| *known == call);
-        let waits = state.calls.get_mut(&*id).filter(|waits| Some(**waits) == place);
-        findings.report_unless(waits.is_some(), format_args!("`{kind}` of no open call `{id}`"));
-        if let Some(waits) = waits {
-            *waits = ANSWERED;
+        let type_index = HOST_CALLS.iter().position(|kind| *kind == call);
+        let open = state.calls.get_mut(&*id).filter(|open| Some(**open) == type_index);
+        findings.report_unless(open.is_some(), format_args!("`{kind}` of no open call `{id}`"));
+        if let Some(open) = open {
+            *open = ANSWERED;
         }
-        let of_text = matches!(call, "function_call" | "custom_tool_call");
+        let is_text_output = matches!(call, "function_call" | "custom_tool_call");
         findings.report_unless(
-            !of_text || is_output(raw, item),
+            !is_text_output || has_valid_output(raw, item),
             format_args!("an output that is no content"),
         );
         return false;
     }
-    if let Some(place) = HOST_CALLS.iter().position(|known| *known == kind) {
-        check_call(place, kind, item, state, findings);
+    if let Some(type_index) = HOST_CALLS.iter().position(|host_call| *host_call == kind) {
+        check_call(type_index, kind, item, state, findings);
         return true;
     }
     match kind {
@@ -132,8 +141,8 @@ fn check_item(
         }
         "mcp_approval_response" => {
             let id = item.get_text("approval_request_id");
-            let known = state.requests.contains_key(&*id);
-            findings.report_unless(known, format_args!("approval of no request `{id}`"));
+            let is_requested = state.requests.contains_key(&*id);
+            findings.report_unless(is_requested, format_args!("approval of no request `{id}`"));
             return false;
         }
         _ => {}
@@ -141,8 +150,9 @@ fn check_item(
     true
 }
 
+/// Checks a call that the host answers; `type_index` is the index of its type in [`HOST_CALLS`].
 fn check_call(
-    place: usize,
+    type_index: usize,
     kind: &str,
     call: &JsonObject<'_>,
     state: &mut ResponsesState,
@@ -151,8 +161,8 @@ fn check_call(
     let id = call.get_text("call_id");
     let fits = provider_limits::is_valid_call_id(Dialect::OpenaiResponses, &id);
     findings.report_unless(fits, format_args!("call id `{id}`"));
-    let is_new = state.calls.insert((*id).into(), place).is_none();
-    state.places.insert((*id).into(), findings.message_index);
+    let is_new = state.calls.insert((*id).into(), type_index).is_none();
+    state.call_indexes.insert((*id).into(), findings.message_index);
     findings.report_unless(is_new, format_args!("two calls `{id}`"));
     let key = match kind {
         "function_call" => "arguments",
@@ -166,8 +176,8 @@ fn check_call(
     findings.report_unless(call.get_string(key).is_some(), format_args!("`{key}` is no string"));
 }
 
-/// Whether the output of a function is a text or a list of what goes into a model.
-fn is_output(raw: &str, item: &JsonObject<'_>) -> bool {
+/// Returns whether the output of a function is a string or a list of input parts.
+fn has_valid_output(raw: &str, item: &JsonObject<'_>) -> bool {
     let fits = |value: &JsonValue| {
         JsonObject::from_value(raw, *value).is_some_and(|part| {
             provider_limits::is_valid_item_part(&part)

@@ -1,0 +1,158 @@
+//! The projection of one message: its parts and everything that the engine derives from them.
+//!
+//! In: the raw text, and the role and parts that a dialect reader found. Out: [`ParsedMessage`]
+//! with token cost, content identity and evidence for recognising the message again. The rules are
+//! the same for all dialects. Deliberately elsewhere: finding role and parts (the dialect readers).
+
+use alloc::vec::Vec;
+
+use crate::{
+    base::{
+        json::{self, ByteSpan, JsonKind, JsonMember},
+        time, tokens,
+    },
+    message::{
+        blocks::read_id,
+        content_identity,
+        dialect_mismatch::{DialectMismatch, DialectReading},
+        part::{Part, Role, has_visible_text},
+        token_cost,
+    },
+    types::api::{Dialect, Timestamp},
+};
+
+/// Characters other than whitespace from which equal text is evidence of the same message.
+const DISCRIMINATING_CHARACTERS_MIN: usize = 24;
+
+/// The projection of one message.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ParsedMessage {
+    /// Author of the message.
+    pub role: Role,
+    /// Parts in order, at most 1,024; the last part can cover the rest of a longer list.
+    pub parts: Vec<Part>,
+    /// Estimated tokens of its texts, tool names, inputs and outputs.
+    pub tokens: u32,
+    /// Time of the message; `None` when the message has no valid `timestamp`.
+    pub timestamp: Option<Timestamp>,
+    /// The host's id of the entry.
+    pub entry_id: Option<ByteSpan>,
+    /// The host's key of the event.
+    pub event_key: Option<ByteSpan>,
+    /// Content identity: a hash that ignores spacing, escapes and the order of top-level keys.
+    ///
+    /// `id` and `event_key` are hashed only if their values cannot be ids.
+    pub identity: [u8; 16],
+    /// Call id of a message that is exactly one tool result and whose id looks globally unique.
+    pub unique_call_id: Option<ByteSpan>,
+    /// Whether equal content is evidence of the same message: the content is long, has a time, or
+    /// has a unique call id.
+    pub is_discriminating: bool,
+    /// Whether the message is an assistant's failed turn without content.
+    ///
+    /// Its `stop_reason` is `error` or `aborted`, and it has neither a part with content nor a
+    /// member that the dialect does not know.
+    pub is_failed_and_empty: bool,
+    /// Evidence that the message is in another dialect; `None` when there is no evidence.
+    pub dialect_mismatch: Option<DialectMismatch>,
+    /// Whether the message has a `timestamp` that cannot be read as a time.
+    pub has_invalid_timestamp: bool,
+}
+
+impl ParsedMessage {
+    /// Returns whether the message is a user's own text. A message with a tool result is not,
+    /// because a result belongs to its call.
+    pub fn is_user_text(&self) -> bool {
+        let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
+        self.role == Role::User && !self.parts.iter().any(is_result)
+    }
+}
+
+/// Returns whether a call id looks globally unique: `toolu_` or `call_`, then only ASCII letters or
+/// digits, at least 12.
+///
+/// Short ids such as `functions.exec:0` come again in later turns, so they identify nothing.
+#[must_use]
+pub fn is_unique_call_id(id: &str) -> bool {
+    id.strip_prefix("toolu_")
+        .or_else(|| id.strip_prefix("call_"))
+        .is_some_and(|rest| rest.len() >= 12 && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// What a dialect reader found in a message.
+pub(super) struct MessageReading<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) raw: &'a str,
+    /// Top-level members of the message.
+    pub(super) members: &'a [JsonMember],
+    pub(super) role: Role,
+    pub(super) parts: Vec<Part>,
+    /// Whether the message has content that no part covers.
+    pub(super) has_more: bool,
+}
+
+impl MessageReading<'_> {
+    /// Derives the projection of the message.
+    pub(super) fn into_message(self) -> ParsedMessage {
+        let Self { dialect, raw, members, role, parts, has_more } = self;
+        let time =
+            json::find_member(members, raw, "timestamp").filter(|m| m.kind != JsonKind::Null);
+        let timestamp = time.and_then(|m| read_time(raw, m));
+        let unique_call_id = match parts.as_slice() {
+            [Part::ToolResult { call_id: Some(id), .. }]
+                if is_unique_call_id(&json::text(raw, *id)) =>
+            {
+                Some(*id)
+            }
+            _ => None,
+        };
+        let ids = |part: &Part| part.call_id(raw).or_else(|| part.result_id(raw));
+        let is_discriminating = timestamp.is_some()
+            || parts.iter().filter_map(ids).any(|id| is_unique_call_id(&id))
+            || has_visible_text(
+                raw,
+                parts.iter().flat_map(Part::content_spans),
+                DISCRIMINATING_CHARACTERS_MIN,
+            );
+        let failed = json::find_member(members, raw, "stop_reason")
+            .is_some_and(|m| m.kind == JsonKind::String && is_failure(&json::text(raw, m.value)));
+        let reading = DialectReading { dialect, raw, members, role, parts: &parts };
+        ParsedMessage {
+            role,
+            tokens: tokens::tokens_from_quarters(
+                parts.iter().map(|part| token_cost::quarter_tokens(raw, part)).sum(),
+            ),
+            timestamp,
+            entry_id: json::find_member(members, raw, "id").and_then(read_id),
+            event_key: json::find_member(members, raw, "event_key").and_then(read_id),
+            identity: content_identity::hash_content(raw, members),
+            unique_call_id,
+            is_discriminating,
+            is_failed_and_empty: role == Role::Assistant
+                && failed
+                && !has_more
+                && !parts.iter().any(|part| part.is_content(raw)),
+            dialect_mismatch: reading.find_mismatch(),
+            has_invalid_timestamp: time.is_some() && timestamp.is_none(),
+            parts,
+        }
+    }
+}
+
+/// Returns whether a `stop_reason` means that the turn failed.
+fn is_failure(stop_reason: &str) -> bool {
+    matches!(stop_reason, "error" | "aborted")
+}
+
+/// Reads a time: ISO 8601, or a number of milliseconds, whose fraction is dropped.
+fn read_time(raw: &str, member: &JsonMember) -> Option<Timestamp> {
+    let text = json::text(raw, member.value);
+    match member.kind {
+        JsonKind::String => time::parse(&text),
+        JsonKind::Number => {
+            let whole = text.split_once('.').map_or(&*text, |(whole, _)| whole);
+            whole.parse().ok().filter(|&ms| ms <= time::MS_MAX)
+        }
+        _ => None,
+    }
+}

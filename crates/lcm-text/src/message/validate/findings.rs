@@ -1,0 +1,72 @@
+//! The list of broken rules in an array of messages.
+//!
+//! In: a condition and what is wrong when it does not hold. Out: one line per finding, and the
+//! indexes of the messages to blame.
+
+use alloc::{format, string::String, vec::Vec};
+use core::fmt;
+
+use crate::{
+    base::json::{self, JsonValue},
+    message::blocks::JsonObject,
+};
+
+/// Most findings of one array.
+const FINDINGS_MAX: usize = 100;
+
+/// Findings of one array of messages, in order.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// One line for each finding.
+    pub list: Vec<String>,
+    /// Indexes of the messages to blame.
+    pub messages: Vec<usize>,
+    /// Index of the message that is checked.
+    pub(super) message_index: usize,
+}
+
+impl Findings {
+    /// Adds a finding about the current message unless `holds` is true.
+    pub(super) fn report_unless(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
+        self.report_messages_unless(&[self.message_index], holds, wrong);
+    }
+
+    /// Adds a finding at the current message unless `holds` is true, and blames other messages.
+    pub(super) fn report_messages_unless(
+        &mut self,
+        messages: &[usize],
+        holds: bool,
+        wrong: fmt::Arguments<'_>,
+    ) {
+        if !holds && self.list.len() < FINDINGS_MAX {
+            self.list.push(format!("messages[{}]: {wrong}", self.message_index));
+            self.messages.extend_from_slice(messages);
+        }
+    }
+
+    /// Returns the findings as a JSON array of strings.
+    pub(super) fn to_json(&self) -> String {
+        let mut out = String::from("[");
+        for finding in &self.list {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            json::write_string(&mut out, finding);
+        }
+        out.push(']');
+        out
+    }
+}
+
+/// Returns a message as an object, and its role; reports a message that is no object.
+pub(super) fn read_message<'a>(
+    raw: &'a str,
+    value: JsonValue,
+    findings: &mut Findings,
+) -> Option<(JsonObject<'a>, String)> {
+    let message = JsonObject::from_value(raw, value);
+    findings.report_unless(message.is_some(), format_args!("no object"));
+    let message = message?;
+    let role = String::from(message.get_text("role"));
+    Some((message, role))
+}

@@ -1,0 +1,5 @@
+//! Measures of the workspace's code, shared by the program `xtask` and the gates of the tests.
+//!
+//! In: the files of a checkout. Out: figures and findings. The build steps are in the program.
+
+pub mod structure;

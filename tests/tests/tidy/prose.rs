@@ -1,0 +1,170 @@
+//! Rules for sentences: the documents that a newcomer reads first, and error texts.
+
+use crate::{
+    Finding, assert_none,
+    files::{self, File},
+};
+
+/// Most bytes of the front page.
+const README_BYTES_MAX: usize = 7 << 10;
+
+/// Most words of a sentence.
+const SENTENCE_WORDS_MAX: usize = 40;
+
+/// The front page is one that is read.
+fn front_page(file: &File) -> Vec<Finding> {
+    let bytes = file.text.len();
+    let is_long = bytes > README_BYTES_MAX;
+    is_long
+        .then(|| format!("{}: {bytes} bytes, at most {README_BYTES_MAX}", file.path))
+        .into_iter()
+        .collect()
+}
+
+/// The prose of a document or of an interface: paragraphs without code, tables and headings.
+fn paragraphs(file: &File) -> Vec<String> {
+    let is_wit = file.path.ends_with(".wit");
+    let mut paragraphs = vec![String::new()];
+    let mut is_code = false;
+    for line in file.text.lines() {
+        let line = match is_wit {
+            true => line.trim().strip_prefix("///").unwrap_or_default().trim(),
+            false => line.trim(),
+        };
+        if line.starts_with("```") {
+            is_code = !is_code;
+        }
+        let starts = ["#", "|", "```", "<"].iter().any(|mark| line.starts_with(mark));
+        let item = line.strip_prefix("- ").or(line.strip_prefix("* "));
+        if line.is_empty() || starts || is_code || item.is_some() {
+            paragraphs.push(String::new());
+        }
+        if !starts
+            && !is_code
+            && let Some(paragraph) = paragraphs.last_mut()
+        {
+            paragraph.push_str(item.unwrap_or(line));
+            paragraph.push(' ');
+        }
+    }
+    paragraphs
+}
+
+/// Error texts that the rule below does not know yet; the number only falls.
+const VAGUE_ERRORS_MAX: usize = 0;
+
+/// Sentences of more words than a reader keeps in mind.
+fn long_sentences(file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for paragraph in paragraphs(file) {
+        for sentence in paragraph.split_inclusive(". ") {
+            let words = sentence.split_whitespace().count();
+            if words > SENTENCE_WORDS_MAX {
+                let start: Vec<&str> = sentence.split_whitespace().take(8).collect();
+                findings.push(format!("{}: {words} words: {} ...", file.path, start.join(" ")));
+            }
+        }
+    }
+    findings
+}
+
+/// What an error text says of what must hold.
+const RULES: [&str; 24] = [
+    "must",
+    "requires",
+    "does not exist",
+    "not found",
+    "is not",
+    "are not",
+    "has no",
+    "already",
+    "cannot",
+    "unknown",
+    "at most",
+    "at least",
+    "exclusive",
+    "expected",
+    "missing",
+    "needs",
+    "there is no",
+    "only",
+    "ended",
+    "revoked",
+    "expired",
+    "archived",
+    "changed",
+    "supported",
+];
+
+/// Error texts of a file that say no rule: the literals that `Error`'s constructors are given.
+fn vague_errors(file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for constructor in ["invalid_input(", "limit_exceeded(", "not_found(", "not_supported("] {
+        for (at, _) in file.text.match_indices(&format!("Error::{constructor}")) {
+            let rest = &file.text[at..];
+            let Some(start) = rest.find('"') else { continue };
+            let Some(end) = rest[start + 1..].find('"') else { continue };
+            // A literal that stands elsewhere belongs to another call.
+            if rest[..start].contains(';') {
+                continue;
+            }
+            let literal = &rest[start + 1..start + 1 + end];
+            if !RULES.iter().any(|rule| literal.contains(rule)) {
+                let line = file.text[..at].lines().count();
+                findings.push(format!("{}:{line}: `{literal}`", file.path));
+            }
+        }
+    }
+    findings
+}
+
+/// The engine's code that ships.
+fn engine_files() -> Vec<File> {
+    let mut files = files::all(&[".rs"]);
+    files.retain(|file| {
+        let is_engine = |name| file.path.starts_with(&format!("crates/{name}/src/"));
+        xtask::structure::ENGINE.iter().any(is_engine) && !file.is_test()
+    });
+    files
+}
+
+fn documents() -> Vec<File> {
+    let mut files = files::all(&[".md", ".wit"]);
+    files.retain(|file| {
+        ["README.md", "ARCHITECTURE.md"].contains(&file.path.as_str())
+            || file.path.starts_with("wit/")
+    });
+    files
+}
+
+#[test]
+fn the_front_page_is_short() {
+    let files = files::all(&["README.md"]);
+    assert_none(&front_page(files.iter().find(|file| file.path == "README.md").unwrap()));
+}
+
+#[test]
+fn sentences_are_short() {
+    assert_none(&documents().iter().flat_map(long_sentences).collect::<Vec<_>>());
+}
+
+#[test]
+fn errors_say_what_must_hold() {
+    let findings: Vec<Finding> = engine_files().iter().flat_map(vague_errors).collect();
+    assert!(findings.len() <= VAGUE_ERRORS_MAX, "{}", findings.join("\n"));
+}
+
+#[test]
+fn each_rule_for_prose_can_fail() {
+    let long = "word ".repeat(41);
+    assert_eq!(front_page(&File::new("README.md", &"a".repeat(7 << 10))), Vec::<Finding>::new());
+    assert_eq!(front_page(&File::new("README.md", &"a".repeat((7 << 10) + 1))).len(), 1);
+    let good = format!("A sentence. Another.\n\n```text\n{long}\n```\n| {long} |\n");
+    assert_eq!(long_sentences(&File::new("README.md", &good)), Vec::<Finding>::new());
+    assert_eq!(long_sentences(&File::new("README.md", &format!("{long}."))).len(), 1);
+    assert_eq!(long_sentences(&File::new("wit/a.wit", &format!("/// {long}"))).len(), 1);
+    let text = |text: &str| format!("Err(Error::invalid_input(\"{text}\"))");
+    let good = text("`limit` must be between 1 and 200");
+    assert_eq!(vague_errors(&File::new("a.rs", &good)), Vec::<Finding>::new());
+    assert_eq!(vague_errors(&File::new("a.rs", &text("target: below 1"))).len(), 1);
+}
