@@ -36,6 +36,14 @@ pub fn to_half_width(c: char) -> char {
 }
 
 /// Calls `each` with the folded form of a character: nothing, one character or several.
+///
+/// ```
+/// use lcm_loops::char_fold::fold_char;
+///
+/// let mut folded = String::new();
+/// "Stra\u{df}e \u{c9}t\u{e9}".chars().for_each(|c| fold_char(c, &mut |c| folded.push(c)));
+/// assert_eq!(folded, "strasse ete");
+/// ```
 pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     if c.is_ascii() {
         return each(c.to_ascii_lowercase());

@@ -96,6 +96,15 @@ pub fn each_compact_piece<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
 }
 
 /// Appends `text` as a JSON string literal with the fewest escapes.
+///
+/// ```
+/// use lcm_loops::json_string::{decode_string, write_string};
+///
+/// let mut literal = String::new();
+/// write_string(&mut literal, "a \"b\"\n");
+/// assert_eq!(literal, r#""a \"b\"\n""#);
+/// assert_eq!(decode_string(&literal), "a \"b\"\n");
+/// ```
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;

@@ -8,6 +8,17 @@ use crate::posting_block::{
     BlockWriter, FIRST_POSITIONLESS_KEY, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, extend_list,
 };
 
+/// One document of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentPosting<'a> {
+    /// Number of the document.
+    pub document: u64,
+    /// Occurrences of the key in the document.
+    pub count: u64,
+    /// Positions of the occurrences; empty from [`FIRST_POSITIONLESS_KEY`] on.
+    pub positions: &'a [u64],
+}
+
 /// A builder for the list of one key, which splits a long list into parts.
 #[derive(Debug, Default)]
 pub struct PostingListBuilder {
@@ -46,11 +57,10 @@ impl PostingListBuilder {
     pub fn add_document(
         &mut self,
         key: u64,
-        document: u64,
-        count: u64,
-        positions: &[u64],
+        posting: &DocumentPosting<'_>,
         writer: &mut BlockWriter<'_>,
     ) {
+        let DocumentPosting { document, count, positions } = *posting;
         if self.documents.last() == Some(&document) {
             return;
         }

@@ -11,7 +11,7 @@ use crate::{
     posting_block::{
         BlockReader, BlockWriter, DamagedBlock, FIRST_POSITIONLESS_KEY, PostingGroup, SegmentRange,
     },
-    posting_list::PostingListBuilder,
+    posting_list::{DocumentPosting, PostingListBuilder},
 };
 
 /// Bits of the index of an input. There are far fewer inputs, and with a key the index fits 64
@@ -140,7 +140,9 @@ impl<'a> MergeCursor<'a> {
             positions = rest;
             let position = MergePosition { key, document: *document };
             if position > done {
-                list.add_document(key, *document, *count, own, writer);
+                let posting =
+                    DocumentPosting { document: *document, count: *count, positions: own };
+                list.add_document(key, &posting, writer);
                 last = position;
             }
         }

@@ -16,6 +16,14 @@ enum GlobToken {
 }
 
 /// Returns whether the pattern matches the whole name.
+///
+/// ```
+/// use lcm_text::base::glob;
+///
+/// assert!(glob::matches("agent:*", "agent:build"));
+/// assert!(!glob::matches("agent:*", "agent:build:1"));
+/// assert!(glob::matches("agent:**", "agent:build:1"));
+/// ```
 pub fn matches(pattern: &str, name: &str) -> bool {
     let tokens = parse_tokens(pattern);
     // For each token, whether the text so far can be matched up to that token; the last entry is

@@ -3,7 +3,6 @@
 //! A generic sort is compiled once for each type, and the library's sort and tree are large. To
 //! keep the component small, there is one sort for numbers and one sort of indexes for all other
 //! types. Maps from texts to numbers that grow in any order use the library's tree.
-//! here: maps from texts to numbers that grow in any order; they are trees of the library.
 
 use alloc::{borrow::Borrow, vec::Vec};
 use core::{cmp::Ordering, mem};

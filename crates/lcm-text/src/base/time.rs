@@ -28,6 +28,14 @@ const ERA_DAYS: i64 = 146_097;
 /// `+01`; without a zone the time is UTC.
 ///
 /// `None`: any other text, or a time outside the years 1970 to 9999 UTC.
+///
+/// ```
+/// use lcm_text::base::time;
+///
+/// assert_eq!(time::parse("1970-01-02"), Some(time::MS_PER_DAY));
+/// assert_eq!(time::parse("1970-01-01T01:00:00.5+01:00"), Some(500));
+/// assert_eq!(time::parse("yesterday"), None);
+/// ```
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
     let mut reader = TimeParser { rest: text.trim() };

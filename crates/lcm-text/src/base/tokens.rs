@@ -71,6 +71,13 @@ pub fn tokens_from_quarters(quarters: u64) -> u32 {
 }
 
 /// Estimates the tokens of a text; 0 only for the empty text.
+///
+/// ```
+/// use lcm_text::base::tokens;
+///
+/// assert_eq!(tokens::estimate("eight ch"), 2);
+/// assert_eq!(tokens::estimate("\u{6f22}\u{5b57}"), 3);
+/// ```
 #[must_use]
 pub fn estimate(text: &str) -> u32 {
     tokens_from_quarters(estimate_quarter_tokens(text))

@@ -53,6 +53,15 @@ pub struct BudgetPolicy {
 impl Config {
     /// Derives the numbers for one budget in tokens, without an override.
     ///
+    /// ```
+    /// use lcm_text::config::Config;
+    ///
+    /// let policy = Config::default().derive_policy(200_000)?;
+    /// assert_eq!(policy.threshold, 150_000);
+    /// assert_eq!(policy.leaf_chunk_tokens_max, 20_000);
+    /// # Ok::<(), lcm_text::base::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `invalid-input`: `budget` is 0.

@@ -360,6 +360,20 @@ struct GivenSetting {
 ///
 /// `invalid-input`: not one JSON object, or a value of the wrong type or out of bounds; the message
 /// names the key and the rule.
+///
+/// # Examples
+///
+/// ```
+/// use lcm_text::config;
+///
+/// let (config, report) = config::parse(r#"{"freshTailCount": 32}"#)?;
+/// assert_eq!(config.fresh_tail_messages_max, 32);
+/// assert!(report.contains(r#"{"key":"freshTailCount","as":"fresh_tail_messages_max"}"#));
+///
+/// let error = config::parse(r#"{"enabled": 1}"#).map(|_| ()).unwrap_err();
+/// assert_eq!(error.message, "`enabled` must be true or false, got 1");
+/// # Ok::<(), lcm_text::base::error::Error>(())
+/// ```
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut members = Vec::new();
     for member in json::parse_object(config_json)? {

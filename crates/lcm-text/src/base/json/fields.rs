@@ -12,6 +12,17 @@ use super::reader::{
 use crate::base::error::{Error, Result};
 
 /// A JSON object whose fields are being read.
+///
+/// ```
+/// use lcm_text::base::json::JsonFields;
+///
+/// let mut fields = JsonFields::parse_argument("options_json", r#"{"limit": "ten"}"#)?;
+/// let limit = fields.take_optional_u32("limit");
+/// let error = fields.finish("options_json").unwrap_err();
+/// assert_eq!(limit, None);
+/// assert_eq!(error.message, "options_json: `limit` must be a whole number from 0, got \"ten\"");
+/// # Ok::<(), lcm_text::base::error::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct JsonFields<'a> {
     raw: &'a str,

@@ -76,6 +76,24 @@ pub struct JsonValue {
 ///
 /// `invalid-input` with the byte offset: `raw` is not exactly one JSON object, is nested deeper
 /// than [`DEPTH_MAX`](super::DEPTH_MAX), or has 4 GiB or more.
+///
+/// # Examples
+///
+/// ```
+/// use lcm_text::base::json;
+///
+/// let raw = r#"{"name": "caf\u00e9", "sizes": [1, 2]}"#;
+/// let members = json::parse_object(raw)?;
+/// let name = json::find_member(&members, raw, "name").map(|member| member.value);
+/// assert_eq!(name.map(|span| json::text(raw, span).into_owned()), Some("caf\u{e9}".into()));
+///
+/// let error = json::parse_object("[]").map(|_| ()).unwrap_err();
+/// assert_eq!(
+///     error.message,
+///     "must be one JSON object: found another type of value at byte 0"
+/// );
+/// # Ok::<(), lcm_text::base::error::Error>(())
+/// ```
 pub fn parse_object(raw: &str) -> Result<Vec<JsonMember>> {
     if u32::try_from(raw.len()).is_err() {
         return Err(Error::invalid_input("a JSON text must be shorter than 4 GiB"));

@@ -12,6 +12,15 @@ use lcm_loops::json_string::write_string;
 use crate::base::time::{self, Timestamp};
 
 /// An object or array under construction. Keys must be ASCII without characters to escape.
+///
+/// ```
+/// use lcm_text::base::json::JsonWriter;
+///
+/// let mut object = JsonWriter::new_object();
+/// object.add_number("count", 2);
+/// object.add_texts("names", &["a", "b"]);
+/// assert_eq!(object.end_object(), r#"{"count":2,"names":["a","b"]}"#);
+/// ```
 #[derive(Clone, Debug)]
 pub struct JsonWriter(String);
 

@@ -26,6 +26,15 @@ const FOOTER_MAX: u32 = 480;
 /// - From 32 tokens on, the last line is `Expand for details about: ` and names of omitted details.
 ///
 /// Empty if the source is blank or not even one word fits.
+///
+/// ```
+/// use lcm_text::{base::tokens, summary::offline_summary::summarize_extractively};
+///
+/// let source = "[2026-01-02 03:04 user]\nPlease rename parse_config to read_config.";
+/// let summary = summarize_extractively(source, 24);
+/// assert!(summary.contains("parse_config"));
+/// assert!(tokens::estimate(&summary) <= 24);
+/// ```
 #[must_use]
 pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     let budget = tokens_max.saturating_mul(4);

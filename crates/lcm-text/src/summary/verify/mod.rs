@@ -53,6 +53,16 @@ const FINDINGS_MAX: usize = 16;
 /// source, then claims in the order of the answer. An answer without findings passes.
 ///
 /// Truncation notes are removed from the answer first.
+///
+/// ```
+/// use lcm_text::summary::verify::{format_findings, verify};
+///
+/// let source = "[2026-01-02 03:04 user]\nRaise the limit in config.toml to 4096.";
+/// assert_eq!(verify(source, "The limit in config.toml becomes 4096."), []);
+///
+/// let findings = verify(source, "The limit in settings.toml becomes 4096.");
+/// assert_eq!(format_findings(&findings), ["path not in the material: settings.toml"]);
+/// ```
 #[must_use]
 pub fn verify(source: &str, answer: &str) -> Vec<Finding> {
     let answer = transcript::strip_truncation_notes(answer);
