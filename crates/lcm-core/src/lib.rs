@@ -24,6 +24,7 @@ pub mod config;
 mod context;
 mod debt;
 mod deflate;
+mod drive;
 pub mod engine;
 pub mod error;
 mod explore;

@@ -1,0 +1,135 @@
+//! What a host is told to do, as JSON.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::json::Writer;
+
+/// Messages of one call.
+pub(super) const MESSAGES_MAX: u64 = 100;
+/// Bytes of text of one call; a longer message is uploaded in pieces.
+pub(super) const BYTES_MAX: u64 = 512 << 10;
+/// Bytes of one piece.
+const PIECE_BYTES_MAX: u64 = 192 << 10;
+
+/// One instruction.
+pub(super) struct Instruction {
+    pub(super) fields: Writer,
+    /// Whether the task is over.
+    pub(super) is_last: bool,
+}
+
+impl Instruction {
+    fn new(what: &str, is_last: bool) -> Self {
+        let mut fields = Writer::object();
+        fields.text("do", what);
+        Self { fields, is_last }
+    }
+
+    /// Calls an export with these arguments.
+    pub(super) fn call(function: &str, arguments: Writer) -> Self {
+        let mut this = Self::new("call", false);
+        this.fields.text("call", function);
+        this.fields.object_at("arguments", arguments);
+        this
+    }
+
+    /// Completes these requests of the last plan, by their places, all at the same time.
+    pub(super) fn complete(places: core::ops::Range<u64>) -> Self {
+        let mut this = Self::new("complete", false);
+        this.fields.number("count", places.end.saturating_sub(places.start));
+        this.fields.number("from", places.start);
+        this
+    }
+
+    /// Uploads the messages of a range that are too large for a call.
+    pub(super) fn stage(from: u64, count: u64, arguments: Writer) -> Self {
+        let mut this = Self::new("stage", false);
+        this.fields.object_at("arguments", arguments);
+        this.fields.number("bytes_max", BYTES_MAX);
+        this.fields.number("count", count);
+        this.fields.number("from", from);
+        this.fields.number("piece_bytes_max", PIECE_BYTES_MAX);
+        this
+    }
+
+    /// The task is over, with this object as its result.
+    pub(super) fn done(result: &str) -> Self {
+        let mut this = Self::new("done", true);
+        this.fields.json("result", result);
+        this
+    }
+
+    /// The task has failed.
+    pub(super) fn fail(error: Writer) -> Self {
+        let mut this = Self::new("fail", true);
+        this.fields.object_at("error", error);
+        this
+    }
+
+    /// Messages of a call: from this index on as many as it may have.
+    pub(super) fn with_messages(mut self, from: u64, count: u64) -> Self {
+        let mut messages = Writer::object();
+        messages.number("bytes_max", BYTES_MAX);
+        messages.number("count", count.min(MESSAGES_MAX));
+        messages.number("from", from);
+        self.fields.object_at("messages", messages);
+        self
+    }
+
+    /// A member that is `true`.
+    pub(super) fn with_flag(mut self, key: &str) -> Self {
+        self.fields.flag(key, true);
+        self
+    }
+
+    /// The place of the request whose id and answer the call takes.
+    pub(super) fn with_request(mut self, place: u64) -> Self {
+        self.fields.number("request", place);
+        self
+    }
+
+    /// The longest pause before it.
+    pub(super) fn with_wait(mut self, wait_ms: u64) -> Self {
+        if wait_ms > 0 {
+            self.fields.number("wait_ms", wait_ms);
+        }
+        self
+    }
+}
+
+/// What an instruction says beside of what happened.
+#[derive(Default)]
+pub(super) struct Reply {
+    /// The pass that was made.
+    pub(super) pass: Option<Writer>,
+    /// Lines that are told once.
+    pub(super) warnings: Vec<String>,
+    /// Members of the result of the task that are known now.
+    pub(super) note: Option<Writer>,
+}
+
+impl Reply {
+    pub(super) fn write(self, mut document: Writer) -> String {
+        if let Some(pass) = self.pass {
+            document.object_at("pass", pass);
+        }
+        if let Some(note) = self.note {
+            document.object_at("note", note);
+        }
+        if !self.warnings.is_empty() {
+            document.texts("warnings", &self.warnings);
+        }
+        document.end_object()
+    }
+}
+
+/// An error as an instruction has it.
+pub(super) fn error(code: &str, message: &str, index: Option<u64>) -> Writer {
+    let mut error = Writer::object();
+    error.text("code", code);
+    if let Some(index) = index {
+        error.number("index", index);
+    }
+    error.text("message", message);
+    error
+}
