@@ -9,9 +9,7 @@ use lcm_core::{Engine, api::Piece};
 
 use crate::{
     bindings::{
-        exports::lcm::engine::{
-            admin, compaction, context, drive, ingest, recall, setup, tools,
-        },
+        exports::lcm::engine::{admin, compaction, context, drive, ingest, recall, setup, tools},
         lcm::engine::types::{
             Completion, CompletionRequest, CompletionResult, Dialect, Error, Seq, Timestamp,
         },

@@ -177,11 +177,11 @@ impl Progress {
     /// Takes an event in.
     pub(super) fn advance(&mut self, task: &Task, event: Event, reply: &mut Reply) -> Result<()> {
         match (event, self.phase) {
-            (Event::Stopped, Phase::Plan | Phase::Complete(..) | Phase::Apply(_)) => {
+            (Event::Stopped, Phase::Plan | Phase::Complete(..)) => {
                 self.finish(task, EndKind::Cancelled, reason::CANCELLED);
             }
-            // What is left makes no summary, and says how the task ended.
-            (Event::Stopped, _) => {}
+            // An answer that is there is paid for and applied; no model is asked any more.
+            (Event::Stopped, _) => self.is_stopped = true,
             (Event::Failed(failed), _) => self.fail(task, failed),
             (Event::Answered(answers), Phase::Complete(from, count)) => {
                 self.take_answers(task, from, count, answers)?;
@@ -377,7 +377,7 @@ impl Progress {
         }
         match applied {
             3 if why.starts_with("model-") => self.finish(task, EndKind::Refused, &why),
-            1 if has_next => {
+            1 if has_next && !self.is_stopped => {
                 if let Some(known) = self.answers.get_mut(num::to_usize(place)) {
                     *known = Known::Unasked;
                 }

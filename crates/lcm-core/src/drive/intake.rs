@@ -249,7 +249,10 @@ impl Progress {
     fn fail(&mut self, task: &Task, failed: Failed) {
         let is_append = self.phase == Phase::Append && !self.ranges.is_empty();
         match failed.code.as_str() {
-            "store-unavailable" if is_append && self.repeats < REPEATS_MAX => {
+            // One append is repeated by the caller, who knows whether the messages are still wanted.
+            "store-unavailable"
+                if is_append && self.route != Route::Whole && self.repeats < REPEATS_MAX =>
+            {
                 self.repeats += 1;
                 self.wait_ms = pause_ms(self.repeats, 256);
             }
