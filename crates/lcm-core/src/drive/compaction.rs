@@ -5,8 +5,6 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     api::Timestamp,
     compaction::{model_option, reason},
@@ -16,13 +14,14 @@ use crate::{
 };
 
 use super::{
-    event::{Answer, AnswerState, CompletionFault, EVENT, Event, Failed},
+    event::{Answer, EVENT, Event, FAILED, Failed, MISSING, UNASKED, is_exhausted},
     instruction::{self, Instruction, Reply},
+    state::State,
     unanswered,
 };
 
 /// Plans without a request in a row. Two are normal: the end of a sweep, and the one behind it.
-pub(super) const EMPTY_PLANS_MAX: u32 = 8;
+pub(super) const EMPTY_PLANS_MAX: u64 = 8;
 /// Requests of one plan.
 const REQUESTS_MAX: usize = 64;
 
@@ -84,17 +83,17 @@ impl Task {
 }
 
 /// What is done now.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     /// Whether compaction is due after an append.
     Decide,
     /// Whether deferred compaction is due now.
     AskDebt,
     Plan,
-    /// So many requests from this place on are completed.
-    Complete(u64, u64),
-    /// The answer of this place is applied.
-    Apply(u64),
+    /// The requests from the place on are completed.
+    Complete,
+    /// The answer of the place is applied.
+    Apply,
     /// How the conversation stands at the end.
     Evaluate,
     /// The record of deferred compaction is told how it ended.
@@ -103,7 +102,7 @@ enum Phase {
 }
 
 /// How a compaction ended.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum EndKind {
     NothingDue,
     Stopped,
@@ -111,40 +110,48 @@ enum EndKind {
     Cancelled,
 }
 
-/// What is known of the answer to a request.
-#[derive(Deserialize, Serialize)]
-enum Known {
-    /// None was asked for: the models are exhausted.
-    Unasked,
-    Done,
-    Failed(CompletionFault),
-    Missing,
-}
+const PHASES: [Phase; 8] = [
+    Phase::Decide,
+    Phase::AskDebt,
+    Phase::Plan,
+    Phase::Complete,
+    Phase::Apply,
+    Phase::Evaluate,
+    Phase::TellDebt,
+    Phase::Done,
+];
+const ENDS: [EndKind; 4] =
+    [EndKind::NothingDue, EndKind::Stopped, EndKind::Refused, EndKind::Cancelled];
 
 /// How far a compaction is.
-#[derive(Deserialize, Serialize)]
 pub(super) struct Progress {
     phase: Phase,
+    place: u64,
+    /// Requests that are completed at the same time.
+    count: u64,
     sweep: String,
-    empty_plans: u32,
-    answers: Vec<Known>,
-    completions: u32,
-    passes: u32,
-    tokens_before: u32,
-    tokens_after: u32,
-    /// Why no model is asked any more.
-    exhausted: Option<CompletionFault>,
+    empty_plans: u64,
+    /// What is known of the answer to each request.
+    answers: Vec<u64>,
+    completions: u64,
+    passes: u64,
+    tokens_before: u64,
+    tokens_after: u64,
+    /// Why no model is asked any more, if so.
+    exhausted: Failed,
     /// The last failure of a model.
-    failure: Option<CompletionFault>,
+    failure: Failed,
     /// Whether a summary was made in place of exhausted models.
     is_served: bool,
-    /// Whether the caller lost interest in an answer.
+    /// Whether the caller lost interest.
     is_stopped: bool,
-    end: Option<(EndKind, String)>,
-    /// Members of the result that are known.
+    end: EndKind,
+    /// Why it ended; empty while it goes on.
+    reason: String,
+    /// The result, or what is known of it.
     result: String,
     /// Why the task fails.
-    error: Option<(String, String)>,
+    error: Failed,
 }
 
 impl Progress {
@@ -157,6 +164,8 @@ impl Progress {
         };
         Self {
             phase,
+            place: 0,
+            count: 0,
             sweep: String::new(),
             empty_plans: 0,
             answers: Vec::new(),
@@ -164,108 +173,128 @@ impl Progress {
             passes: 0,
             tokens_before: 0,
             tokens_after: 0,
-            exhausted: None,
-            failure: None,
+            exhausted: Failed::default(),
+            failure: Failed::default(),
             is_served: false,
             is_stopped: false,
-            end: None,
+            end: EndKind::Stopped,
+            reason: String::new(),
             result: String::new(),
-            error: None,
+            error: Failed::default(),
+        }
+    }
+
+    /// Reads or writes it.
+    pub(super) fn visit(&mut self, state: &mut State) {
+        state.choice(&mut self.phase, &PHASES);
+        state.choice(&mut self.end, &ENDS);
+        state.numbers(&mut self.answers);
+        for failed in [&mut self.exhausted, &mut self.failure, &mut self.error] {
+            failed.visit(state);
+        }
+        for text in [&mut self.sweep, &mut self.reason, &mut self.result] {
+            state.text(text);
+        }
+        for flag in [&mut self.is_served, &mut self.is_stopped] {
+            state.flag(flag);
+        }
+        let numbers = [&mut self.place, &mut self.count, &mut self.empty_plans, &mut self.passes];
+        let more = [&mut self.completions, &mut self.tokens_before, &mut self.tokens_after];
+        for number in numbers.into_iter().chain(more) {
+            state.number(number);
         }
     }
 
     /// Takes an event in.
     pub(super) fn advance(&mut self, task: &Task, event: Event, reply: &mut Reply) -> Result<()> {
         match (event, self.phase) {
-            (Event::Stopped, Phase::Plan | Phase::Complete(..)) => {
+            (Event::Stopped, Phase::Plan | Phase::Complete) => {
                 self.finish(task, EndKind::Cancelled, reason::CANCELLED);
             }
             // An answer that is there is paid for and applied; no model is asked any more.
             (Event::Stopped, _) => self.is_stopped = true,
             (Event::Failed(failed), _) => self.fail(task, failed),
-            (Event::Answered(answers), Phase::Complete(from, count)) => {
-                self.take_answers(task, from, count, answers)?;
+            (Event::Answered(answers), Phase::Complete) => self.take_answers(task, answers)?,
+            (Event::Returned(json), phase) if phase != Phase::Complete => {
+                let mut fields = Fields::of_argument(EVENT, &json)?;
+                match phase {
+                    Phase::Decide => self.take_decision(task, &json, &mut fields, reply),
+                    Phase::AskDebt => self.take_debt(task, &mut fields, reply),
+                    Phase::Plan => self.take_plan(task, &mut fields),
+                    Phase::Apply => self.take_outcome(task, &mut fields, reply),
+                    Phase::Evaluate => self.take_end(task, &mut fields, reply),
+                    _ => {
+                        add_debt(&debt(&mut fields), reply);
+                        self.phase = Phase::Done;
+                    }
+                }
+                fields.end_of_known(EVENT)?;
             }
-            (_, Phase::Complete(..)) => return Err(unanswered("`answers`")),
-            (Event::Returned(json), Phase::Decide) => self.take_decision(task, &json, reply)?,
-            (Event::Returned(json), Phase::AskDebt) => self.take_debt(task, &json, reply)?,
-            (Event::Returned(json), Phase::Plan) => self.take_plan(task, &json)?,
-            (Event::Returned(json), Phase::Apply(place)) => {
-                self.take_outcome(task, place, &json, reply)?;
-            }
-            (Event::Returned(json), Phase::Evaluate) => self.take_end(task, &json, reply)?,
-            (Event::Returned(json), Phase::TellDebt) => {
-                add_debt(&json, reply)?;
-                self.phase = Phase::Done;
-            }
-            _ => return Err(unanswered("`result` or `error`")),
+            _ => return Err(unanswered("`answers`, `result` or `error`")),
         }
         Ok(())
     }
 
     /// A call failed. A conflict that repeating does not mend puts deferred compaction off.
     fn fail(&mut self, task: &Task, failed: Failed) {
-        let is_told = self.error.is_none()
-            && task.kind == TaskKind::Maintain
+        let is_told = task.kind == TaskKind::Maintain
             && failed.code == reason::CONFLICT
             && !matches!(self.phase, Phase::AskDebt | Phase::TellDebt);
+        self.phase = if is_told { Phase::TellDebt } else { Phase::Done };
         if is_told {
-            self.end = Some((EndKind::Stopped, reason::CONFLICT.into()));
-            self.phase = Phase::TellDebt;
-        } else {
-            self.phase = Phase::Done;
+            self.reason = reason::CONFLICT.into();
         }
         // Of two failures the first is the cause.
-        self.error = self.error.take().or(Some((failed.code, failed.message)));
+        if !self.error.is_some() {
+            self.error = failed;
+        }
     }
 
-    fn take_decision(&mut self, task: &Task, json: &str, reply: &mut Reply) -> Result<()> {
-        let mut fields = Fields::of_argument(EVENT, json)?;
+    fn take_decision(
+        &mut self,
+        task: &Task,
+        json: &str,
+        fields: &mut Fields<'_>,
+        reply: &mut Reply,
+    ) {
         let (is_due, must) = (fields.flag("due"), fields.flag("must"));
-        fields.end_of_known(EVENT)?;
         let mut note = Writer::object();
         note.json("decision", json);
         reply.note = Some(note);
         let waits = is_due && !must && task.defer;
-        self.result = (if is_due && !waits { COMPACT_NOW } else { NOTHING_NOW }).into();
+        self.result = turn_result(is_due && !waits, false);
         self.phase = if waits { Phase::AskDebt } else { Phase::Done };
-        Ok(())
     }
 
-    fn take_debt(&mut self, task: &Task, json: &str, reply: &mut Reply) -> Result<()> {
-        let mut fields = Fields::of_argument(EVENT, json)?;
+    fn take_debt(&mut self, task: &Task, fields: &mut Fields<'_>, reply: &mut Reply) {
         let is_time = fields.flag("drain");
-        let owes = fields.any("debt").is_some_and(|(_, kind)| kind != Kind::Null);
-        fields.end_of_known(EVENT)?;
+        let debt = debt(fields);
+        self.phase = Phase::Done;
         if task.kind == TaskKind::Turn {
             // Where the record sees nothing due, compaction would never be done later: it is
             // forced, or of a mode that acts below the threshold.
-            self.result = (if owes { DEFERRED } else { COMPACT_NOW }).into();
-            self.phase = Phase::Done;
+            let owes = debt != NULL;
+            self.result = turn_result(!owes, owes);
         } else if is_time {
             self.phase = Phase::Plan;
         } else {
-            add_debt(json, reply)?;
-            self.result = r#"{"compacted":null,"failure":null}"#.into();
-            self.phase = Phase::Done;
+            add_debt(&debt, reply);
+            self.result = maintained(None, &Failed::default());
         }
-        Ok(())
     }
 
-    fn take_plan(&mut self, task: &Task, json: &str) -> Result<()> {
-        let mut fields = Fields::of_argument(EVENT, json)?;
+    fn take_plan(&mut self, task: &Task, fields: &mut Fields<'_>) {
         let status = fields.place("status", &["nothing-due", "stopped", "needs-completions"]);
         let (why, sweep) = (fields.text("reason"), fields.text("sweep"));
         let requests = fields.list("requests").len();
-        fields.end_of_known(EVENT)?;
         let is_over = sweep.is_empty();
         self.sweep = sweep;
         if status == 2 {
             if requests == 0 || requests > REQUESTS_MAX {
-                return Err(unanswered("a plan with 1 to 64 requests"));
+                fields.must_be("requests", "1 to 64 requests");
             }
             self.empty_plans = 0;
-            self.answers = (0..requests).map(|_| Known::Unasked).collect();
+            self.answers = alloc::vec![UNASKED; requests.min(REQUESTS_MAX)];
             self.ask(0, num::to_u64(requests));
         } else if is_over {
             let kind = if status == 0 { EndKind::NothingDue } else { EndKind::Stopped };
@@ -276,212 +305,166 @@ impl Progress {
                 self.finish(task, EndKind::Stopped, reason::NO_PROGRESS);
             }
         }
-        Ok(())
     }
 
     /// Has models complete requests, unless they are exhausted.
     fn ask(&mut self, from: u64, count: u64) {
-        self.phase = match self.exhausted {
-            None => Phase::Complete(from, count),
-            Some(_) => Phase::Apply(from),
-        };
+        (self.place, self.count) = (from, count);
+        let is_over = self.exhausted.is_some();
+        self.phase = if is_over { Phase::Apply } else { Phase::Complete };
     }
 
-    fn take_answers(
-        &mut self,
-        task: &Task,
-        from: u64,
-        count: u64,
-        answers: Vec<Answer>,
-    ) -> Result<()> {
-        if num::to_u64(answers.len()) != count {
+    fn take_answers(&mut self, task: &Task, answers: Vec<Answer>) -> Result<()> {
+        if num::to_u64(answers.len()) != self.count {
             return Err(unanswered("one answer for each request in `answers`"));
         }
-        let places = self.answers.iter_mut().skip(num::to_usize(from));
-        for (known, answer) in places.zip(answers) {
+        let places = self.answers.iter_mut().skip(num::to_usize(self.place));
+        for (state, answer) in places.zip(answers) {
             self.completions = self.completions.saturating_add(answer.asked);
-            *known = match answer.state {
-                AnswerState::Done => Known::Done,
-                AnswerState::Missing => {
-                    self.is_stopped = true;
-                    Known::Missing
+            *state = answer.state;
+            self.is_stopped |= answer.state == MISSING;
+            if answer.state >= FAILED {
+                if is_exhausted(answer.state) && !self.exhausted.is_some() {
+                    self.exhausted = answer.failed.clone();
                 }
-                AnswerState::Failed(fault) => {
-                    if fault.is_exhausted() && self.exhausted.is_none() {
-                        self.exhausted = Some(fault.clone());
-                    }
-                    self.failure = Some(fault.clone());
-                    Known::Failed(fault)
-                }
-            };
+                self.failure = answer.failed;
+            }
         }
-        self.apply_from(task, from);
+        self.apply_from(task, self.place);
         Ok(())
+    }
+
+    fn state(&self, place: u64) -> u64 {
+        self.answers.get(num::to_usize(place)).copied().unwrap_or(MISSING)
     }
 
     /// Applies the first answer from a place on; behind the last one plans again.
     fn apply_from(&mut self, task: &Task, from: u64) {
-        let is_there = |known: &Known| !matches!(known, Known::Missing);
-        let next = self.answers.iter().skip(num::to_usize(from)).position(is_there);
-        let Some(offset) = next else {
+        self.place = from;
+        let end = num::to_u64(self.answers.len());
+        while self.place < end && self.state(self.place) == MISSING {
+            self.place += 1;
+        }
+        let refusal = match self.state(self.place) {
+            FAILED => reason::MODEL_AUTH,
+            REFUSED_POLICY => reason::MODEL_POLICY,
+            _ => "",
+        };
+        if self.place >= end {
             self.answers.clear();
             self.phase = Phase::Plan;
             if self.is_stopped {
                 self.finish(task, EndKind::Cancelled, reason::CANCELLED);
             }
-            return;
-        };
-        let place = from.saturating_add(num::to_u64(offset));
-        self.phase = Phase::Apply(place);
-        if !task.counts_refusals
-            && let Some(Known::Failed(fault)) = self.answers.get(num::to_usize(place))
-            && let Some(why) = refusal(fault)
-        {
-            self.finish(task, EndKind::Refused, why);
+        } else if refusal.is_empty() || task.counts_refusals {
+            self.phase = Phase::Apply;
+        } else {
+            self.finish(task, EndKind::Refused, refusal);
         }
     }
 
-    fn take_outcome(
-        &mut self,
-        task: &Task,
-        place: u64,
-        json: &str,
-        reply: &mut Reply,
-    ) -> Result<()> {
-        let mut fields = Fields::of_argument(EVENT, json)?;
+    fn take_outcome(&mut self, task: &Task, fields: &mut Fields<'_>, reply: &mut Reply) {
         let applied = fields.place("applied", &["committed", "retry", "stale", "refused"]);
         let why = fields.text("reason");
-        let (before, after) = (fields.small("tokens_before"), fields.small("tokens_after"));
+        let (before, after) = (fields.number("tokens_before"), fields.number("tokens_after"));
         let has_next = fields.any("next").is_some_and(|(_, kind)| kind != Kind::Null);
         reply.warnings = fields.texts("warnings");
-        let is_pass = applied == 0 && after < before;
-        if is_pass {
+        if applied == 0 && after < before {
             let mut pass = Writer::object();
             pass.flag("capped", fields.flag("capped"));
             pass.number("depth", fields.number("depth"));
             pass.text("kind", &fields.text("purpose"));
             pass.text("level", &fields.text("level"));
-            pass.text_or_null("summary", fields.text_or_none("summary").as_deref());
-            pass.number("tokens_after", after.into());
-            pass.number("tokens_before", before.into());
+            pass.text("summary", &fields.text("summary"));
+            pass.number("tokens_after", after);
+            pass.number("tokens_before", before);
             reply.pass = Some(pass);
-        }
-        fields.end_of_known(EVENT)?;
-        if is_pass {
             if self.passes == 0 {
                 self.tokens_before = before;
             }
             self.passes = self.passes.saturating_add(1);
             self.tokens_after = after;
-            self.is_served |= self.fault(place).is_some_and(CompletionFault::is_exhausted);
+            self.is_served |= self.is_without_model();
         }
         match applied {
             3 if why.starts_with("model-") => self.finish(task, EndKind::Refused, &why),
             1 if has_next && !self.is_stopped => {
-                if let Some(known) = self.answers.get_mut(num::to_usize(place)) {
-                    *known = Known::Unasked;
+                if let Some(state) = self.answers.get_mut(num::to_usize(self.place)) {
+                    *state = UNASKED;
                 }
-                self.ask(place, 1);
+                self.ask(self.place, 1);
             }
-            _ => self.apply_from(task, place.saturating_add(1)),
+            _ => self.apply_from(task, self.place.saturating_add(1)),
         }
-        Ok(())
     }
 
-    /// How the answer of this place failed.
-    fn fault(&self, place: u64) -> Option<&CompletionFault> {
-        match self.answers.get(num::to_usize(place))? {
-            Known::Failed(fault) => Some(fault),
-            Known::Unasked => self.exhausted.as_ref(),
-            Known::Done | Known::Missing => None,
-        }
+    /// Whether all models failed at the request of the place.
+    fn is_without_model(&self) -> bool {
+        let state = self.state(self.place);
+        state == UNASKED || is_exhausted(state)
     }
 
     /// Ends the passes, for a reason of the closed list.
     fn finish(&mut self, task: &Task, kind: EndKind, why: &str) {
         self.answers.clear();
-        self.end = Some((kind, why.into()));
-        self.phase = Phase::Evaluate;
-        let refused = [reason::MODEL_AUTH, reason::MODEL_POLICY].contains(&why);
-        let Some(fault) = self.failure.as_ref().filter(|_| refused) else { return };
-        let message = format!("{why}: {}", fault.message);
+        (self.end, self.reason, self.phase) = (kind, why.into(), Phase::Evaluate);
+        let is_refusal = why == reason::MODEL_AUTH || why == reason::MODEL_POLICY;
+        if !is_refusal || !self.failure.is_some() {
+            return;
+        }
+        let message = format!("{why}: {}", self.failure.message);
+        let error = Failed { code: "completion-failed".into(), message, number: None };
         if task.kind == TaskKind::Maintain {
-            let mut result = Writer::object();
-            result.null("compacted");
-            result.object_at("failure", instruction::error("completion-failed", &message, None));
-            self.result = result.end_object();
+            self.result = maintained(None, &error);
             self.phase = Phase::TellDebt;
         } else {
-            self.error = Some(("completion-failed".into(), message));
+            self.error = error;
             self.phase = Phase::Done;
         }
     }
 
-    fn take_end(&mut self, task: &Task, json: &str, reply: &mut Reply) -> Result<()> {
-        let mut fields = Fields::of_argument(EVENT, json)?;
+    fn take_end(&mut self, task: &Task, fields: &mut Fields<'_>, reply: &mut Reply) {
         let is_due = fields.flag("due");
         let explanation = fields.text("explanation_json");
-        fields.end_of_known(EVENT)?;
-        let mut explained = Fields::of_argument(EVENT, &explanation)?;
-        reply.warnings = explained.texts("warnings");
-        let inputs = explained.any("inputs").map(|(raw, _)| raw).unwrap_or_default();
-        explained.end_of_known(EVENT)?;
-        let mut inputs = Fields::of_argument(EVENT, &inputs)?;
-        let stored = inputs.small("stored_tokens");
-        inputs.end_of_known(EVENT)?;
-        if self.passes == 0 {
-            (self.tokens_before, self.tokens_after) = (stored, stored);
+        match explained(&explanation) {
+            Ok((stored, warnings)) => {
+                reply.warnings = warnings;
+                if self.passes == 0 {
+                    (self.tokens_before, self.tokens_after) = (stored, stored);
+                }
+            }
+            Err(_) => fields.must_be("explanation_json", "that of `evaluate`"),
         }
-        let mut failure = None;
-        if let Some(fault) = &self.failure {
-            let line = format!("completion-failed: {}: {}", fault.code(), fault.message);
-            reply.warnings.push(line);
-            failure = Some(instruction::error(fault.code(), &fault.message, None));
+        if self.failure.is_some() {
+            let Failed { code, message, .. } = &self.failure;
+            reply.warnings.push(format!("completion-failed: {code}: {message}"));
         }
         let compacted = self.compacted(is_due);
         if task.kind == TaskKind::Maintain {
-            let mut result = Writer::object();
-            result.object_at("compacted", compacted);
-            match failure {
-                Some(failure) => result.object_at("failure", failure),
-                None => result.null("failure"),
-            }
-            self.result = result.end_object();
+            self.result = maintained(Some(compacted), &self.failure);
             self.phase = Phase::TellDebt;
         } else {
             self.result = compacted.end_object();
             self.phase = Phase::Done;
         }
-        Ok(())
     }
 
     /// What was done, but for the passes and warnings, which were told one by one.
     fn compacted(&self, is_due: bool) -> Writer {
         let mut result = Writer::object();
-        result.number("completions", self.completions.into());
-        match &self.failure {
-            Some(fault) => {
-                let mut failure = instruction::error(fault.code(), &fault.message, None);
-                failure.number_or_null("retry_after_ms", fault.retry_after_ms);
-                result.object_at("failure", failure);
-            }
-            None => result.null("failure"),
-        }
-        result.text("reason", self.end.as_ref().map_or("", |(_, why)| why));
+        result.number("completions", self.completions);
+        add_failure(&mut result, &self.failure);
+        result.text("reason", &self.reason);
         result.text("status", self.status(is_due));
-        result.number("tokens_after", self.tokens_after.into());
-        result.number("tokens_before", self.tokens_before.into());
+        result.number("tokens_after", self.tokens_after);
+        result.number("tokens_before", self.tokens_before);
         result
     }
 
     /// How it ended, in one word.
     fn status(&self, is_due: bool) -> &'static str {
-        let (kind, why) = match &self.end {
-            Some((kind, why)) => (*kind, why.as_str()),
-            None => (EndKind::Stopped, ""),
-        };
-        let is_model = why.starts_with("model-") || why == reason::BREAKER_OPEN;
-        match kind {
+        let is_model = self.reason.starts_with("model-") || self.reason == reason::BREAKER_OPEN;
+        match self.end {
             _ if self.is_served => "partial",
             EndKind::Refused => "model-unavailable",
             EndKind::Stopped if is_model => "model-unavailable",
@@ -496,15 +479,14 @@ impl Progress {
     pub(super) fn instruct(&self, task: &Task, now: Timestamp) -> Instruction {
         let mut arguments = Writer::object();
         match self.phase {
-            Phase::Complete(from, count) => Instruction::complete(from..from.saturating_add(count)),
-            Phase::Done => match &self.error {
-                Some((code, message)) => Instruction::fail(instruction::error(code, message, None)),
-                None => Instruction::done(&self.result),
-            },
-            Phase::Apply(place) => self.apply(task, place, now),
+            Phase::Complete => Instruction::complete(self.place, self.count),
+            Phase::Done if self.error.is_some() => {
+                Instruction::fail(instruction::failure(&self.error, "index"))
+            }
+            Phase::Done => Instruction::done(&self.result),
+            Phase::Apply => self.apply(task, now),
             Phase::AskDebt | Phase::TellDebt => {
-                let ended = self.end.as_ref().map(|(_, why)| why.as_str());
-                arguments.text("arguments_json", &self.debt_arguments(task, ended));
+                arguments.text("arguments_json", &self.debt_arguments(task));
                 arguments.text("conversation", &task.conversation);
                 arguments.number("now", now);
                 arguments.text("verb", "maintain");
@@ -551,11 +533,11 @@ impl Progress {
     }
 
     /// Arguments of the verb `maintain`. What was observed is of a context before the passes.
-    fn debt_arguments(&self, task: &Task, ended: Option<&str>) -> String {
+    fn debt_arguments(&self, task: &Task) -> String {
         let mut asked = Writer::object();
         asked.number("budget", task.budget.into());
-        if let Some(ended) = ended {
-            asked.text("ended", ended);
+        if !self.reason.is_empty() {
+            asked.text("ended", &self.reason);
         }
         if let Some(model) = &task.model {
             asked.text("model", model);
@@ -566,15 +548,11 @@ impl Progress {
         asked.end_object()
     }
 
-    fn apply(&self, task: &Task, place: u64, now: Timestamp) -> Instruction {
-        let fault = self.fault(place);
-        let is_unasked = matches!(self.answers.get(num::to_usize(place)), Some(Known::Unasked));
+    fn apply(&self, task: &Task, now: Timestamp) -> Instruction {
         let mut arguments = Writer::object();
-        if let Some(fault) = fault.filter(|_| is_unasked) {
-            let mut failed = instruction::error(fault.code(), &fault.message, None);
-            failed.number_or_null("retry_after_ms", fault.retry_after_ms);
+        if self.state(self.place) == UNASKED {
             let mut answer = Writer::object();
-            answer.object_at("failed", failed);
+            answer.object_at("failed", instruction::failure(&self.exhausted, RETRY_AFTER));
             arguments.object_at("answer", answer);
         }
         arguments.text("conversation", &task.conversation);
@@ -583,34 +561,62 @@ impl Progress {
         if let Some(extra) = model_option(task.model.as_deref()) {
             options.text("extra_json", &extra);
         }
-        if fault.is_some_and(CompletionFault::is_exhausted) {
+        if self.is_without_model() {
             options.number("fallback_over_tokens", task.budget.into());
         }
         arguments.object_at("options", options);
-        Instruction::call("compaction.apply", arguments).with_request(place)
+        Instruction::call("compaction.apply", arguments).with_request(self.place)
     }
 }
 
-const COMPACT_NOW: &str = r#"{"compact":true,"deferred":false}"#;
-const NOTHING_NOW: &str = r#"{"compact":false,"deferred":false}"#;
-const DEFERRED: &str = r#"{"compact":false,"deferred":true}"#;
+/// State of an answer that refuses the content.
+const REFUSED_POLICY: u64 = FAILED + 1;
+const RETRY_AFTER: &str = "retry_after_ms";
+const NULL: &str = "null";
 
-/// The reason for the end after a failure that another try cannot mend.
-const fn refusal(fault: &CompletionFault) -> Option<&'static str> {
-    match fault.code {
-        0 => Some(reason::MODEL_AUTH),
-        1 => Some(reason::MODEL_POLICY),
-        _ => None,
+fn turn_result(compact: bool, deferred: bool) -> String {
+    let mut result = Writer::object();
+    result.flag("compact", compact);
+    result.flag("deferred", deferred);
+    result.end_object()
+}
+
+/// The result of `maintain` but for what is owed.
+fn maintained(compacted: Option<Writer>, failure: &Failed) -> String {
+    let mut result = Writer::object();
+    match compacted {
+        Some(compacted) => result.object_at("compacted", compacted),
+        None => result.null("compacted"),
     }
+    add_failure(&mut result, failure);
+    result.end_object()
+}
+
+fn add_failure(result: &mut Writer, failure: &Failed) {
+    if failure.is_some() {
+        result.object_at("failure", instruction::failure(failure, RETRY_AFTER));
+    } else {
+        result.null("failure");
+    }
+}
+
+/// The tokens of the stored context and the warnings of an explanation.
+fn explained(explanation: &str) -> Result<(u64, Vec<String>)> {
+    let mut fields = Fields::of_argument(EVENT, explanation)?;
+    let warnings = fields.texts("warnings");
+    let inputs = fields.any("inputs").map(|(raw, _)| raw).unwrap_or_default();
+    let mut inputs = Fields::of_argument(EVENT, &inputs)?;
+    Ok((inputs.number("stored_tokens"), warnings))
+}
+
+/// What is owed, as JSON.
+fn debt(fields: &mut Fields<'_>) -> String {
+    fields.any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
 }
 
 /// Adds what is owed to the result.
-fn add_debt(json: &str, reply: &mut Reply) -> Result<()> {
-    let mut fields = Fields::of_argument(EVENT, json)?;
-    let debt = fields.any("debt").map(|(raw, _)| raw);
-    fields.end_of_known(EVENT)?;
+fn add_debt(debt: &str, reply: &mut Reply) {
     let mut note = Writer::object();
-    note.json("debt", debt.as_deref().unwrap_or("null"));
+    note.json("debt", debt);
     reply.note = Some(note);
-    Ok(())
 }

@@ -4,6 +4,8 @@ use alloc::{string::String, vec::Vec};
 
 use crate::json::Writer;
 
+use super::event::Failed;
+
 /// Messages of one call.
 pub(super) const MESSAGES_MAX: u64 = 100;
 /// Bytes of text of one call; a longer message is uploaded in pieces.
@@ -34,10 +36,10 @@ impl Instruction {
     }
 
     /// Completes these requests of the last plan, by their places, all at the same time.
-    pub(super) fn complete(places: core::ops::Range<u64>) -> Self {
+    pub(super) fn complete(from: u64, count: u64) -> Self {
         let mut this = Self::new("complete", false);
-        this.fields.number("count", places.end.saturating_sub(places.start));
-        this.fields.number("from", places.start);
+        this.fields.number("count", count);
+        this.fields.number("from", from);
         this
     }
 
@@ -123,13 +125,13 @@ impl Reply {
     }
 }
 
-/// An error as an instruction has it.
-pub(super) fn error(code: &str, message: &str, index: Option<u64>) -> Writer {
-    let mut error = Writer::object();
-    error.text("code", code);
-    if let Some(index) = index {
-        error.number("index", index);
+/// A failure as an instruction has it; `number` is the name of its number.
+pub(super) fn failure(failed: &Failed, number: &str) -> Writer {
+    let mut failure = Writer::object();
+    failure.text("code", &failed.code);
+    failure.text("message", &failed.message);
+    if let Some(value) = failed.number {
+        failure.number(number, value);
     }
-    error.text("message", message);
-    error
+    failure
 }

@@ -6,24 +6,23 @@
 
 use alloc::{string::String, vec::Vec};
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     api::Timestamp,
     error::Result,
-    json::{Fields, Writer},
-    keys,
+    json::{self, Fields, Writer},
+    keys, num,
 };
 
 use super::{
     CONFLICTS_MAX,
     event::{EVENT, Event, Failed},
     instruction::{self, BYTES_MAX, Instruction, MESSAGES_MAX, Reply},
+    state::State,
     unanswered,
 };
 
 /// How often an append of unknown outcome is repeated.
-const REPEATS_MAX: u32 = 8;
+const REPEATS_MAX: u64 = 8;
 /// Ranges of missing messages that a token holds. Further ones are asked for again.
 const RANGES_MAX: usize = 32;
 
@@ -87,14 +86,14 @@ impl Task {
 }
 
 /// Indexes from 0; `end` is behind the last.
-#[derive(Clone, Copy, Deserialize, Serialize)]
+#[derive(Clone, Copy)]
 struct Range {
     from: u64,
     end: u64,
 }
 
 /// How the messages are stored.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Route {
     /// By one append.
     Whole,
@@ -107,26 +106,30 @@ enum Route {
 }
 
 /// What is done now.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
-    /// The messages from this index on are identified.
-    Identify(u64),
+    /// The messages from the place on are identified.
+    Identify,
     Reconcile,
-    /// The large messages of the range of this place are uploaded.
-    Stage(u32),
+    /// The large messages of the range of the place are uploaded.
+    Stage,
     Append,
     Done,
 }
 
+const ROUTES: [Route; 4] = [Route::Whole, Route::List, Route::Aligned, Route::Proven];
+const PHASES: [Phase; 5] =
+    [Phase::Identify, Phase::Reconcile, Phase::Stage, Phase::Append, Phase::Done];
+
 /// How far an intake is.
-#[derive(Deserialize, Serialize)]
 pub(super) struct Progress {
     /// The time of all calls: a repeated call is recognised by its time, too.
     now: Timestamp,
     route: Route,
     phase: Phase,
-    /// Hash over the identities so far.
-    name: [u8; 32],
+    place: u64,
+    /// Hash over the identities so far, in hex digits.
+    name: String,
     /// What is to be appended.
     ranges: Vec<Range>,
     /// Whether more is missing behind the ranges.
@@ -140,33 +143,23 @@ pub(super) struct Progress {
     /// Messages that the smallest plan said are missing.
     fewest: u64,
     /// Plans since then.
-    plans: u32,
+    plans: u64,
     /// Repetitions of this append.
-    repeats: u32,
+    repeats: u64,
     wait_ms: u64,
     totals: Totals,
-    failure: Option<(String, String, Option<u64>)>,
+    failure: Failed,
 }
 
 /// What the appends stored together.
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Default)]
 struct Totals {
     revision: u64,
     ingested: u64,
-    seq_first: Option<u64>,
-    seq_last: Option<u64>,
+    /// 0: no message was stored.
+    seq_first: u64,
+    seq_last: u64,
     context_tokens: u64,
-}
-
-/// What an append did.
-struct Receipt {
-    revision: u64,
-    ingested: u64,
-    skipped: u64,
-    seq_first: Option<u64>,
-    seq_last: Option<u64>,
-    context_tokens: u64,
-    warnings: Vec<String>,
 }
 
 impl Progress {
@@ -176,7 +169,8 @@ impl Progress {
             now,
             route: Route::Whole,
             phase: Phase::Append,
-            name: [0; 32],
+            place: 0,
+            name: String::new(),
             ranges: task.all(),
             has_more: false,
             has_staged: false,
@@ -187,7 +181,7 @@ impl Progress {
             repeats: 0,
             wait_ms: 0,
             totals: Totals::default(),
-            failure: None,
+            failure: Failed::default(),
         };
         match task.proven {
             _ if task.is_list && task.is_whole() => this.prepare(task),
@@ -195,7 +189,7 @@ impl Progress {
                 this.route = Route::Proven;
                 this.revision = revision;
                 this.ranges = task.ranges_from(messages);
-                this.phase = Phase::Identify(messages);
+                (this.phase, this.place) = (Phase::Identify, messages);
             }
             _ => this.identify(task),
         }
@@ -207,8 +201,9 @@ impl Progress {
         let is_list = task.is_new && task.is_list && !task.refuse_replay;
         self.route = if is_list { Route::List } else { Route::Aligned };
         self.ranges = task.all();
-        self.name = seed(task, self.now);
-        self.phase = Phase::Identify(0);
+        let kind: &[u8] = if task.is_new { b"new" } else { b"transcript" };
+        self.name = name(&[kind, &self.now.to_be_bytes()]);
+        (self.phase, self.place) = (Phase::Identify, 0);
         if task.count == 0 {
             self.identified(task);
         }
@@ -225,7 +220,34 @@ impl Progress {
     fn prepare(&mut self, task: &Task) {
         let uploads = task.has_uploads() && !self.ranges.is_empty();
         self.has_staged = false;
-        self.phase = if uploads { Phase::Stage(0) } else { Phase::Append };
+        self.phase = if uploads { Phase::Stage } else { Phase::Append };
+        self.place = 0;
+    }
+
+    /// Reads or writes it.
+    pub(super) fn visit(&mut self, state: &mut State) {
+        state.choice(&mut self.route, &ROUTES);
+        state.choice(&mut self.phase, &PHASES);
+        let mut numbers: Vec<u64> =
+            self.ranges.iter().flat_map(|range| [range.from, range.end]).collect();
+        state.numbers(&mut numbers);
+        let pairs = numbers.chunks_exact(2).filter_map(|pair| match pair {
+            [from, end] => Some(Range { from: *from, end: *end }),
+            _ => None,
+        });
+        self.ranges = pairs.collect();
+        state.text(&mut self.name);
+        self.failure.visit(state);
+        for flag in [&mut self.has_more, &mut self.has_staged] {
+            state.flag(flag);
+        }
+        let Totals { revision, ingested, seq_first, seq_last, context_tokens } = &mut self.totals;
+        let numbers = [&mut self.now, &mut self.place, &mut self.revision, &mut self.confirmed];
+        let more = [&mut self.fewest, &mut self.plans, &mut self.repeats, &mut self.wait_ms];
+        let totals = [revision, ingested, seq_first, seq_last, context_tokens];
+        for number in numbers.into_iter().chain(more).chain(totals) {
+            state.number(number);
+        }
     }
 
     /// Takes an event in.
@@ -234,14 +256,22 @@ impl Progress {
         match (event, self.phase) {
             (Event::Stopped, _) => self.phase = Phase::Done,
             (Event::Failed(failed), _) => self.fail(task, failed),
-            (Event::Returned(json), Phase::Identify(from)) => {
-                self.add_identities(task, from, &json)?
+            (Event::Staged(count), Phase::Stage) => self.add_staged(task, count),
+            (Event::Returned(json), Phase::Identify) => {
+                let json = ["{\"entries\":", &json, "}"].concat();
+                let mut fields = Fields::of_argument(EVENT, &json)?;
+                self.add_identities(task, &json, &mut fields);
+                fields.end_of_known(EVENT)?;
             }
-            (Event::Returned(json), Phase::Reconcile) => self.take_plan(task, &json, reply)?,
-            (Event::Returned(json), Phase::Append) => self.take_receipt(task, &json, reply)?,
-            (Event::Staged(count), Phase::Stage(place)) => self.add_staged(task, place, count),
-            (_, Phase::Stage(_)) => return Err(unanswered("`staged` or `error`")),
-            _ => return Err(unanswered("`result` or `error`")),
+            (Event::Returned(json), Phase::Reconcile | Phase::Append) => {
+                let mut fields = Fields::of_argument(EVENT, &json)?;
+                match self.phase {
+                    Phase::Append => self.take_receipt(task, &mut fields, reply),
+                    _ => self.take_plan(task, &json, &mut fields, reply),
+                }
+                fields.end_of_known(EVENT)?;
+            }
+            _ => return Err(unanswered("`result`, `staged` or `error`")),
         }
         Ok(())
     }
@@ -268,28 +298,26 @@ impl Progress {
                 self.identify(task);
             }
             _ => {
-                let (message, index) = self.placed(&failed);
-                self.failure = Some((failed.code, message, failed.index.or(index)));
+                self.failure = self.placed(failed);
                 self.phase = Phase::Done;
             }
         }
     }
 
     /// An error about a message of a call, as one about a message of the task.
-    fn placed(&self, failed: &Failed) -> (String, Option<u64>) {
+    fn placed(&self, failed: Failed) -> Failed {
         let from = match self.phase {
-            Phase::Identify(from) => from,
+            Phase::Identify => self.place,
             Phase::Append => self.ranges.first().map_or(0, |range| range.from),
-            _ => return (failed.message.clone(), None),
+            _ => return failed,
         };
         let told = failed.message.strip_prefix("messages[").and_then(|rest| rest.split_once("]: "));
-        match told.and_then(|(index, reason)| Some((index.parse::<u64>().ok()?, reason))) {
-            Some((index, reason)) => {
-                let index = index.saturating_add(from);
-                (alloc::format!("messages[{index}]: {reason}"), Some(index))
-            }
-            None => (failed.message.clone(), None),
-        }
+        let Some((Ok(index), reason)) = told.map(|(index, why)| (index.parse::<u64>(), why)) else {
+            return failed;
+        };
+        let index = index.saturating_add(from);
+        let message = alloc::format!("messages[{index}]: {reason}");
+        Failed { message, number: Some(index), ..failed }
     }
 
     fn plan_again(&mut self) {
@@ -298,33 +326,27 @@ impl Progress {
         self.phase = Phase::Reconcile;
     }
 
-    fn add_identities(&mut self, task: &Task, from: u64, json: &str) -> Result<()> {
-        let wrapped = ["{\"entries\":", json, "}"].concat();
-        let mut fields = Fields::of_argument(EVENT, &wrapped)?;
+    fn add_identities(&mut self, task: &Task, json: &str, fields: &mut Fields<'_>) {
         let entries = fields.list("entries");
-        fields.end(EVENT)?;
-        let end = from.saturating_add(crate::num::to_u64(entries.len()));
+        let end = self.place.saturating_add(num::to_u64(entries.len()));
         if entries.is_empty() || end > task.count {
-            return Err(unanswered("one identity for each message"));
+            fields.must_be("entries", "one identity for each message");
         }
         for entry in entries {
-            let mut entry = Fields::of_argument(EVENT, crate::json::slice(&wrapped, entry.span))?;
-            let hash = entry.text("hash");
-            entry.end_of_known(EVENT)?;
-            self.name = keys::hash(&[&self.name, hash.as_bytes()]);
+            let hash = Fields::of_argument(EVENT, json::slice(json, entry.span))
+                .map_or_else(|_| String::new(), |mut entry| entry.text("hash"));
+            self.name = name(&[self.name.as_bytes(), hash.as_bytes()]);
         }
-        self.phase = Phase::Identify(end);
+        self.place = end;
         if end == task.count {
             self.identified(task);
         }
-        Ok(())
     }
 
-    fn take_plan(&mut self, task: &Task, json: &str, reply: &mut Reply) -> Result<()> {
-        let mut fields = Fields::of_argument(EVENT, json)?;
+    fn take_plan(&mut self, task: &Task, json: &str, fields: &mut Fields<'_>, reply: &mut Reply) {
         let missing = fields.list("missing");
-        let (revision, warnings) = (fields.number("revision"), fields.texts("warnings"));
-        fields.end_of_known(EVENT)?;
+        self.revision = fields.number("revision");
+        let warnings = fields.texts("warnings");
         if self.confirmed == 0 {
             // Later ones would also speak of what was stored here.
             reply.warnings = warnings;
@@ -333,32 +355,31 @@ impl Progress {
         self.ranges.clear();
         let (mut total, mut behind) = (0_u64, 0);
         for element in missing {
-            let mut range = Fields::of_argument(EVENT, crate::json::slice(json, element.span))?;
-            let (from, to) = (range.number("from"), range.number("to"));
-            range.end(EVENT)?;
-            if from < behind || to < from || to >= task.count {
-                return Err(unanswered("ranges in the order of the messages"));
+            let mut range = Range { from: 0, end: 0 };
+            if let Ok(mut found) = Fields::of_argument(EVENT, json::slice(json, element.span)) {
+                range.from = found.number("from");
+                range.end = found.number("to").saturating_add(1);
             }
-            behind = to.saturating_add(1);
-            total = total.saturating_add(behind - from);
+            if range.from < behind || range.end <= range.from || range.end > task.count {
+                fields.must_be("missing", "ranges in the order of the messages");
+            }
+            behind = range.end;
+            total = total.saturating_add(behind.saturating_sub(range.from));
             if self.ranges.len() < RANGES_MAX {
-                self.ranges.push(Range { from, end: behind });
+                self.ranges.push(range);
             }
         }
         if total < self.fewest {
             self.fewest = total;
             self.plans = 0;
         }
-        self.revision = revision;
         self.prepare(task);
-        Ok(())
     }
 
-    fn add_staged(&mut self, task: &Task, place: u32, count: u64) {
+    fn add_staged(&mut self, task: &Task, count: u64) {
         self.has_staged |= count > 0;
-        let next = place.saturating_add(1);
-        if crate::num::to_usize(u64::from(next)) < self.ranges.len() {
-            self.phase = Phase::Stage(next);
+        self.place = self.place.saturating_add(1);
+        if num::to_usize(self.place) < self.ranges.len() {
             return;
         }
         // An upload moves the conversation on, and what relies on its revision is planned again.
@@ -369,19 +390,27 @@ impl Progress {
         }
     }
 
-    fn take_receipt(&mut self, task: &Task, json: &str, reply: &mut Reply) -> Result<()> {
-        let mut receipt = Receipt::read(json)?;
-        let taken = receipt.ingested.saturating_add(receipt.skipped);
+    fn take_receipt(&mut self, task: &Task, fields: &mut Fields<'_>, reply: &mut Reply) {
+        let relied = self.revision;
+        let ingested = fields.number("ingested");
+        let taken = ingested.saturating_add(fields.number("skipped"));
+        self.revision = fields.number("revision");
+        reply.warnings = fields.texts("warnings");
         let open = self.ranges.first().map_or(0, |range| range.end.saturating_sub(range.from));
         let is_partial = self.route == Route::Whole && taken != open;
         if taken > open || (taken == 0 && open > 0) || is_partial {
-            return Err(unanswered("a receipt of the messages of the call"));
+            fields.must_be("ingested", "a number of the messages of the call");
         }
-        reply.warnings = core::mem::take(&mut receipt.warnings);
-        let has_jumped = receipt.revision > self.revision.saturating_add(1);
+        let totals = &mut self.totals;
+        totals.revision = self.revision;
+        totals.ingested = totals.ingested.saturating_add(ingested);
+        let seq_first = fields.number_or_none("seq_first").unwrap_or(0);
+        if totals.seq_first == 0 {
+            totals.seq_first = seq_first;
+        }
+        totals.seq_last = fields.number_or_none("seq_last").unwrap_or(totals.seq_last);
+        totals.context_tokens = fields.number("context_tokens");
         self.repeats = 0;
-        self.revision = receipt.revision;
-        self.totals.add(&receipt);
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);
             self.confirmed = range.from;
@@ -389,28 +418,27 @@ impl Progress {
                 self.ranges.remove(0);
             }
         }
-        let is_over = self.ranges.is_empty() && !self.has_more;
+        // Others wrote between the call that was recognised and this one.
+        let has_jumped = self.revision > relied.saturating_add(1);
         match self.route {
-            _ if is_over => self.phase = Phase::Done,
-            // Others wrote between the call that was recognised and this one.
+            _ if self.ranges.is_empty() && !self.has_more => self.phase = Phase::Done,
             Route::Proven if has_jumped => self.identify(task),
             Route::Aligned if has_jumped || self.ranges.is_empty() => self.phase = Phase::Reconcile,
             _ => {}
         }
-        Ok(())
     }
 
     /// What the host does next.
     pub(super) fn instruct(&self, task: &Task) -> Instruction {
-        if let Some((code, message, index)) = &self.failure {
-            return Instruction::fail(instruction::error(code, message, *index));
+        if self.failure.is_some() {
+            return Instruction::fail(instruction::failure(&self.failure, "index"));
         }
         let mut arguments = Writer::object();
         match self.phase {
-            Phase::Identify(from) => {
+            Phase::Identify => {
                 arguments.text("dialect", &task.dialect);
                 Instruction::call("ingest.identify", arguments)
-                    .with_messages(from, task.count.saturating_sub(from))
+                    .with_messages(self.place, task.count.saturating_sub(self.place))
                     .with_flag("keep")
             }
             Phase::Reconcile => {
@@ -421,13 +449,13 @@ impl Progress {
                     .with_flag("entries")
                     .with_wait(self.wait_ms)
             }
-            Phase::Stage(place) => {
+            Phase::Stage => {
                 arguments.text("conversation", &task.conversation);
                 arguments.text_or_null("family", task.family.as_deref());
                 arguments.number("now", self.now);
-                let place = crate::num::to_usize(u64::from(place));
-                let range = self.ranges.get(place).copied().unwrap_or(Range { from: 0, end: 0 });
-                Instruction::stage(range.from, range.end.saturating_sub(range.from), arguments)
+                let range = self.ranges.get(num::to_usize(self.place));
+                let (from, end) = range.map_or((0, 0), |range| (range.from, range.end));
+                Instruction::stage(from, end.saturating_sub(from), arguments)
             }
             Phase::Append => self.append(task),
             Phase::Done => Instruction::done(&self.totals.result(task).end_object()),
@@ -439,7 +467,7 @@ impl Progress {
         let mut asked = Writer::object();
         asked.number("confirmed", self.confirmed);
         if task.repeat && task.is_list {
-            asked.text("list", &keys::hex(&self.name));
+            asked.text("list", &self.name);
         }
         asked.flag("new", task.is_new);
         asked.flag("refuse_replay", task.refuse_replay);
@@ -464,7 +492,7 @@ impl Progress {
         }
         if is_part {
             extra.number("from", from);
-            extra.text("list", &keys::hex(&self.name));
+            extra.text("list", &self.name);
         }
         if is_whole && task.refuse_replay {
             extra.flag("refuse_replay", true);
@@ -493,50 +521,25 @@ impl Progress {
     }
 }
 
-/// The beginning of the name of a list: its time, and whether all messages are new.
-fn seed(task: &Task, now: Timestamp) -> [u8; 32] {
-    let kind: &[u8] = if task.is_new { b"new" } else { b"transcript" };
-    keys::hash(&[b"lcm list", kind, &now.to_be_bytes()])
+/// The name of a list of these parts.
+fn name(parts: &[&[u8]]) -> String {
+    keys::hex(&keys::hash(parts))
 }
 
 /// The longest pause before the given repetition; it doubles from 1 ms.
-fn pause_ms(repeats: u32, max: u64) -> u64 {
-    1_u64.checked_shl(repeats.min(16)).unwrap_or(max).min(max)
-}
-
-impl Receipt {
-    fn read(json: &str) -> Result<Self> {
-        let mut fields = Fields::of_argument(EVENT, json)?;
-        let receipt = Self {
-            revision: fields.number("revision"),
-            ingested: fields.number("ingested"),
-            skipped: fields.number("skipped"),
-            seq_first: fields.number_or_none("seq_first"),
-            seq_last: fields.number_or_none("seq_last"),
-            context_tokens: fields.number("context_tokens"),
-            warnings: fields.texts("warnings"),
-        };
-        fields.end_of_known(EVENT)?;
-        Ok(receipt)
-    }
+fn pause_ms(repeats: u64, max: u64) -> u64 {
+    (1 << repeats.min(16)).min(max)
 }
 
 impl Totals {
-    fn add(&mut self, receipt: &Receipt) {
-        self.revision = receipt.revision;
-        self.ingested = self.ingested.saturating_add(receipt.ingested);
-        self.seq_first = self.seq_first.or(receipt.seq_first);
-        self.seq_last = receipt.seq_last.or(self.seq_last);
-        self.context_tokens = receipt.context_tokens;
-    }
-
     fn result(&self, task: &Task) -> Writer {
         let mut result = Writer::object();
         result.number("context_tokens", self.context_tokens);
         result.number("ingested", self.ingested);
         result.number("revision", self.revision);
-        result.number_or_null("seq_first", self.seq_first);
-        result.number_or_null("seq_last", self.seq_last);
+        let stored = |seq: u64| (seq > 0).then_some(seq);
+        result.number_or_null("seq_first", stored(self.seq_first));
+        result.number_or_null("seq_last", stored(self.seq_last));
         result.number("skipped", task.count.saturating_sub(self.ingested));
         result
     }

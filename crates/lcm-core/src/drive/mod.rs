@@ -24,22 +24,22 @@ mod compaction;
 mod event;
 mod instruction;
 mod intake;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use alloc::string::String;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     api::Timestamp,
-    codec::{self, Sound},
+    codec,
     error::{Error, Result},
     json::Fields,
     keys,
 };
 use event::Event;
-use instruction::Reply;
+use instruction::{Instruction, Reply};
+use state::State;
 
 /// Name of the argument that holds a task.
 const TASK: &str = "task-json";
@@ -48,22 +48,7 @@ const TASK_BYTES_MAX: usize = 16 << 10;
 /// First characters of a token; another version has others.
 const TOKEN: &str = "step1.";
 /// How often a plan is made again after a conflict without having become smaller.
-const CONFLICTS_MAX: u32 = 256;
-
-/// How far a task is.
-#[derive(Deserialize, Serialize)]
-enum Progress {
-    Intake(intake::Progress),
-    Compaction(compaction::Progress),
-}
-
-impl Sound for Progress {}
-
-/// A task with its progress.
-enum Work {
-    Intake(intake::Task, intake::Progress),
-    Compaction(compaction::Task, compaction::Progress),
-}
+const CONFLICTS_MAX: u64 = 256;
 
 /// Begins a task; returns the first instruction as JSON.
 ///
@@ -71,17 +56,20 @@ enum Work {
 ///
 /// `invalid-input`: no such task; `limit-exceeded`: its texts are too long.
 pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
-    let work = match read_task(task_json)? {
-        TaskKind::Intake(task) => {
-            let progress = intake::Progress::begin(&task, now);
-            Work::Intake(task, progress)
+    match read_task(task_json)? {
+        Task::Intake(task) => {
+            let mut progress = intake::Progress::begin(&task, now);
+            let mut state = State::default();
+            progress.visit(&mut state);
+            write(progress.instruct(&task), &state, Reply::default(), task_json)
         }
-        TaskKind::Compaction(task) => {
-            let progress = compaction::Progress::begin(&task);
-            Work::Compaction(task, progress)
+        Task::Compaction(task) => {
+            let mut progress = compaction::Progress::begin(&task);
+            let mut state = State::default();
+            progress.visit(&mut state);
+            write(progress.instruct(&task, now), &state, Reply::default(), task_json)
         }
-    };
-    work.write(Reply::default(), task_json, now)
+    }
 }
 
 /// Goes on with a task after an event; returns the next instruction as JSON.
@@ -90,34 +78,52 @@ pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
 ///
 /// `invalid-input`: no token of this engine, or an event that does not answer its instruction.
 pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<String> {
-    let foreign = || Error::invalid("`token` must be one that `begin` or `step` returned");
-    let (digits, task_json) =
-        token.strip_prefix(TOKEN).and_then(|rest| rest.split_once('.')).ok_or_else(foreign)?;
-    let bytes = keys::unhex(digits).ok_or_else(foreign)?;
-    let progress = codec::decode("token", &bytes).map_err(|_| foreign())?;
+    let (mut read, task_json) = read_token(token).ok_or_else(foreign)?;
     let event = Event::read(event_json)?;
-    let mut reply = Reply::default();
-    let work = match (read_task(task_json)?, progress) {
-        (TaskKind::Intake(task), Progress::Intake(mut progress)) => {
+    let (mut reply, mut state) = (Reply::default(), State::default());
+    let instruction = match read_task(task_json)? {
+        Task::Intake(task) => {
+            let mut progress = intake::Progress::begin(&task, now);
+            progress.visit(&mut read);
+            if !read.is_read() {
+                return Err(foreign());
+            }
             progress.advance(&task, event, &mut reply)?;
-            Work::Intake(task, progress)
+            progress.visit(&mut state);
+            progress.instruct(&task)
         }
-        (TaskKind::Compaction(task), Progress::Compaction(mut progress)) => {
+        Task::Compaction(task) => {
+            let mut progress = compaction::Progress::begin(&task);
+            progress.visit(&mut read);
+            if !read.is_read() {
+                return Err(foreign());
+            }
             progress.advance(&task, event, &mut reply)?;
-            Work::Compaction(task, progress)
+            progress.visit(&mut state);
+            progress.instruct(&task, now)
         }
-        _ => return Err(foreign()),
     };
-    work.write(reply, task_json, now)
+    write(instruction, &state, reply, task_json)
+}
+
+/// The state and the task of a token.
+fn read_token(token: &str) -> Option<(State, &str)> {
+    let (digits, task_json) = token.strip_prefix(TOKEN)?.split_once('.')?;
+    let state: State = codec::decode("token", &keys::unhex(digits)?).ok()?;
+    Some((state.reading(), task_json))
+}
+
+fn foreign() -> Error {
+    Error::invalid("`token` must be one that `begin` or `step` returned")
 }
 
 /// A task by what it does.
-enum TaskKind {
+enum Task {
     Intake(intake::Task),
     Compaction(compaction::Task),
 }
 
-fn read_task(task_json: &str) -> Result<TaskKind> {
+fn read_task(task_json: &str) -> Result<Task> {
     if task_json.len() > TASK_BYTES_MAX {
         return Err(Error::limit(format_args!(
             "`{TASK}` must have at most {TASK_BYTES_MAX} bytes, got {}",
@@ -127,29 +133,21 @@ fn read_task(task_json: &str) -> Result<TaskKind> {
     let mut fields = Fields::of_argument(TASK, task_json)?;
     let place = fields.place("task", &["append", "ingest", "compact", "maintain", "turn"]);
     let task = match place {
-        0 | 1 => TaskKind::Intake(intake::Task::read(&mut fields, place == 0)),
-        _ => TaskKind::Compaction(compaction::Task::read(&mut fields, place)),
+        0 | 1 => Task::Intake(intake::Task::read(&mut fields, place == 0)),
+        _ => Task::Compaction(compaction::Task::read(&mut fields, place)),
     };
     fields.end(TASK)?;
     Ok(task)
 }
 
-impl Work {
-    /// What the host does next, with the token of the progress.
-    fn write(self, reply: Reply, task_json: &str, now: Timestamp) -> Result<String> {
-        let (instruction, progress) = match self {
-            Self::Intake(task, progress) => (progress.instruct(&task), Progress::Intake(progress)),
-            Self::Compaction(task, progress) => {
-                (progress.instruct(&task, now), Progress::Compaction(progress))
-            }
-        };
-        let mut document = instruction.fields;
-        if !instruction.is_last {
-            let digits = keys::hex(&codec::encode(&progress)?);
-            document.text("token", &[TOKEN, &digits, ".", task_json].concat());
-        }
-        Ok(reply.write(document))
+/// What the host does next, with the token of the progress.
+fn write(instruction: Instruction, state: &State, reply: Reply, task_json: &str) -> Result<String> {
+    let mut document = instruction.fields;
+    if !instruction.is_last {
+        let digits = keys::hex(&codec::encode(state)?);
+        document.text("token", &[TOKEN, &digits, ".", task_json].concat());
     }
+    Ok(reply.write(document))
 }
 
 /// An event that is none of the instruction before.

@@ -1,0 +1,92 @@
+//! The progress of a task as numbers and short texts; one function writes and reads each of them.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{codec::Sound, num};
+
+/// The values of a progress, in the order in which they are visited.
+#[derive(Default, Deserialize, Serialize)]
+pub(super) struct State {
+    numbers: Vec<u64>,
+    texts: Vec<String>,
+    /// Values that were read; `None`: values are written.
+    #[serde(skip)]
+    read: Option<(usize, usize)>,
+    #[serde(skip)]
+    is_short: bool,
+}
+
+impl Sound for State {}
+
+impl State {
+    /// Begins to read.
+    pub(super) fn reading(mut self) -> Self {
+        self.read = Some((0, 0));
+        self
+    }
+
+    /// Whether all values that were visited were there, and no others.
+    pub(super) fn is_read(&self) -> bool {
+        !self.is_short && self.read == Some((self.numbers.len(), self.texts.len()))
+    }
+
+    /// Reads or writes a number.
+    pub(super) fn number(&mut self, number: &mut u64) {
+        match &mut self.read {
+            None => self.numbers.push(*number),
+            Some((at, _)) => match self.numbers.get(*at) {
+                Some(read) => {
+                    *number = *read;
+                    *at += 1;
+                }
+                None => self.is_short = true,
+            },
+        }
+    }
+
+    /// Reads or writes a text.
+    pub(super) fn text(&mut self, text: &mut String) {
+        match &mut self.read {
+            None => self.texts.push(text.clone()),
+            Some((_, at)) => match self.texts.get_mut(*at) {
+                Some(read) => {
+                    *text = core::mem::take(read);
+                    *at += 1;
+                }
+                None => self.is_short = true,
+            },
+        }
+    }
+
+    /// Reads or writes whether something is so.
+    pub(super) fn flag(&mut self, flag: &mut bool) {
+        let mut number = u64::from(*flag);
+        self.number(&mut number);
+        *flag = number != 0;
+    }
+
+    /// Reads or writes one of a list.
+    pub(super) fn choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) {
+        let mut place = all.iter().position(|of| of == value).map_or(0, num::to_u64);
+        self.number(&mut place);
+        match all.get(num::to_usize(place)) {
+            Some(of) => *value = *of,
+            None => self.is_short = true,
+        }
+    }
+
+    /// Reads or writes a list of numbers.
+    pub(super) fn numbers(&mut self, numbers: &mut Vec<u64>) {
+        let mut length = num::to_u64(numbers.len());
+        self.number(&mut length);
+        let length = num::to_usize(length);
+        if length > self.numbers.len().max(numbers.len()) {
+            self.is_short = true;
+            return;
+        }
+        numbers.resize(length, 0);
+        numbers.iter_mut().for_each(|number| self.number(number));
+    }
+}
