@@ -14,7 +14,7 @@ use crate::{
     completion::failed,
     digest::sha256_hex,
     dynamic,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     json,
     lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm},
     record::completion_result,
@@ -232,13 +232,22 @@ impl Driver<'_> {
             "call" => (self.call(instruction), None),
             _ => self.stage(instruction),
         };
-        Ok(done.unwrap_or_else(|failure| {
-            let Error { code, message } = &failure.error;
-            let event =
-                json!({"error": {"code": code.as_str(), "message": message, "index": index}});
-            self.failure = Some(failure.error);
-            event
-        }))
+        match done {
+            Ok(event) => Ok(event),
+            // A store that did not begin a commit is not asked again.
+            Err(failure)
+                if failure.error.code == Code::StoreUnavailable && !failure.is_unknown() =>
+            {
+                Err(failure.error)
+            }
+            Err(failure) => {
+                let Error { code, message } = &failure.error;
+                let code = code.as_str();
+                let event = json!({"error": {"code": code, "message": message, "index": index}});
+                self.failure = Some(failure.error);
+                Ok(event)
+            }
+        }
     }
 
     fn call(&mut self, instruction: &Instruction) -> std::result::Result<Value, Failure> {
@@ -247,6 +256,7 @@ impl Driver<'_> {
         if let Some(cut) = instruction.messages {
             if function == "ingest.append" {
                 (self.parts.progress)(Progress::Messages(cut.from));
+                self.parts.cancel.check()?;
             }
             arguments.insert("messages".to_owned(), self.cut(cut).into());
         }

@@ -12,6 +12,10 @@ const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "timeout_ms", "si
 function workOf(call, options) {
   checkAsking(knownOptions(call, options, [...PLAN_OPTIONS, ...OWN_OPTIONS]));
   const { parallel, retries, timeout_ms, signal, now, ...work } = options;
+  for (const [key, value] of Object.entries(work)) {
+    // JSON would leave it out.
+    if (typeof value === "function") throw invalid(`\`${key}\` must not be a function`);
+  }
   return { ...work, requests_max: parallel };
 }
 

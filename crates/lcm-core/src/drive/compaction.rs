@@ -188,21 +188,27 @@ impl Progress {
     pub(super) fn visit(&mut self, state: &mut State) {
         state.choice(&mut self.phase, &PHASES);
         state.choice(&mut self.end, &ENDS);
-        state.numbers(&mut self.answers);
-        for failed in [&mut self.exhausted, &mut self.failure, &mut self.error] {
-            failed.visit(state);
+        let mut count = num::to_u64(self.answers.len());
+        state.number(&mut count);
+        self.answers.resize(num::to_usize(count).min(REQUESTS_MAX), UNASKED);
+        for answer in &mut self.answers {
+            state.number(answer);
         }
-        for text in [&mut self.sweep, &mut self.reason, &mut self.result] {
-            state.text(text);
-        }
-        for flag in [&mut self.is_served, &mut self.is_stopped] {
-            state.flag(flag);
-        }
-        let numbers = [&mut self.place, &mut self.count, &mut self.empty_plans, &mut self.passes];
-        let more = [&mut self.completions, &mut self.tokens_before, &mut self.tokens_after];
-        for number in numbers.into_iter().chain(more) {
-            state.number(number);
-        }
+        self.exhausted.visit(state);
+        self.failure.visit(state);
+        self.error.visit(state);
+        state.text(&mut self.sweep);
+        state.text(&mut self.reason);
+        state.text(&mut self.result);
+        state.flag(&mut self.is_served);
+        state.flag(&mut self.is_stopped);
+        state.number(&mut self.place);
+        state.number(&mut self.count);
+        state.number(&mut self.empty_plans);
+        state.number(&mut self.passes);
+        state.number(&mut self.completions);
+        state.number(&mut self.tokens_before);
+        state.number(&mut self.tokens_after);
     }
 
     /// Takes an event in.

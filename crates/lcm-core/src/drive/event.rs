@@ -126,8 +126,11 @@ impl<'a> Event<'a> {
 }
 
 fn read_answers(raw: &str) -> Result<Vec<Answer>> {
-    let elements = json::elements(raw, Span::between(0, raw.len()));
-    elements.into_iter().map(|element| read_answer(json::slice(raw, element.span))).collect()
+    let mut answers = Vec::new();
+    for element in json::elements(raw, Span::between(0, raw.len())) {
+        answers.push(read_answer(json::slice(raw, element.span))?);
+    }
+    Ok(answers)
 }
 
 fn read_answer(raw: &str) -> Result<Answer> {

@@ -228,26 +228,30 @@ impl Progress {
     pub(super) fn visit(&mut self, state: &mut State) {
         state.choice(&mut self.route, &ROUTES);
         state.choice(&mut self.phase, &PHASES);
-        let mut numbers: Vec<u64> =
-            self.ranges.iter().flat_map(|range| [range.from, range.end]).collect();
-        state.numbers(&mut numbers);
-        let pairs = numbers.chunks_exact(2).filter_map(|pair| match pair {
-            [from, end] => Some(Range { from: *from, end: *end }),
-            _ => None,
-        });
-        self.ranges = pairs.collect();
+        let mut count = num::to_u64(self.ranges.len());
+        state.number(&mut count);
+        self.ranges.resize(num::to_usize(count).min(RANGES_MAX), Range { from: 0, end: 0 });
+        for range in &mut self.ranges {
+            state.number(&mut range.from);
+            state.number(&mut range.end);
+        }
         state.text(&mut self.name);
         self.failure.visit(state);
-        for flag in [&mut self.has_more, &mut self.has_staged] {
-            state.flag(flag);
-        }
-        let Totals { revision, ingested, seq_first, seq_last, context_tokens } = &mut self.totals;
-        let numbers = [&mut self.now, &mut self.place, &mut self.revision, &mut self.confirmed];
-        let more = [&mut self.fewest, &mut self.plans, &mut self.repeats, &mut self.wait_ms];
-        let totals = [revision, ingested, seq_first, seq_last, context_tokens];
-        for number in numbers.into_iter().chain(more).chain(totals) {
-            state.number(number);
-        }
+        state.flag(&mut self.has_more);
+        state.flag(&mut self.has_staged);
+        state.number(&mut self.now);
+        state.number(&mut self.place);
+        state.number(&mut self.revision);
+        state.number(&mut self.confirmed);
+        state.number(&mut self.fewest);
+        state.number(&mut self.plans);
+        state.number(&mut self.repeats);
+        state.number(&mut self.wait_ms);
+        state.number(&mut self.totals.revision);
+        state.number(&mut self.totals.ingested);
+        state.number(&mut self.totals.seq_first);
+        state.number(&mut self.totals.seq_last);
+        state.number(&mut self.totals.context_tokens);
     }
 
     /// Takes an event in.

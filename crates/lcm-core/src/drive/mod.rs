@@ -38,7 +38,7 @@ use crate::{
     keys,
 };
 use event::Event;
-use instruction::{Instruction, Reply};
+use instruction::Reply;
 use state::State;
 
 /// Name of the argument that holds a task.
@@ -56,20 +56,7 @@ const CONFLICTS_MAX: u64 = 256;
 ///
 /// `invalid-input`: no such task; `limit-exceeded`: its texts are too long.
 pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
-    match read_task(task_json)? {
-        Task::Intake(task) => {
-            let mut progress = intake::Progress::begin(&task, now);
-            let mut state = State::default();
-            progress.visit(&mut state);
-            write(progress.instruct(&task), &state, Reply::default(), task_json)
-        }
-        Task::Compaction(task) => {
-            let mut progress = compaction::Progress::begin(&task);
-            let mut state = State::default();
-            progress.visit(&mut state);
-            write(progress.instruct(&task, now), &state, Reply::default(), task_json)
-        }
-    }
+    Work::read(task_json, now)?.write(Reply::default(), task_json, now)
 }
 
 /// Goes on with a task after an event; returns the next instruction as JSON.
@@ -78,32 +65,19 @@ pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
 ///
 /// `invalid-input`: no token of this engine, or an event that does not answer its instruction.
 pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<String> {
-    let (mut read, task_json) = read_token(token).ok_or_else(foreign)?;
+    let (mut state, task_json) = read_token(token).ok_or_else(foreign)?;
+    let mut work = Work::read(task_json, now)?;
+    work.visit(&mut state);
+    if !state.is_read() {
+        return Err(foreign());
+    }
+    let mut reply = Reply::default();
     let event = Event::read(event_json)?;
-    let (mut reply, mut state) = (Reply::default(), State::default());
-    let instruction = match read_task(task_json)? {
-        Task::Intake(task) => {
-            let mut progress = intake::Progress::begin(&task, now);
-            progress.visit(&mut read);
-            if !read.is_read() {
-                return Err(foreign());
-            }
-            progress.advance(&task, event, &mut reply)?;
-            progress.visit(&mut state);
-            progress.instruct(&task)
-        }
-        Task::Compaction(task) => {
-            let mut progress = compaction::Progress::begin(&task);
-            progress.visit(&mut read);
-            if !read.is_read() {
-                return Err(foreign());
-            }
-            progress.advance(&task, event, &mut reply)?;
-            progress.visit(&mut state);
-            progress.instruct(&task, now)
-        }
-    };
-    write(instruction, &state, reply, task_json)
+    match &mut work {
+        Work::Intake(task, progress) => progress.advance(task, event, &mut reply)?,
+        Work::Compaction(task, progress) => progress.advance(task, event, &mut reply)?,
+    }
+    work.write(reply, task_json, now)
 }
 
 /// The state and the task of a token.
@@ -117,37 +91,58 @@ fn foreign() -> Error {
     Error::invalid("`token` must be one that `begin` or `step` returned")
 }
 
-/// A task by what it does.
-enum Task {
-    Intake(intake::Task),
-    Compaction(compaction::Task),
+/// A task with its progress.
+enum Work {
+    Intake(intake::Task, intake::Progress),
+    Compaction(compaction::Task, compaction::Progress),
 }
 
-fn read_task(task_json: &str) -> Result<Task> {
-    if task_json.len() > TASK_BYTES_MAX {
-        return Err(Error::limit(format_args!(
-            "`{TASK}` must have at most {TASK_BYTES_MAX} bytes, got {}",
-            task_json.len()
-        )));
+impl Work {
+    /// A task at its beginning.
+    fn read(task_json: &str, now: Timestamp) -> Result<Self> {
+        if task_json.len() > TASK_BYTES_MAX {
+            return Err(Error::limit(format_args!(
+                "`{TASK}` must have at most {TASK_BYTES_MAX} bytes, got {}",
+                task_json.len()
+            )));
+        }
+        let mut fields = Fields::of_argument(TASK, task_json)?;
+        let place = fields.place("task", &["append", "ingest", "compact", "maintain", "turn"]);
+        let work = if place < 2 {
+            let task = intake::Task::read(&mut fields, place == 0);
+            let progress = intake::Progress::begin(&task, now);
+            Self::Intake(task, progress)
+        } else {
+            let task = compaction::Task::read(&mut fields, place);
+            let progress = compaction::Progress::begin(&task);
+            Self::Compaction(task, progress)
+        };
+        fields.end(TASK)?;
+        Ok(work)
     }
-    let mut fields = Fields::of_argument(TASK, task_json)?;
-    let place = fields.place("task", &["append", "ingest", "compact", "maintain", "turn"]);
-    let task = match place {
-        0 | 1 => Task::Intake(intake::Task::read(&mut fields, place == 0)),
-        _ => Task::Compaction(compaction::Task::read(&mut fields, place)),
-    };
-    fields.end(TASK)?;
-    Ok(task)
-}
 
-/// What the host does next, with the token of the progress.
-fn write(instruction: Instruction, state: &State, reply: Reply, task_json: &str) -> Result<String> {
-    let mut document = instruction.fields;
-    if !instruction.is_last {
-        let digits = keys::hex(&codec::encode(state)?);
-        document.text("token", &[TOKEN, &digits, ".", task_json].concat());
+    /// Reads or writes the progress.
+    fn visit(&mut self, state: &mut State) {
+        match self {
+            Self::Intake(_, progress) => progress.visit(state),
+            Self::Compaction(_, progress) => progress.visit(state),
+        }
     }
-    Ok(reply.write(document))
+
+    /// What the host does next, with the token of the progress.
+    fn write(mut self, reply: Reply, task_json: &str, now: Timestamp) -> Result<String> {
+        let mut state = State::default();
+        self.visit(&mut state);
+        let mut instruction = match &self {
+            Self::Intake(task, progress) => progress.instruct(task),
+            Self::Compaction(task, progress) => progress.instruct(task, now),
+        };
+        if !instruction.is_last {
+            let digits = keys::hex(&codec::encode(&state)?);
+            instruction.fields.text("token", &[TOKEN, &digits, ".", task_json].concat());
+        }
+        Ok(reply.write(instruction.fields))
+    }
 }
 
 /// An event that is none of the instruction before.

@@ -76,17 +76,4 @@ impl State {
             None => self.is_short = true,
         }
     }
-
-    /// Reads or writes a list of numbers.
-    pub(super) fn numbers(&mut self, numbers: &mut Vec<u64>) {
-        let mut length = num::to_u64(numbers.len());
-        self.number(&mut length);
-        let length = num::to_usize(length);
-        if length > self.numbers.len().max(numbers.len()) {
-            self.is_short = true;
-            return;
-        }
-        numbers.resize(length, 0);
-        numbers.iter_mut().for_each(|number| self.number(number));
-    }
 }
