@@ -459,7 +459,11 @@ impl Progress {
     fn compacted(&self, is_due: bool) -> Writer {
         let mut result = Writer::object();
         result.number("completions", self.completions);
-        add_failure(&mut result, &self.failure);
+        if self.failure.is_some() {
+            result.object_at("failure", instruction::completion_failure(&self.failure));
+        } else {
+            result.null("failure");
+        }
         result.text("reason", &self.reason);
         result.text("status", self.status(is_due));
         result.number("tokens_after", self.tokens_after);
@@ -487,7 +491,7 @@ impl Progress {
         match self.phase {
             Phase::Complete => Instruction::complete(self.place, self.count),
             Phase::Done if self.error.is_some() => {
-                Instruction::fail(instruction::failure(&self.error, "index"))
+                Instruction::fail(instruction::failure(&self.error))
             }
             Phase::Done => Instruction::done(&self.result),
             Phase::Apply => self.apply(task, now),
@@ -558,7 +562,7 @@ impl Progress {
         let mut arguments = Writer::object();
         if self.state(self.place) == UNASKED {
             let mut answer = Writer::object();
-            answer.object_at("failed", instruction::failure(&self.exhausted, RETRY_AFTER));
+            answer.object_at("failed", instruction::completion_failure(&self.exhausted));
             arguments.object_at("answer", answer);
         }
         arguments.text("conversation", &task.conversation);
@@ -577,7 +581,6 @@ impl Progress {
 
 /// State of an answer that refuses the content.
 const REFUSED_POLICY: u64 = FAILED + 1;
-const RETRY_AFTER: &str = "retry_after_ms";
 const NULL: &str = "null";
 
 fn turn_result(compact: bool, deferred: bool) -> String {
@@ -594,16 +597,13 @@ fn maintained(compacted: Option<Writer>, failure: &Failed) -> String {
         Some(compacted) => result.object_at("compacted", compacted),
         None => result.null("compacted"),
     }
-    add_failure(&mut result, failure);
-    result.end_object()
-}
-
-fn add_failure(result: &mut Writer, failure: &Failed) {
     if failure.is_some() {
-        result.object_at("failure", instruction::failure(failure, RETRY_AFTER));
+        let plain = Failed { number: None, ..failure.clone() };
+        result.object_at("failure", instruction::failure(&plain));
     } else {
         result.null("failure");
     }
+    result.end_object()
 }
 
 /// The tokens of the stored context and the warnings of an explanation.

@@ -125,13 +125,22 @@ impl Reply {
     }
 }
 
-/// A failure as an instruction has it; `number` is the name of its number.
-pub(super) fn failure(failed: &Failed, number: &str) -> Writer {
+/// A failure, with the index of the message at fault if there is one.
+pub(super) fn failure(failed: &Failed) -> Writer {
+    let mut failure = Writer::object();
+    failure.text("code", &failed.code);
+    if let Some(index) = failed.number {
+        failure.number("index", index);
+    }
+    failure.text("message", &failed.message);
+    failure
+}
+
+/// The failure of a completion, with the pause that its model wants.
+pub(super) fn completion_failure(failed: &Failed) -> Writer {
     let mut failure = Writer::object();
     failure.text("code", &failed.code);
     failure.text("message", &failed.message);
-    if let Some(value) = failed.number {
-        failure.number(number, value);
-    }
+    failure.number_or_null("retry_after_ms", failed.number);
     failure
 }

@@ -435,7 +435,7 @@ impl Progress {
     /// What the host does next.
     pub(super) fn instruct(&self, task: &Task) -> Instruction {
         if self.failure.is_some() {
-            return Instruction::fail(instruction::failure(&self.failure, "index"));
+            return Instruction::fail(instruction::failure(&self.failure));
         }
         let mut arguments = Writer::object();
         match self.phase {

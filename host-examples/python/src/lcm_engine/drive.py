@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from .errors import LcmError
 from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed
@@ -55,9 +56,10 @@ class _Driver:
             return {"result": (yield from self.call(instruction))}
         return {"staged": (yield from self.stage(instruction))}
 
-    def call(self, instruction: Fields) -> Flow[Fields]:
+    def call(self, instruction: Fields) -> Flow[Any]:
         name, arguments = instruction["call"], dict(instruction["arguments"])
-        if messages := instruction.get("messages"):
+        messages: Fields = instruction.get("messages", {})
+        if messages:
             arguments["messages"] = self.cut(**messages)
         if "entries" in instruction:
             asked, entries = arguments["transcript_json"][:-1], ",".join(self.kept)
