@@ -1,6 +1,6 @@
 """The package as the hosts that the runner of `../kit` asks: plain, and in asyncio.
 
-The loop of `drive` is the package's own, with the script of a vector in place of a model.
+The loop of `drive` has the script of a vector in place of a model.
 """
 
 from __future__ import annotations
@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
-from lcm_engine import LcmError, compaction, flows
+from lcm_engine import LcmError
 from lcm_engine.component import Program
 from lcm_engine.instance import Instance
-from lcm_engine.models import Asking, models_of
 from lcm_engine.ports import DirectPort
 from lcm_engine.sessions import AsyncSession
 from lcm_engine.stores import AsyncMemoryStore, MemoryStore, Store
@@ -22,6 +21,14 @@ from lcm_engine.stores.base import Guards, Puts
 from vectors.runner import Vector
 
 PLANS_MAX = 2_000
+
+Loop = Generator[tuple[str, dict[str, Any]], Any, dict[str, Any]]
+"""Yields a function with its arguments, or `complete` with a request."""
+
+
+def _ended(status: str, reason: str, passes: list[Any]) -> dict[str, Any]:
+    ended = {"status": status, "reason": reason, "passes": passes}
+    return ended | {"completions": len(passes)}
 
 
 def sha256_of(store: Store) -> str:
@@ -59,13 +66,31 @@ class _Host:
         """As `Host.sha256`."""
         return sha256_of(self.store)
 
-    def loop(self, arguments: dict[str, Any], offline: bool) -> flows.Flow[Any]:
-        """The loop of the package; the script answers in place of the callback."""
-        models = models_of(None if offline else lambda request: None)
-        budget, options, now = (arguments[name] for name in ("budget", "options", "now"))
-        conversation = arguments["conversation"]
-        work = compaction.Work(conversation, budget, options, lambda: now, Asking(models))
-        return compaction.drive(work)
+    def loop(self, arguments: dict[str, Any], offline: bool) -> Loop:
+        """Plans, completes and applies until nothing is left; yields calls and requests."""
+        options, now = arguments["options"], {"now": arguments["now"]}
+        place = {"conversation": arguments["conversation"]}
+        passes: list[Any] = []
+        while True:
+            asked = place | now | {"budget": arguments["budget"], "options": options}
+            plan = yield "compaction.plan", asked
+            for request in plan["requests"]:
+                while request is not None:
+                    if offline:
+                        done = yield "compaction.complete_offline", {"request": request}
+                        answer = {"done": done}
+                    else:
+                        answer = yield "complete", request
+                    chosen = place | now | {"request_id": request["id"], "answer": answer}
+                    outcome = yield "compaction.apply", chosen
+                    passes.append(outcome)
+                    reason = outcome["reason"]
+                    if outcome["applied"] == "refused" and reason.startswith("model-"):
+                        return _ended("refused", reason, passes)
+                    request = outcome["next"] if outcome["applied"] == "retry" else None
+            if plan["status"] != "needs-completions" and not plan["sweep"]:
+                return _ended(plan["status"], plan["reason"], passes)
+            options = options | {"sweep": plan["sweep"]}
 
 
 class PlainHost(_Host):
@@ -84,14 +109,10 @@ class PlainHost(_Host):
         flow, result = self.loop(arguments, offline), None
         for _ in range(PLANS_MAX):
             try:
-                effect = flow.send(result)
+                name, given = flow.send(result)
             except StopIteration as end:
                 return end.value
-            assert isinstance(effect, (flows.Call, flows.Complete))
-            if isinstance(effect, flows.Call):
-                result = self.call(effect.name, effect.arguments)
-            else:
-                result = self.model.answer(effect.request)
+            result = self.model.answer(given) if name == "complete" else self.call(name, given)
         raise AssertionError("`drive` does not end")
 
 
@@ -124,15 +145,14 @@ class AsyncHost(_Host):
         flow, result = self.loop(arguments, offline), None
         for _ in range(PLANS_MAX):
             try:
-                effect = flow.send(result)
+                name, given = flow.send(result)
             except StopIteration as end:
                 return end.value
-            assert isinstance(effect, (flows.Call, flows.Complete))
-            if isinstance(effect, flows.Call):
-                self.model.mark()
-                result = await self.call(effect.name, effect.arguments)
+            if name == "complete":
+                result = self.model.answer(given)
             else:
-                result = self.model.answer(effect.request)
+                self.model.mark()
+                result = await self.call(name, given)
         raise AssertionError("`drive` does not end")
 
 

@@ -10,7 +10,7 @@ use lcm_text::types::api::UploadChunk;
 
 use crate::{
     bindings::{
-        exports::lcm::engine::{admin, compaction, context, ingest, recall, setup, tools},
+        exports::lcm::engine::{admin, compaction, context, drive, ingest, recall, setup, tools},
         lcm::engine::types::{
             Completion, CompletionRequest, CompletionResult, Dialect, Error, Seq, Timestamp,
         },
@@ -126,6 +126,17 @@ impl compaction::Guest for Component {
     fn complete_offline(request: CompletionRequest) -> Completion {
         // The answer depends on the request alone, so it needs no configured engine.
         Engine::new().complete_offline(&request.into()).into()
+    }
+}
+
+impl drive::Guest for Component {
+    fn begin(task_json: String, now: Timestamp) -> Result<String, Error> {
+        // The answer depends on these alone, so it needs no configured engine.
+        Engine::new().begin(&task_json, now).map_err(Into::into)
+    }
+
+    fn step(token: String, event_json: String, now: Timestamp) -> Result<String, Error> {
+        Engine::new().step(&token, &event_json, now).map_err(Into::into)
     }
 }
 

@@ -10,7 +10,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 use crate::{
     admin, agent_tools, ask,
     assembly::{self, RenderCache},
-    compaction, ingest, recall, search,
+    compaction, drive, ingest, recall, search,
     storage::{records::grants, store::Store, summary::OFFLINE_MODEL},
 };
 use lcm_text::{
@@ -609,6 +609,25 @@ impl Engine {
         let config = Rc::clone(&self.config);
         let reader = &mut self.reader(store);
         admin::run_command(reader, &config, conversation, verb, arguments_json, now)
+    }
+
+    /// Begins a task of several calls; returns the first instruction as JSON. Reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: no such task; `limit-exceeded`: its texts are too long.
+    pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
+        drive::begin(task_json, now)
+    }
+
+    /// Returns the instruction that follows an event, as JSON. Reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: a token of another engine, or an event that does not answer its
+    /// instruction.
+    pub fn step(&self, token: &str, event_json: &str, now: Timestamp) -> Result<String> {
+        drive::step(token, event_json, now)
     }
 }
 

@@ -18,6 +18,7 @@ mod agent_tools;
 mod ask;
 mod assembly;
 mod compaction;
+mod drive;
 pub mod engine;
 mod ingest;
 mod recall;

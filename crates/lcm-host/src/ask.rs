@@ -144,7 +144,7 @@ struct Asked {
 
 /// A request as the component writes it.
 #[derive(Deserialize)]
-struct Request {
+pub(crate) struct Request {
     id: String,
     purpose: String,
     level: String,
@@ -223,7 +223,7 @@ impl Lcm {
 }
 
 impl Request {
-    fn read(self) -> Result<CompletionRequest> {
+    pub(crate) fn read(self) -> Result<CompletionRequest> {
         let unknown = || Error::internal("`recall.ask-plan` asks for an unknown completion");
         Ok(CompletionRequest {
             id: self.id,

@@ -14,7 +14,7 @@ use crate::{
     bindings::types,
     error::{Code, Error, Result},
     instance::{Exports, HostState},
-    lcm::Lcm,
+    lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm},
 };
 
 type Store = wasmtime::Store<HostState>;
@@ -28,12 +28,24 @@ impl Lcm {
     /// `invalid-input`: there is no such function, or an argument is not of its type; else what
     /// the component answers.
     pub fn call_json(&self, function: &str, arguments: &Value) -> Result<Value> {
+        self.call_value(function, arguments, CONFLICT_RETRIES_MAX).map_err(|failure| failure.error)
+    }
+
+    /// As [`Lcm::call_json`], repeated so often after a conflict; a failure says what is known about
+    /// the commit.
+    pub(crate) fn call_value(
+        &self,
+        function: &str,
+        arguments: &Value,
+        repeats_max: u32,
+    ) -> std::result::Result<Value, Failure> {
         let unknown = || invalid(format!("there is no function `{function}`"));
         let (interface, name) = function.split_once('.').ok_or_else(unknown)?;
         let interface = self.component().interface(interface).ok_or_else(unknown)?;
         let name = name.replace('_', "-");
-        let answer = self.call(
+        let answer = self.call_known(
             function,
+            repeats_max,
             || arguments.clone(),
             |exports, store| {
                 let Some(callee) = find(exports, store, &interface, &name) else {
@@ -49,7 +61,7 @@ impl Lcm {
                 Ok(settled(result).map(Ok))
             },
         );
-        answer?
+        answer?.map_err(Into::into)
     }
 }
 
@@ -79,7 +91,7 @@ fn settled(result: Val) -> std::result::Result<Value, types::Error> {
     }
 }
 
-fn code(name: &str) -> types::ErrorCode {
+pub(crate) fn code(name: &str) -> types::ErrorCode {
     use types::ErrorCode as Wit;
     match name {
         "invalid-input" => Wit::InvalidInput,

@@ -1,17 +1,9 @@
 //! Small pieces of JSON that pass through this host unread.
 
-use serde_json::value::RawValue;
-
 use crate::error::{Error, Result};
 
 /// Parses what the component answered; a failure is a bug of the component or of this host.
 pub(crate) fn read<'a, T: serde::Deserialize<'a>>(function: &str, text: &'a str) -> Result<T> {
     serde_json::from_str(text)
         .map_err(|error| Error::internal(format!("`{function}` answered unexpected JSON: {error}")))
-}
-
-/// A JSON array of values that are JSON already.
-pub(crate) fn array<'a>(items: impl Iterator<Item = &'a RawValue>) -> String {
-    let items: Vec<&str> = items.map(RawValue::get).collect();
-    format!("[{}]", items.join(","))
 }

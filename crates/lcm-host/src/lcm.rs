@@ -309,6 +309,10 @@ impl Lcm {
 
     fn record(&self, function: &str, arguments: &impl Fn() -> Value, failure: Option<&Failure>) {
         let Some(recorder) = &self.shared.recorder else { return };
+        // Steps read and write nothing; the calls that they name are in the log.
+        if function.starts_with("drive.") {
+            return;
+        }
         let mut line = json!({"call": function, "args": arguments()});
         if let (Some(failure), Some(line)) = (failure, line.as_object_mut()) {
             let error = &failure.error;
@@ -327,10 +331,14 @@ impl Lcm {
 /// How long to wait before the given repeat: up to 1 ms at first, doubling up to 8 ms, with jitter
 /// so that two writers do not meet again. Who was overtaken often waits no longer than that, or it
 /// would be overtaken more.
-pub(crate) fn pause(repeat: u32) -> Duration {
+fn pause(repeat: u32) -> Duration {
+    Duration::from_micros(random_below(500_u64 << repeat.min(4)))
+}
+
+/// A number below `range`, another one for each writer.
+pub(crate) fn random_below(range: u64) -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
-    let range = 500_u64 << repeat.min(4);
-    Duration::from_micros((count ^ u64::from(clock).wrapping_mul(0x2545_F491)) % range)
+    (count ^ u64::from(clock).wrapping_mul(0x2545_F491)) % range.max(1)
 }

@@ -49,6 +49,7 @@ mod compaction;
 mod component;
 mod conversation;
 mod digest;
+mod drive;
 mod dynamic;
 mod error;
 mod host_calls;

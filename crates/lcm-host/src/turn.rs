@@ -2,16 +2,17 @@
 //!
 //! In: new messages, or a conversation that owes compaction. Out: what was stored and what was
 //! done. Whether something is due, whether it may wait and when it is tried again is the
-//! component's decision: here it is asked, and told how it ended.
+//! component's decision.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     clock::Cancel,
-    compaction::{CompactOptions, CompactReport, Pass},
+    compaction::{self, CompactOptions, CompactReport, Pass},
+    drive::Parts,
     error::{Code, Error, Result},
     ingest::{IngestError, IngestOptions, IngestReport},
-    json,
     lcm::Lcm,
 };
 
@@ -71,25 +72,6 @@ pub struct MaintainReport {
     pub failure: Option<Error>,
 }
 
-/// The arguments of the verb `maintain`.
-#[derive(Serialize)]
-struct Maintain<'a> {
-    budget: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    observed_tokens: Option<u32>,
-}
-
-/// What the verb `maintain` answers, as far as a host needs it.
-#[derive(Deserialize)]
-struct Maintained {
-    debt: Option<Debt>,
-    drain: bool,
-}
-
 impl Lcm {
     /// One turn: stores the messages that end the conversation, of which some may be stored
     /// already, asks whether compaction is due, and does what is, or leaves it for
@@ -108,24 +90,22 @@ impl Lcm {
         cancel: &Cancel,
     ) -> std::result::Result<TurnReport, IngestError> {
         let compact = &options.compact;
-        let evaluate = || {
-            let now = compact.clock.now_ms();
-            self.evaluate(conversation, compact.budget, &compact.plan(None), now)
-        };
         // What cannot be evaluated is refused before anything is stored.
-        evaluate()?;
+        self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
         let ingested = self.append_end(conversation, messages, &options.ingest, cancel)?;
         let mut report = TurnReport { ingested, compacted: None, deferred: false, failure: None };
-        let decision = evaluate()?;
-        if !decision.due {
-            return Ok(report);
-        }
-        // What the verb sees no debt in, it would never do later: a forced pass, or a mode that
-        // acts below the threshold.
-        if options.defer && !decision.must {
-            report.deferred = self.ask_maintain(conversation, compact, None)?.debt.is_some();
-        }
-        if !report.deferred {
+        let mut task = compact.task("turn", conversation);
+        task["defer"] = options.defer.into();
+        let parts = Parts {
+            clock: compact.clock,
+            messages: &[],
+            cancel,
+            progress: &mut |_| {},
+            tells_stop: false,
+        };
+        let told = self.drive(&task, parts).map_err(|fault| fault.error)?.result;
+        report.deferred = told.get("deferred") == Some(&Value::Bool(true));
+        if told.get("compact") == Some(&Value::Bool(true)) {
             match self.compact(conversation, compact, cancel, &mut |_| {}) {
                 Ok(compacted) => report.compacted = Some(compacted),
                 Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
@@ -149,45 +129,25 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<MaintainReport> {
-        let asked = self.ask_maintain(conversation, options, None)?;
-        let mut report = MaintainReport { debt: asked.debt, compacted: None, failure: None };
-        if !asked.drain {
-            return Ok(report);
-        }
-        let (ended, failed) = match self.compact_told(conversation, options, cancel, progress) {
-            Ok(compacted) => (report.compacted.insert(compacted).reason.clone(), None),
-            Err(broken) => match broken.reason {
-                Some(reason) => (reason.to_owned(), Some(broken.error)),
-                None => return Err(broken.error),
-            },
+        let outcome = self.work("maintain", conversation, options, cancel, progress)?;
+        let (mut result, passes) = (outcome.result, outcome.passes);
+        let unexpected = |error| Error::internal(format!("`maintain` ended unexpectedly: {error}"));
+        let debt = result.remove("debt").unwrap_or_default();
+        let mut report = MaintainReport {
+            debt: Option::deserialize(debt).map_err(unexpected)?,
+            compacted: None,
+            failure: None,
         };
-        let mut options = options.clone();
-        // What was observed is of a context before the passes.
-        if report.compacted.as_ref().is_some_and(|compacted| !compacted.passes.is_empty()) {
-            options.observed_tokens = None;
+        match result.remove("compacted") {
+            Some(compacted) if !compacted.is_null() => {
+                report.compacted = Some(compaction::report(compacted, passes, outcome.warnings)?);
+            }
+            _ => {
+                let message = result.get("failure").and_then(|told| told.get("message"));
+                let message = message.and_then(Value::as_str);
+                report.failure = message.map(|told| Error::new(Code::CompletionFailed, told));
+            }
         }
-        let told = self.ask_maintain(conversation, &options, Some(&ended));
-        match failed {
-            Some(error) if error.code != Code::CompletionFailed => return Err(error),
-            failed => report.failure = failed,
-        }
-        report.debt = told?.debt;
         Ok(report)
-    }
-
-    /// Asks the verb `maintain`, or tells it how a compaction ended.
-    fn ask_maintain(
-        &self,
-        conversation: &str,
-        options: &CompactOptions,
-        ended: Option<&str>,
-    ) -> Result<Maintained> {
-        let CompactOptions { budget, observed_tokens, .. } = *options;
-        let model = options.model.as_deref();
-        let asked = Maintain { budget, ended, model, observed_tokens };
-        let arguments = serde_json::json!(asked);
-        let now = options.clock.now_ms();
-        let text = self.admin_call(conversation, "maintain", &arguments.to_string(), now)?;
-        json::read("admin.call", &text)
     }
 }

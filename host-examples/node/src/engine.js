@@ -5,18 +5,15 @@
 // does with a call has names of its own: `parallel` (the engine's `requests_max`), `retries`,
 // `timeout_ms`, `signal`, `append_mode`, `defer`.
 
-import { append, APPEND_OPTIONS, INGEST_OPTIONS } from "./append.js";
 import { ask, askPlan, completed, completerOf } from "./ask.js";
-import { compact, decide } from "./compact.js";
+import { compact, decide, maintain, turn } from "./compact.js";
 import { toJson } from "./convert.js";
 import { invalid } from "./errors.js";
-import { maintain } from "./maintain.js";
+import { APPEND_OPTIONS, identities, INGEST_OPTIONS, intake } from "./intake.js";
 import { messageTexts, reader } from "./messages.js";
 import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
 import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
 import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
-import { identitiesJson, ingestTranscript } from "./transcript.js";
-import { turn } from "./turn.js";
 
 const TOOL_OPTIONS = ["caller", "retries", "timeout_ms", "signal", "now"];
 
@@ -90,7 +87,7 @@ export class Engine {
     const texts = reader(messages);
     const now = given.now ?? this.#clock();
     return this.#calls.inLine(conversation, async (backend) => {
-      return append(backend, conversation, await texts(), { ...given, now });
+      return intake(backend, "append", conversation, await texts(), { ...given, now });
     });
   }
 
@@ -98,9 +95,9 @@ export class Engine {
   async ingest(conversation, transcript, options) {
     const given = knownOptions("ingest", options, INGEST_OPTIONS);
     const texts = reader(transcript);
-    const asked = { ...given, dialect: given.dialect ?? "lcm", now: given.now ?? this.#clock() };
+    const now = given.now ?? this.#clock();
     return this.#calls.inLine(conversation, async (backend) => {
-      return ingestTranscript(backend, conversation, await texts(), asked);
+      return intake(backend, "ingest", conversation, await texts(), { ...given, now });
     });
   }
 
@@ -174,7 +171,7 @@ export class Engine {
   async estimate(messages, dialect = "lcm") {
     const texts = reader(messages);
     return this.#calls.begin(async (begun) => {
-      const entries = parsed(await identitiesJson(begun, dialect, await texts()));
+      const entries = await identities(begun, dialect, await texts());
       return entries.reduce((total, { tokens }) => total + tokens, 0);
     });
   }

@@ -7,7 +7,6 @@
 import { Backend } from "./backend.js";
 import { signatureOf } from "./convert.js";
 import { storeSha256 } from "./digest.js";
-import { drive } from "./driver.js";
 import { LcmError } from "./errors.js";
 import { asyncStore } from "./store-async.js";
 
@@ -247,22 +246,31 @@ class Run {
     return { done: this.backend.pure(name, args) };
   }
 
+  /** Plans, completes and applies until nothing is left, with the options of the step alone. */
   async drive({ conversation = "c", budget, now = NOW, options = {} }, answer) {
-    let completions = 0;
-    const ended = await drive({
-      plan: (sweep) => {
-        const chosen = { requests_max: 1, ...options, ...(sweep && { sweep }) };
-        return this.perform("compaction.plan", { conversation, budget, options: chosen, now });
-      },
-      complete: (request) => request,
-      apply: (request) => {
-        // Asked here and not earlier: the script hands out its answers in the order of use.
-        completions += 1;
-        const args = { conversation, request_id: request.id, answer: answer(request), now };
-        return this.perform("compaction.apply", args);
-      },
-    });
-    return { ...ended, completions };
+    const passes = [];
+    for (let sweep = options.sweep; ; ) {
+      const chosen = { requests_max: 1, ...options, ...(sweep && { sweep }) };
+      const asked = { conversation, budget, options: chosen, now };
+      const plan = await this.perform("compaction.plan", asked);
+      for (let request of plan.requests) {
+        while (request !== null) {
+          // Asked here and not earlier: the script hands out its answers in the order of use.
+          const args = { conversation, request_id: request.id, answer: answer(request), now };
+          const outcome = await this.perform("compaction.apply", args);
+          passes.push(outcome);
+          const { reason } = outcome;
+          if (outcome.applied === "refused" && reason.startsWith("model-")) {
+            return { status: "refused", reason, passes, completions: passes.length };
+          }
+          request = outcome.applied === "retry" ? outcome.next : null;
+        }
+      }
+      sweep = plan.sweep;
+      if (plan.status !== "needs-completions" && sweep === "") {
+        return { status: plan.status, reason: plan.reason, passes, completions: passes.length };
+      }
+    }
   }
 }
 

@@ -1,37 +1,52 @@
-// Batches, staging, the model chain and the plan-and-apply loop, each without the component.
+// Batches, staging, concurrent intake and the model chain; of the engine only its steps, no store.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
-import { CONFLICT_RETRIES_MAX } from "../src/backend.js";
-import { batchesOf, mergeReceipts, stagedTexts } from "../src/batches.js";
+import { Backend, CONFLICT_RETRIES_MAX } from "../src/backend.js";
 import { modelChain } from "../src/completion.js";
-import { drive } from "../src/driver.js";
+import { Messages } from "../src/drive.js";
+import { LcmError } from "../src/errors.js";
+import { intake } from "../src/intake.js";
 import { modelsOf } from "../src/models.js";
 import { expanded } from "../src/pages.js";
+import { instantiate } from "../src/runtime.js";
 import { environmentConfig } from "../src/settings.js";
-import { ingestTranscript } from "../src/transcript.js";
+import { MemoryStore } from "../src/store-memory.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };
 
-test("a batch holds at most 100 messages and 512 KiB", () => {
-  assert.deepEqual(
-    [...batchesOf(Array(250).fill("x"))].map((batch) => batch.length),
-    [100, 100, 50],
-  );
+/** Makes the steps of tasks; what they call is made up. */
+const engine = new Backend({ instantiate, store: new MemoryStore(), configJson: null });
+
+/** The messages of a call of a task with these texts. */
+const cutOf = (texts, from = 0) => {
+  const count = Math.min(100, texts.length - from);
+  return new Messages(texts).cut({ from, count, bytes_max: 512 * 1024 });
+};
+
+test("a call holds as many messages as it may, and at least one", () => {
+  assert.equal(cutOf(Array(250).fill("x")).length, 100);
+  assert.equal(cutOf(Array(250).fill("x"), 200).length, 50);
   const third = "\u00e9".repeat(100 * 1024);
-  assert.deepEqual(
-    [...batchesOf(Array(5).fill(third))].map((batch) => batch.length),
-    [2, 2, 1],
-  );
-  assert.deepEqual(
-    [...batchesOf(["x", "y".repeat(600 * 1024), "z"])].map((batch) => batch.length),
-    [1, 1, 1],
-  );
-  assert.deepEqual([...batchesOf([])], []);
+  assert.equal(cutOf(Array(5).fill(third)).length, 2);
+  const large = ["x", "y".repeat(600 * 1024), "z"];
+  assert.deepEqual([0, 1, 2].map((from) => cutOf(large, from).length), [1, 1, 1]);
+  assert.deepEqual(cutOf([]), []);
+  const { measures } = new Messages(["\u00e9", "abc"]);
+  assert.deepEqual(measures, { count: 2, bytes: 5, bytes_longest: 3 });
 });
+
+/** What `Messages.stage` is told of all texts. */
+const STAGE = {
+  from: 0,
+  count: 2,
+  bytes_max: 512 * 1024,
+  piece_bytes_max: 192 * 1024,
+  arguments: { conversation: "c", family: "f", now: 5 },
+};
 
 test("a message over 512 KiB is staged in pieces that end between code points", async () => {
   const text = `a${"\u{1F327}".repeat(160 * 1024)}\ufeff`;
@@ -43,9 +58,11 @@ test("a message over 512 KiB is staged in pieces that end between code points", 
       return args.offset + Buffer.byteLength(args.text);
     },
   };
-  const staged = await stagedTexts(backend, "c", ["small", text], 5, "f");
+  const messages = new Messages(["small", text]);
+  assert.equal(await messages.stage(backend, STAGE), 1);
+  assert.equal(await messages.stage(backend, STAGE), 0);
   const sha256 = createHash("sha256").update(whole).digest("hex");
-  assert.deepEqual(staged, ["small", `@upload ${sha256}`]);
+  assert.deepEqual(messages.cut({ from: 1, count: 1, bytes_max: 1 }), [`@upload ${sha256}`]);
   assert.equal(Buffer.concat(calls.map((call) => Buffer.from(call.text))).equals(whole), true);
   assert.equal(calls.length, Math.ceil(whole.length / (192 * 1024)));
   let offset = 0;
@@ -68,39 +85,15 @@ test("staging goes on where the engine says and ends when it does not advance", 
       return 600 * 1024;
     },
   };
-  await stagedTexts(backend, "c", ["y".repeat(600 * 1024)], 1);
+  const texts = ["x", "y".repeat(600 * 1024)];
+  await new Messages(texts).stage(backend, STAGE);
   assert.deepEqual(offsets, [0]);
   const stuck = { call: async (_, { offset }) => offset };
-  await assert.rejects(stagedTexts(stuck, "c", ["y".repeat(600 * 1024)], 1), /does not advance/);
-});
-
-test("several receipts become one", () => {
-  const receipt = {
-    revision: 1,
-    ingested: 2,
-    skipped: 1,
-    seq_first: 3,
-    seq_last: 4,
-    warnings: ["a"],
-  };
-  const none = {
-    revision: 2,
-    ingested: 0,
-    skipped: 5,
-    seq_first: null,
-    seq_last: null,
-    warnings: [],
-  };
-  const merged = mergeReceipts([none, receipt, none]);
-  assert.deepEqual(
-    [merged.revision, merged.ingested, merged.skipped, merged.seq_first, merged.seq_last],
-    [2, 2, 11, 3, 4],
-  );
-  assert.deepEqual(merged.warnings, ["a"]);
+  await assert.rejects(new Messages(texts).stage(stuck, STAGE), /does not advance/);
 });
 
 /**
- * A conversation of texts without ids, as `ingestTranscript` sees it; `fault` may throw, and write
+ * A conversation of texts without ids, as a task sees it; `fault` may throw, and write
  * as another would.
  */
 function fakeConversation(fault = () => {}) {
@@ -114,15 +107,15 @@ function fakeConversation(fault = () => {}) {
   const answers = {
     "ingest.reconcile": ({ transcript_json }) => {
       const { entries, confirmed } = JSON.parse(transcript_json);
-      const is = stored.every((text, i) => entries[i] === text);
+      const is = stored.every((text, i) => entries[i].hash === text);
       const from = is ? stored.length : confirmed;
       const missing = from < entries.length ? [{ from, to: entries.length - 1 }] : [];
       return JSON.stringify({ missing, revision, warnings: is ? [] : ["none"] });
     },
     "ingest.stage": ({ offset, text }) => offset + Buffer.byteLength(text),
     "ingest.append": ({ messages, options }) => {
-      const { revision: relied = revision } = JSON.parse(options.extra_json);
-      if (relied !== revision) throw Object.assign(new Error("moved"), { code: "conflict" });
+      const { revision: relied = revision } = JSON.parse(options.extra_json ?? "{}");
+      if (relied !== revision) throw new LcmError("conflict", "moved");
       fault("before", stored, write);
       write(messages);
       fault("after", stored, write);
@@ -136,16 +129,19 @@ function fakeConversation(fault = () => {}) {
     log.push(name);
     return answers[name](args);
   };
-  const compute = async (_, { messages }) => JSON.stringify(messages);
+  const compute = async (name, args) => {
+    if (name.startsWith("drive.")) return engine.pure(name, args);
+    return JSON.stringify(args.messages.map((hash) => ({ hash })));
+  };
   return { stored, log, backend: { compute, call, attempt: call } };
 }
 
 const many = Array.from({ length: 250 }, (_, i) => `"${i}"`);
-const INGEST = { dialect: "lcm", now: 1 };
+const ingest = (backend, texts) => intake(backend, "ingest", "c", texts, { now: 1 });
 
 test("two ingests of one transcript at the same time store every message once", async () => {
   const { backend, stored, log } = fakeConversation();
-  const both = [0, 1].map(() => ingestTranscript(backend, "c", many, INGEST));
+  const both = [0, 1].map(() => ingest(backend, many));
   const receipts = await Promise.all(both);
   assert.deepEqual(stored, many);
   assert.equal(receipts[0].ingested + receipts[1].ingested, 250);
@@ -158,36 +154,30 @@ test("what was confirmed is not stored again when others write in between", asyn
   const { backend, stored } = fakeConversation((when, texts, write) => {
     if (when === "before" && texts.length === 100 && other-- > 0) {
       write(["other"]);
-      throw Object.assign(new Error("lost"), { code: "conflict" });
+      throw new LcmError("conflict", "lost");
     }
   });
-  const receipt = await ingestTranscript(backend, "c", many, INGEST);
+  const receipt = await ingest(backend, many);
   assert.deepEqual(stored, [...many.slice(0, 100), "other", ...many.slice(100)]);
   assert.deepEqual([receipt.ingested, receipt.skipped, receipt.warnings], [250, 0, []]);
 });
 
 test("a conflict without progress is raised after so many repetitions", async () => {
   const { backend, log } = fakeConversation(() => {
-    throw Object.assign(new Error("lost"), { code: "conflict" });
+    throw new LcmError("conflict", "lost");
   });
-  await assert.rejects(ingestTranscript(backend, "c", many, INGEST), { code: "conflict" });
+  await assert.rejects(ingest(backend, many), { code: "conflict" });
   const appends = log.filter((name) => name === "ingest.append");
   assert.equal(appends.length, CONFLICT_RETRIES_MAX + 1);
 });
 
 test("large messages are staged before the plan that appends relies on", async () => {
   const { backend, stored, log } = fakeConversation();
-  await ingestTranscript(backend, "c", ["a", "y".repeat(600 * 1024)], INGEST);
+  await ingest(backend, ["a", "y".repeat(600 * 1024)]);
   const name = (text) => `ingest.${text}`;
   const stages = Array(4).fill("stage");
-  assert.deepEqual(log, ["reconcile", ...stages, "reconcile", "append"].map(name));
+  assert.deepEqual(log, ["reconcile", ...stages, "reconcile", "append", "append"].map(name));
   assert.match(stored[1], /^@upload /);
-});
-
-test("a plan without a revision is refused", async () => {
-  const backend = { compute: async () => "[]", call: async () => '{"missing":[],"warnings":[]}' };
-  const expected = { code: "trap", message: /revision/ };
-  await assert.rejects(ingestTranscript(backend, "c", [], INGEST), expected);
 });
 
 test("a model that fails is asked again, then the next one, then none any more", async () => {
@@ -374,78 +364,6 @@ test("each purpose has models of its own, and the rest the default", async () =>
   ]) {
     assert.throws(() => modelsOf(wrong), { code: "invalid-input", message });
   }
-});
-
-const plan = (status, sweep, ids = []) => ({
-  status,
-  reason: "r",
-  sweep,
-  requests: ids.map((id) => ({ id })),
-});
-
-test("the loop follows sweeps and retries and applies in the order of the plan", async () => {
-  const plans = [
-    plan("needs-completions", "s1", ["a", "b"]),
-    plan("nothing-due", "s2"),
-    plan("nothing-due", ""),
-  ];
-  const sweeps = [];
-  const applied = [];
-  const ended = await drive({
-    plan: async (sweep) => {
-      sweeps.push(sweep);
-      return plans.shift();
-    },
-    complete: async ({ id }) => {
-      await new Promise((resolve) => setTimeout(resolve, id === "a" ? 8 : 1));
-      return `answer ${id}`;
-    },
-    apply: async ({ id }, answer) => {
-      applied.push(answer);
-      return id === "a"
-        ? { applied: "retry", reason: "", next: { id: "a2" } }
-        : { applied: "committed", reason: "", next: null };
-    },
-  });
-  assert.deepEqual(sweeps, [undefined, "s1", "s2"]);
-  assert.deepEqual(applied, ["answer a", "answer a2", "answer b"]);
-  assert.equal(ended.status, "nothing-due");
-  assert.equal(ended.passes.length, 3);
-});
-
-test("the loop ends when the model failed for good or the caller lost interest", async () => {
-  const parts = {
-    plan: async () => plan("needs-completions", "s", ["a", "b"]),
-    complete: async () => "x",
-    apply: async () => ({ applied: "refused", reason: "model-auth", next: null }),
-  };
-  const refused = await drive(parts);
-  assert.deepEqual(
-    [refused.status, refused.reason, refused.passes.length],
-    ["refused", "model-auth", 1],
-  );
-  let plans = 0;
-  const cancelled = await drive({
-    ...parts,
-    plan: async () => (plans += 1) && plan("needs-completions", "s", ["a"]),
-    complete: async () => null,
-    stopped: () => plans > 0,
-  });
-  assert.deepEqual([cancelled.status, cancelled.passes.length], ["cancelled", 0]);
-});
-
-test("an error in the loop does not leave a rejection behind", async () => {
-  const failing = drive({
-    plan: async () => plan("needs-completions", "s", ["a", "b"]),
-    complete: async ({ id }) => {
-      if (id === "b") throw new Error("late");
-      return "x";
-    },
-    apply: async () => {
-      throw new Error("early");
-    },
-  });
-  await assert.rejects(failing, /early/);
 });
 
 test("variables become configuration under their reference names", () => {

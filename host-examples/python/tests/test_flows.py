@@ -1,4 +1,4 @@
-"""Texts, batches, staging, the compaction loop and the rule for models; all without the engine."""
+"""Texts, batches, tasks and the rule for models; of the engine only its steps, with no store."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from lcm_engine import (
     paging,
     texts,
 )
-from lcm_engine.intake import Messages
+from lcm_engine.instance import Instance
 from lcm_engine.models import Asking, models_of
+from lcm_engine.ports import DeferredPort
 from lcm_engine.settings import configuration
+
+from .support import engine_program
 
 
 class Script:
@@ -48,6 +51,8 @@ class Script:
 
     def perform(self, effect: flows.Effect) -> Any:
         match effect:
+            case flows.Call(name, arguments) if name.startswith("drive."):
+                return Instance(engine_program()).call(name, arguments, DeferredPort({}, {}))
             case flows.Call(name, arguments):
                 self.calls.append((name, arguments))
                 return self.answers[name.partition(".")[2]](arguments)
@@ -58,6 +63,8 @@ class Script:
                 self.pauses.append(seconds)
             case flows.Together(several):
                 return [self.run(flow) for flow in several]
+            case flows.Alone(_, flow):
+                return self.run(flow)
 
 
 class Expansion(unittest.TestCase):
@@ -114,11 +121,21 @@ class Texts(unittest.TestCase):
             raw = ("a" + letter * 150_000).encode()
             offset, joined = 0, b""
             while offset < len(raw):
-                piece = texts.piece(raw, offset).encode()
-                self.assertTrue(0 < len(piece) <= texts.PIECE_BYTES_MAX)
+                piece = texts.piece(raw, offset, 192 * 1024).encode()
+                self.assertTrue(0 < len(piece) <= 192 * 1024)
                 joined += piece
                 offset += len(piece)
             self.assertEqual(joined, raw)
+
+
+def identified(arguments: dict[str, Any]) -> str:
+    """Identities that are the texts."""
+    return json.dumps([{"hash": text} for text in arguments["messages"]])
+
+
+def storing(task: str, parts: list[str], **options: Any) -> flows.Flow[Any]:
+    """Intake of these texts at time 1."""
+    return intake.intake({"task": task, "conversation": "c", **options}, parts, 1)
 
 
 class Ingest(unittest.TestCase):
@@ -138,23 +155,23 @@ class Ingest(unittest.TestCase):
     def test_a_large_message_is_staged_and_named_by_its_hash(self):
         large = "x" * 600_000
         script = Script(
-            identify=lambda a: json.dumps(a["messages"]),
+            identify=identified,
             stage=lambda a: a["offset"] + len(a["text"]),
             append=self.receipt,
         )
         parts = ["small", large, "end"]
-        script.run(intake.append(Messages("c", "lcm", parts, 1, new=True, family="f")))
+        script.run(storing("append", parts, mode="new", family="f"))
         names = [name.partition(".")[2] for name, _ in script.calls]
-        self.assertEqual(names, ["identify", *["stage"] * 4, "append", "append", "append"])
-        staged = script.calls[1][1]
+        self.assertEqual(names, [*["identify"] * 3, *["stage"] * 4, *["append"] * 3])
+        staged = script.calls[3][1]
         sha256 = texts.upload_id(large.encode())
-        self.assertEqual(script.calls[6][1]["messages"], [f"@upload {sha256}"])
+        self.assertEqual(script.calls[8][1]["messages"], [f"@upload {sha256}"])
         self.assertEqual(staged["upload"], sha256)
         self.assertEqual(staged["extra_json"], '{"bytes":600000,"family":"f"}')
 
     def test_only_what_is_missing_is_appended_as_new(self):
         script = Script(
-            identify=lambda a: json.dumps([{"hash": text} for text in a["messages"]]),
+            identify=identified,
             reconcile=lambda a: json.dumps(
                 {
                     "missing": [{"from": 1, "to": 2}, {"from": 4, "to": 4}],
@@ -162,29 +179,28 @@ class Ingest(unittest.TestCase):
                     "warnings": ["w"],
                 }
             ),
-            append=self.receipt,
+            append=lambda a: self.receipt(a) | {"revision": 4},
         )
-        receipt = script.run(
-            intake.ingest(Messages("c", "lcm", list("abcde"), 1, refuse_replay=True))
-        )
+        receipt = script.run(storing("ingest", list("abcde"), refuse_replay=True))
         transcript = json.loads(script.calls[1][1]["transcript_json"])
         self.assertEqual([entry["hash"] for entry in transcript["entries"]], list("abcde"))
-        appended = script.calls[2][1]
-        self.assertEqual(appended["messages"], list("bce"))
-        self.assertEqual(appended["options"]["mode"], "new")
-        extra = json.loads(appended["options"]["extra_json"])
-        self.assertEqual(extra, {"revision": 3})
+        appended = [arguments for _, arguments in script.calls[2:]]
+        self.assertEqual([one["messages"] for one in appended], [list("bc"), list("e")])
+        self.assertEqual({one["options"]["mode"] for one in appended}, {"new"})
+        extras = [json.loads(one["options"]["extra_json"]) for one in appended]
+        self.assertEqual(extras, [{"revision": 3}, {"revision": 4}])
         # The plan has judged the whole; batch by batch some would be stored before a refusal.
         self.assertIs(transcript["refuse_replay"], True)
         self.assertEqual((receipt["ingested"], receipt["skipped"]), (3, 2))
         self.assertEqual(receipt["warnings"], ["w"])
 
     def test_a_short_list_is_one_call_in_the_mode_asked_for(self):
-        for new, mode in ((False, "transcript"), (True, "new")):
+        for mode in ("transcript", "new"):
             script = Script(append=self.receipt)
-            script.run(intake.append(Messages("c", "lcm", ["a"], 1, new=new, repeat=True)))
+            script.run(storing("append", ["a"], mode=mode, repeat=True))
             ((_, arguments),) = script.calls
-            self.assertEqual(arguments["options"], {"mode": mode, "extra_json": '{"repeat":true}'})
+            options = {"mode": mode, "extra_json": '{"repeat":true}', "partial": False}
+            self.assertEqual(arguments["options"], options)
 
 
 class Conversation(Script):
@@ -192,7 +208,7 @@ class Conversation(Script):
 
     def __init__(self, fault: Any = lambda moment, stored: None) -> None:
         super().__init__(
-            identify=lambda a: json.dumps(a["messages"]),
+            identify=identified,
             reconcile=self.reconcile,
             stage=lambda a: a["offset"] + len(a["text"]),
             append=self.append,
@@ -207,14 +223,14 @@ class Conversation(Script):
         transcript = json.loads(arguments["transcript_json"])
         entries = transcript["entries"]
         count = len(self.stored)
-        known = entries[:count] == self.stored
+        known = [entry["hash"] for entry in entries[:count]] == self.stored
         first = count if known else transcript["confirmed"]
         missing = [{"from": first, "to": len(entries) - 1}] if first < len(entries) else []
         warnings = [] if known else ["none"]
         return json.dumps({"missing": missing, "revision": count, "warnings": warnings})
 
     def append(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        options = json.loads(arguments["options"]["extra_json"] or "{}")
+        options = json.loads(arguments["options"].get("extra_json", "{}"))
         if options.get("revision", len(self.stored)) != len(self.stored):
             raise LcmError("conflict", "the conversation moved on")
         self.fault("before", self.stored)
@@ -227,7 +243,7 @@ class ConcurrentIngest(unittest.TestCase):
     texts = [f"{number}" for number in range(250)]
 
     def flow(self) -> flows.Flow[Any]:
-        return intake.ingest(Messages("c", "lcm", self.texts, 1))
+        return storing("ingest", self.texts)
 
     def test_two_at_the_same_time_store_every_message_once(self):
         for lead in range(1, 5):
@@ -282,20 +298,28 @@ class ConcurrentIngest(unittest.TestCase):
 
     def test_large_messages_are_staged_before_the_plan_that_appends_rely_on(self):
         script = Conversation()
-        script.run(intake.ingest(Messages("c", "lcm", ["a", "x" * 600_000], 1)))
-        names = ["identify", "reconcile", *["stage"] * 4, "reconcile", "append"]
+        script.run(storing("ingest", ["a", "x" * 600_000]))
+        names = [*["identify"] * 2, "reconcile", *["stage"] * 4, "reconcile", *["append"] * 2]
         self.assertEqual(script.names(), names)
 
 
 def plan(status: str, *ids: str, sweep: str = "") -> dict[str, Any]:
     requests = [{"id": id, "purpose": "leaf"} for id in ids]
-    return {"status": status, "reason": "r", "requests": requests, "sweep": sweep}
+    reason = "" if requests else "below-threshold"
+    return {"status": status, "reason": reason, "requests": requests, "sweep": sweep}
 
 
 def outcome(applied: str, reason: str = "", following: str | None = None) -> dict[str, Any]:
     next_one = following and {"id": following, "purpose": "leaf"}
     tokens = {"tokens_before": 9, "tokens_after": 8 if applied == "committed" else 9}
-    return {"applied": applied, "reason": reason, "next": next_one, **tokens}
+    made = {"summary": "s", "purpose": "leaf", "depth": 0, "level": "normal", "capped": False}
+    said = {"applied": applied, "reason": reason, "next": next_one, "warnings": []}
+    return {**said, **made, **tokens}
+
+
+def decided(arguments: dict[str, Any]) -> dict[str, Any]:
+    explanation = {"inputs": {"stored_tokens": 8}, "warnings": []}
+    return {"due": False, "must": False, "explanation_json": json.dumps(explanation)}
 
 
 DONE = {"done": {"text": "t"}}
@@ -310,17 +334,18 @@ def failed(code: str, pause: int | None = None) -> dict[str, Any]:
 
 
 class Drive(unittest.TestCase):
-    def drive(self, plans, outcomes, answers, fallback=False, models=any_model, **asking):
+    def drive(self, plans, outcomes, answers, models=any_model, **asking):
         plans, outcomes, answers = iter(plans), iter(outcomes), iter(answers)
         self.script = Script(
             plan=lambda a: next(plans),
             apply=lambda a: next(outcomes),
             complete=lambda a: next(answers),
             complete_offline=lambda a: {"text": "offline"},
+            evaluate=decided,
         )
         asking = Asking(models_of(models), **asking)
-        work = compaction.Work("c", 100, {}, lambda: 1, asking)
-        return self.script.run(compaction.drive(work, fallback))
+        work = compaction.Work("c", 100, {"requests_max": 2}, lambda: 1, asking)
+        return self.script.run(compaction.compact(work))
 
     def applied(self) -> list[dict[str, Any]]:
         return [a for name, a in self.script.calls if name == "compaction.apply"]
@@ -332,10 +357,10 @@ class Drive(unittest.TestCase):
             [outcome("retry", following="a2"), outcome("committed"), outcome("stale")],
             [DONE] * 3,
         )  # fmt: skip
-        self.assertEqual(self.script.requests, ["a", "a2", "b"])
-        self.assertEqual((result["status"], result["reason"]), ("nothing-due", "r"))
-        self.assertEqual((len(result["passes"]), result["completions"]), (3, 3))
-        sweeps = [a["options"]["sweep"] for n, a in self.script.calls if n == "compaction.plan"]
+        self.assertEqual(self.script.requests, ["a", "b", "a2"])
+        self.assertEqual((result["status"], result["reason"]), ("done", "below-threshold"))
+        self.assertEqual((len(result["passes"]), result["completions"]), (1, 3))
+        sweeps = [a["options"].get("sweep") for n, a in self.script.calls if n == "compaction.plan"]
         self.assertEqual(sweeps, [None, "s1", "s2"])
 
     def test_together_asks_all_requests_of_a_plan_before_the_first_is_applied(self):
@@ -348,13 +373,14 @@ class Drive(unittest.TestCase):
         self.assertEqual(self.script.requests, ["a", "b", "a2"])
 
     def test_a_refusal_of_the_model_ends_the_loop(self):
-        result = self.drive(
-            [plan("needs-completions", "a", "b")],
-            [outcome("refused", "model-auth")],
-            [failed("auth")],
-            asks=3,
-        )
-        self.assertEqual((result["status"], result["reason"]), ("refused", "model-auth"))
+        with self.assertRaises(LcmError) as caught:
+            self.drive(
+                [plan("needs-completions", "a")],
+                [outcome("refused", "model-auth")],
+                [failed("auth")],
+                asks=3,
+            )
+        self.assertEqual(caught.exception.code, "completion-failed")
         self.assertEqual((self.script.requests, self.script.pauses), (["a"], []))
 
     def test_a_refusal_without_progress_does_not(self):
@@ -363,7 +389,7 @@ class Drive(unittest.TestCase):
             [outcome("refused", "no-progress"), outcome("committed")],
             [DONE] * 2,
         )
-        self.assertEqual((result["status"], len(result["passes"])), ("nothing-due", 2))
+        self.assertEqual((result["status"], len(result["passes"])), ("done", 1))
 
     def test_a_model_is_asked_again_and_once_exhausted_no_more(self):
         result = self.drive(
@@ -371,7 +397,6 @@ class Drive(unittest.TestCase):
             [outcome("committed"), outcome("committed")],
             [failed("timeout"), failed("rate-limited", 40), failed("other")],
             asks=3,
-            fallback=True,
         )
         self.assertEqual(self.script.requests, ["a"] * 3)
         self.assertEqual(self.script.pauses, [0.5, 0.04])
@@ -387,7 +412,6 @@ class Drive(unittest.TestCase):
             [outcome("committed")],
             [failed("timeout"), DONE],
             asks=2,
-            fallback=True,
         )
         self.assertIsNone(result["failure"])
 
@@ -397,10 +421,9 @@ class Drive(unittest.TestCase):
             [outcome("committed")],
             [failed("context-too-long")],
             asks=3,
-            fallback=True,
         )
         (applied,) = self.applied()
-        self.assertIsNone(applied["options"]["fallback_over_tokens"])
+        self.assertNotIn("fallback_over_tokens", applied["options"])
 
     def test_pauses_double_and_a_model_that_wants_a_long_one_gives_way(self):
         plans = [plan("needs-completions", "a"), plan("nothing-due")]
@@ -415,7 +438,8 @@ class Drive(unittest.TestCase):
     def test_a_refused_key_goes_to_no_other_model(self):
         plans = [plan("needs-completions", "a")]
         refused = [outcome("refused", "model-auth")]
-        self.drive(plans, refused, [failed("auth")], asks=9, models=[any_model] * 2)
+        with self.assertRaises(LcmError):
+            self.drive(plans, refused, [failed("auth")], asks=9, models=[any_model] * 2)
         self.assertEqual(self.script.requests, ["a"])
 
     def test_offline_asks_the_engine(self):

@@ -318,7 +318,7 @@ class Refusals(unittest.TestCase):
             def signalled(*arguments):
                 # Here no code of the caller's runs: what comes waits until the call is over.
                 value = call(*arguments)
-                if calls:
+                if calls and arguments[0] == "ingest.append":
                     calls.pop()
                     signal.raise_signal(signal.SIGTERM)
                 return value

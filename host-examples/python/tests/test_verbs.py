@@ -21,7 +21,10 @@ from .support import HERE, NOW, ROOT
 
 PLUMBING = {
     "admin.call",  # Every verb of its own has a name here.
-    "compaction.run",  # The loop of the package drives plan and apply: `compact`.
+    "compaction.apply",  # A step of the engine names it, as the next two: `compact`, `append`.
+    "ingest.append",
+    "ingest.reconcile",
+    "compaction.run",  # The steps name plan and apply: `compact`.
     "recall.ask_run",  # Likewise: `ask`.
 }
 """Functions of the interface that no verb calls, with the reason."""

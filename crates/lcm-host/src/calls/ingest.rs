@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// `options` with `{"repeat": true}` added to what `extra_json` holds.
-pub(crate) fn repeating(options: &ingestion::Options) -> ingestion::Options {
+fn repeating(options: &ingestion::Options) -> ingestion::Options {
     let extra = options.extra_json.as_deref().unwrap_or("{}");
     let mut extra: Value = serde_json::from_str(extra).unwrap_or_else(|_| json!({}));
     if let Some(extra) = extra.as_object_mut() {
@@ -55,7 +55,7 @@ impl Lcm {
     }
 
     /// As [`Lcm::append`], repeated so often after a conflict and never after an unknown outcome.
-    pub(crate) fn append_known(
+    fn append_known(
         &self,
         conversation: &str,
         dialect: Dialect,

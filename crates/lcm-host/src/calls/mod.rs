@@ -13,7 +13,6 @@ mod ingest;
 mod recall;
 mod tools;
 
-pub(crate) use ingest::repeating;
 use serde_json::Value;
 
 use crate::{record::completion_result, types::CompletionResult};

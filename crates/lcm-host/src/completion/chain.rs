@@ -118,11 +118,6 @@ fn is_final(error: &CompletionError) -> bool {
     )
 }
 
-/// One line that says why there is no completion.
-pub(crate) fn describe(error: &CompletionError) -> String {
-    format!("the model answered `{}`: {}", error_name(error.code), error.message)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};

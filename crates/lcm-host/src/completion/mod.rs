@@ -21,7 +21,6 @@ use crate::{
 
 pub use anthropic::Anthropic;
 pub use chain::Chain;
-pub(crate) use chain::describe;
 pub use exec::Exec;
 pub use offline::Offline;
 pub use openai::OpenAi;

@@ -42,6 +42,7 @@ pub fn call(instance: &mut Instance<'_>, name: &str, args: &Json) -> Result<Answ
         Some(("setup", function)) => setup(instance, function, &mut args)?,
         Some(("ingest", function)) => ingest(instance, function, &mut args)?,
         Some(("compaction", function)) => compaction(instance, function, &mut args)?,
+        Some(("drive", function)) => drive(instance, function, &mut args)?,
         Some(("context", function)) => context(instance, function, &mut args)?,
         Some(("recall", function)) => recall(instance, function, &mut args)?,
         Some(("tools", function)) => tools(instance, function, &mut args)?,
@@ -144,6 +145,20 @@ fn compaction(
         }
         _ => return unknown("compaction", function),
     })
+}
+
+fn drive(
+    instance: &mut Instance<'_>,
+    function: &str,
+    args: &mut Args<'_>,
+) -> Result<Answer, Misuse> {
+    let now = args.now()?;
+    Ok(match function {
+        "begin" => instance.engine.begin(&args.json("task_json")?, now),
+        "step" => instance.engine.step(&args.string("token")?, &args.json("event_json")?, now),
+        _ => return unknown("drive", function),
+    }
+    .map(Json::String))
 }
 
 fn context(

@@ -19,7 +19,6 @@ Message = str | Mapping[str, Any]
 
 BATCH_MESSAGES_MAX = 100
 BATCH_BYTES_MAX = 512 * 1024
-PIECE_BYTES_MAX = 192 * 1024
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -87,9 +86,9 @@ def upload_id(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def piece(raw: bytes, offset: int) -> str:
+def piece(raw: bytes, offset: int, bytes_max: int) -> str:
     """The next piece of a staged text from `offset`, cut between two characters."""
-    end = min(offset + PIECE_BYTES_MAX, len(raw))
+    end = min(offset + bytes_max, len(raw))
     while end < len(raw) and raw[end] & 0xC0 == 0x80:
         end -= 1
     try:

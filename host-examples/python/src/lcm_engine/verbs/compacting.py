@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import compaction, flows, paging
+from .. import compaction, paging
 from ..flows import Flow
 from ..opening import Clock
 from ..results import (
@@ -67,18 +67,24 @@ class Compacting(Opened):
         ```
         """
         intake = {
-            "append_mode": append_mode,
+            "dialect": dialect,
+            "mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
-            "defer": defer,
         }
-        options = compaction.options(
-            mode, force, target, observed_tokens, model, requests_max, lease_ms
-        )
+        options = {
+            "mode": mode,
+            "force": force,
+            "target": target,
+            "observed_tokens": observed_tokens,
+            "model": model,
+            "requests_max": requests_max,
+            "lease_ms": lease_ms,
+        }
         moment = self._now(now)
         work = self._work(conversation, budget, options, lambda: moment, retries, timeout_ms)
-        return compaction.turn(work, dialect, to_texts(messages), intake)
+        return compaction.turn(work, to_texts(messages), intake, defer)
 
     @Verb
     def evaluate(
@@ -100,7 +106,13 @@ class Compacting(Opened):
         assert not decision["due"] and decision["reason"] == "below-threshold"
         ```
         """
-        options = compaction.options(mode, force, target, observed_tokens, model)
+        options = {
+            "mode": mode,
+            "force": force,
+            "target": target,
+            "observed_tokens": observed_tokens,
+            "model": model,
+        }
         work = self._work(conversation, budget, options, lambda: self._now(now))
         return compaction.evaluate(work.question())
 
@@ -131,9 +143,15 @@ class Compacting(Opened):
         assert done["tokens_after"] < done["tokens_before"]
         ```
         """
-        options = compaction.options(
-            mode, force, target, observed_tokens, model, requests_max, lease_ms
-        )
+        options = {
+            "mode": mode,
+            "force": force,
+            "target": target,
+            "observed_tokens": observed_tokens,
+            "model": model,
+            "requests_max": requests_max,
+            "lease_ms": lease_ms,
+        }
         work = self._work(
             conversation, budget, options, lambda: self._now(now), retries, timeout_ms
         )
@@ -165,7 +183,7 @@ class Compacting(Opened):
         """
         options = {
             "observed_tokens": observed_tokens,
-            **flows.model_option(model),
+            "model": model,
             "requests_max": requests_max,
             "lease_ms": lease_ms,
         }

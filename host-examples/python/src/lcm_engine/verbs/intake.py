@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from .. import intake
 from ..flows import Flow
-from ..intake import Messages
 from ..results import Dialect, Receipt
 from ..texts import Message, to_texts
 from ..verb import Opened, Verb
@@ -40,10 +39,16 @@ class Intake(Opened):
         assert receipt["ingested"] == 1
         ```
         """
-        texts = to_texts(messages)
-        now = self._now(now)
-        given = Messages(conversation, dialect, texts, now, new, repeat, refuse_replay, family)
-        return intake.append(given)
+        task = {
+            "task": "append",
+            "conversation": conversation,
+            "dialect": dialect,
+            "mode": "new" if new else "transcript",
+            "repeat": repeat,
+            "refuse_replay": refuse_replay,
+            "family": family,
+        }
+        return intake.intake(task, to_texts(messages), self._now(now))
 
     @Verb
     def ingest(
@@ -64,12 +69,14 @@ class Intake(Opened):
         assert lcm.ingest("new", transcript)["ingested"] == 0
         ```
         """
-        texts = to_texts(messages)
-        now = self._now(now)
-        given = Messages(
-            conversation, dialect, texts, now, refuse_replay=refuse_replay, family=family
-        )
-        return intake.ingest(given)
+        task = {
+            "task": "ingest",
+            "conversation": conversation,
+            "dialect": dialect,
+            "refuse_replay": refuse_replay,
+            "family": family,
+        }
+        return intake.intake(task, to_texts(messages), self._now(now))
 
     @Verb
     def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> Flow[int]:

@@ -1,0 +1,656 @@
+//! Compaction: plans, has models complete the requests, applies the answers, until nothing is due.
+//!
+//! Task `compact` does so at once, `maintain` when deferred compaction is due, and `turn` says after
+//! an append whether to compact now. What was observed of a prompt counts until a summary is made.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::compaction::{build_model_option, reason};
+use lcm_text::{
+    base::error::Result,
+    base::int,
+    base::json::{JsonFields, JsonKind, JsonWriter},
+    types::api::Timestamp,
+};
+
+use super::{
+    event::{
+        CallFailure, DriveEvent, EVENT, FAILED, MISSING, RequestAnswer, UNASKED, is_exhausted,
+    },
+    instruction::{self, DriveInstruction, DriveReply},
+    state::DriveState,
+    unanswered,
+};
+
+/// Plans without a request in a row. Two are normal: the end of a sweep, and the one behind it.
+pub(super) const EMPTY_PLANS_MAX: u64 = 8;
+/// Requests of one plan.
+const REQUESTS_MAX: usize = 64;
+
+/// What a task compacts, and how.
+pub(super) struct CompactionTask {
+    kind: CompactionTaskKind,
+    conversation: String,
+    budget: u32,
+    mode: Option<String>,
+    force: bool,
+    target: Option<u32>,
+    observed_tokens: Option<u32>,
+    requests_max: u32,
+    lease_ms: Option<u32>,
+    model: Option<String>,
+    extra_json: Option<String>,
+    /// Whether `apply` is told that a model refused its key or the content.
+    counts_refusals: bool,
+    /// Whether compaction that can wait is left for `maintain`.
+    defer: bool,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum CompactionTaskKind {
+    Compact,
+    Maintain,
+    Turn,
+}
+
+impl CompactionTask {
+    /// Reads the members of a task; `place` is that of its name.
+    pub(super) fn read(fields: &mut JsonFields<'_>, place: usize) -> Self {
+        let kind = match place {
+            2 => CompactionTaskKind::Compact,
+            3 => CompactionTaskKind::Maintain,
+            _ => CompactionTaskKind::Turn,
+        };
+        Self {
+            kind,
+            conversation: fields.take_text("conversation"),
+            budget: fields.take_u32("budget"),
+            mode: fields.take_optional_text("mode"),
+            force: fields.take_flag("force"),
+            target: fields.take_optional_u32("target"),
+            observed_tokens: fields.take_optional_u32("observed_tokens"),
+            requests_max: fields.take_optional_u32("requests_max").unwrap_or(1),
+            lease_ms: fields.take_optional_u32("lease_ms"),
+            model: fields.take_optional_text("model"),
+            extra_json: fields.take_optional_text("extra_json"),
+            counts_refusals: fields.take_optional_flag("counts_refusals").unwrap_or(true),
+            defer: fields.take_flag("defer"),
+        }
+    }
+
+    /// Further options of a call: the model whose tokens it counts.
+    fn extra(&self) -> Option<String> {
+        build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
+    }
+}
+
+/// What is done now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum CompactionPhase {
+    /// Whether compaction is due after an append.
+    Decide,
+    /// Whether deferred compaction is due now.
+    AskDebt,
+    Plan,
+    /// The requests from the place on are completed.
+    Complete,
+    /// The answer of the place is applied.
+    Apply,
+    /// How the conversation stands at the end.
+    Evaluate,
+    /// The record of deferred compaction is told how it ended.
+    TellDebt,
+    Done,
+}
+
+/// How a compaction ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum CompactionEnd {
+    NothingDue,
+    Stopped,
+    Refused,
+    Cancelled,
+}
+
+const PHASES: [CompactionPhase; 8] = [
+    CompactionPhase::Decide,
+    CompactionPhase::AskDebt,
+    CompactionPhase::Plan,
+    CompactionPhase::Complete,
+    CompactionPhase::Apply,
+    CompactionPhase::Evaluate,
+    CompactionPhase::TellDebt,
+    CompactionPhase::Done,
+];
+const ENDS: [CompactionEnd; 4] = [
+    CompactionEnd::NothingDue,
+    CompactionEnd::Stopped,
+    CompactionEnd::Refused,
+    CompactionEnd::Cancelled,
+];
+
+/// How far a compaction is.
+pub(super) struct CompactionProgress {
+    phase: CompactionPhase,
+    place: u64,
+    /// Requests that are completed at the same time.
+    count: u64,
+    sweep: String,
+    empty_plans: u64,
+    /// What is known of the answer to each request.
+    answers: Vec<u64>,
+    completions: u64,
+    passes: u64,
+    tokens_before: u64,
+    tokens_after: u64,
+    /// Why no model is asked any more, if so.
+    exhausted: CallFailure,
+    /// The last failure of a model.
+    failure: CallFailure,
+    /// Whether a summary was made in place of exhausted models.
+    is_served: bool,
+    /// Whether the caller lost interest.
+    is_stopped: bool,
+    end: CompactionEnd,
+    /// Why it ended; empty while it goes on.
+    reason: String,
+    /// The result, or what is known of it.
+    result: String,
+    /// Why the task fails.
+    error: CallFailure,
+}
+
+impl CompactionProgress {
+    /// The beginning of a task.
+    pub(super) fn begin(task: &CompactionTask) -> Self {
+        let phase = match task.kind {
+            CompactionTaskKind::Compact => CompactionPhase::Plan,
+            CompactionTaskKind::Maintain => CompactionPhase::AskDebt,
+            CompactionTaskKind::Turn => CompactionPhase::Decide,
+        };
+        Self {
+            phase,
+            place: 0,
+            count: 0,
+            sweep: String::new(),
+            empty_plans: 0,
+            answers: Vec::new(),
+            completions: 0,
+            passes: 0,
+            tokens_before: 0,
+            tokens_after: 0,
+            exhausted: CallFailure::default(),
+            failure: CallFailure::default(),
+            is_served: false,
+            is_stopped: false,
+            end: CompactionEnd::Stopped,
+            reason: String::new(),
+            result: String::new(),
+            error: CallFailure::default(),
+        }
+    }
+
+    /// Reads or writes it.
+    pub(super) fn visit(&mut self, state: &mut DriveState) {
+        state.choice(&mut self.phase, &PHASES);
+        state.choice(&mut self.end, &ENDS);
+        let mut count = int::to_u64(self.answers.len());
+        state.number(&mut count);
+        self.answers.resize(int::to_usize(count).min(REQUESTS_MAX), UNASKED);
+        for answer in &mut self.answers {
+            state.number(answer);
+        }
+        self.exhausted.visit(state);
+        self.failure.visit(state);
+        self.error.visit(state);
+        state.text(&mut self.sweep);
+        state.text(&mut self.reason);
+        state.text(&mut self.result);
+        state.flag(&mut self.is_served);
+        state.flag(&mut self.is_stopped);
+        state.number(&mut self.place);
+        state.number(&mut self.count);
+        state.number(&mut self.empty_plans);
+        state.number(&mut self.passes);
+        state.number(&mut self.completions);
+        state.number(&mut self.tokens_before);
+        state.number(&mut self.tokens_after);
+    }
+
+    /// Takes an event in.
+    pub(super) fn advance(
+        &mut self,
+        task: &CompactionTask,
+        event: DriveEvent,
+        reply: &mut DriveReply,
+    ) -> Result<()> {
+        match (event, self.phase) {
+            (DriveEvent::Stopped, CompactionPhase::Plan | CompactionPhase::Complete) => {
+                self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
+            }
+            // An answer that is there is paid for and applied; no model is asked any more.
+            (DriveEvent::Stopped, _) => self.is_stopped = true,
+            (DriveEvent::Failed(failed), _) => self.fail(task, failed),
+            (DriveEvent::Answered(answers), CompactionPhase::Complete) => {
+                self.take_answers(task, answers)?
+            }
+            (DriveEvent::Returned(json), phase) if phase != CompactionPhase::Complete => {
+                let mut fields = JsonFields::parse_argument(EVENT, &json)?;
+                match phase {
+                    CompactionPhase::Decide => self.take_decision(task, &json, &mut fields, reply),
+                    CompactionPhase::AskDebt => self.take_debt(task, &mut fields, reply),
+                    CompactionPhase::Plan => self.take_plan(task, &mut fields),
+                    CompactionPhase::Apply => self.take_outcome(task, &mut fields, reply),
+                    CompactionPhase::Evaluate => self.take_end(task, &mut fields, reply),
+                    _ => {
+                        add_debt(&debt(&mut fields), reply);
+                        self.phase = CompactionPhase::Done;
+                    }
+                }
+                fields.finish_known(EVENT)?;
+            }
+            _ => return Err(unanswered("`answers`, `result` or `error`")),
+        }
+        Ok(())
+    }
+
+    /// A call failed. A conflict that repeating does not mend puts deferred compaction off.
+    fn fail(&mut self, task: &CompactionTask, failed: CallFailure) {
+        let is_told = task.kind == CompactionTaskKind::Maintain
+            && failed.code == reason::CONFLICT
+            && !matches!(self.phase, CompactionPhase::AskDebt | CompactionPhase::TellDebt);
+        self.phase = if is_told { CompactionPhase::TellDebt } else { CompactionPhase::Done };
+        if is_told {
+            self.reason = reason::CONFLICT.into();
+        }
+        // Of two failures the first is the cause.
+        if !self.error.is_some() {
+            self.error = failed;
+        }
+    }
+
+    fn take_decision(
+        &mut self,
+        task: &CompactionTask,
+        json: &str,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
+        let (is_due, must) = (fields.take_flag("due"), fields.take_flag("must"));
+        let mut note = JsonWriter::new_object();
+        note.add_json("decision", json);
+        reply.note = Some(note);
+        let waits = is_due && !must && task.defer;
+        self.result = turn_result(is_due && !waits, false);
+        self.phase = if waits { CompactionPhase::AskDebt } else { CompactionPhase::Done };
+    }
+
+    fn take_debt(
+        &mut self,
+        task: &CompactionTask,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
+        let is_time = fields.take_flag("drain");
+        let debt = debt(fields);
+        self.phase = CompactionPhase::Done;
+        if task.kind == CompactionTaskKind::Turn {
+            // Where the record sees nothing due, compaction would never be done later: it is
+            // forced, or of a mode that acts below the threshold.
+            let owes = debt != NULL;
+            self.result = turn_result(!owes, owes);
+        } else if is_time {
+            self.phase = CompactionPhase::Plan;
+        } else {
+            add_debt(&debt, reply);
+            self.result = maintained(None, &CallFailure::default());
+        }
+    }
+
+    fn take_plan(&mut self, task: &CompactionTask, fields: &mut JsonFields<'_>) {
+        let status = fields.take_choice("status", &["nothing-due", "stopped", "needs-completions"]);
+        let (why, sweep) = (fields.take_text("reason"), fields.take_text("sweep"));
+        let requests = fields.take_list("requests").len();
+        let is_over = sweep.is_empty();
+        self.sweep = sweep;
+        if status == 2 {
+            if requests == 0 || requests > REQUESTS_MAX {
+                fields.reject_field("requests", "1 to 64 requests");
+            }
+            self.empty_plans = 0;
+            self.answers = alloc::vec![UNASKED; requests.min(REQUESTS_MAX)];
+            self.ask(0, int::to_u64(requests));
+        } else if is_over {
+            let kind = if status == 0 { CompactionEnd::NothingDue } else { CompactionEnd::Stopped };
+            self.finish(task, kind, &why);
+        } else {
+            self.empty_plans = self.empty_plans.saturating_add(1);
+            if self.empty_plans >= EMPTY_PLANS_MAX {
+                self.finish(task, CompactionEnd::Stopped, reason::NO_PROGRESS);
+            }
+        }
+    }
+
+    /// Has models complete requests, unless they are exhausted.
+    fn ask(&mut self, from: u64, count: u64) {
+        (self.place, self.count) = (from, count);
+        let is_over = self.exhausted.is_some();
+        self.phase = if is_over { CompactionPhase::Apply } else { CompactionPhase::Complete };
+    }
+
+    fn take_answers(&mut self, task: &CompactionTask, answers: Vec<RequestAnswer>) -> Result<()> {
+        if int::to_u64(answers.len()) != self.count {
+            return Err(unanswered("one answer for each request in `answers`"));
+        }
+        let places = self.answers.iter_mut().skip(int::to_usize(self.place));
+        for (state, answer) in places.zip(answers) {
+            self.completions = self.completions.saturating_add(answer.asked);
+            *state = answer.state;
+            self.is_stopped |= answer.state == MISSING;
+            if answer.state >= FAILED {
+                if is_exhausted(answer.state) && !self.exhausted.is_some() {
+                    self.exhausted = answer.failed.clone();
+                }
+                self.failure = answer.failed;
+            }
+        }
+        self.apply_from(task, self.place);
+        Ok(())
+    }
+
+    fn state(&self, place: u64) -> u64 {
+        self.answers.get(int::to_usize(place)).copied().unwrap_or(MISSING)
+    }
+
+    /// Applies the first answer from a place on; behind the last one plans again.
+    fn apply_from(&mut self, task: &CompactionTask, from: u64) {
+        self.place = from;
+        let end = int::to_u64(self.answers.len());
+        while self.place < end && self.state(self.place) == MISSING {
+            self.place += 1;
+        }
+        let refusal = match self.state(self.place) {
+            FAILED => reason::MODEL_AUTH,
+            REFUSED_POLICY => reason::MODEL_POLICY,
+            _ => "",
+        };
+        if self.place >= end {
+            self.answers.clear();
+            self.phase = CompactionPhase::Plan;
+            if self.is_stopped {
+                self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
+            }
+        } else if refusal.is_empty() || task.counts_refusals {
+            self.phase = CompactionPhase::Apply;
+        } else {
+            self.finish(task, CompactionEnd::Refused, refusal);
+        }
+    }
+
+    fn take_outcome(
+        &mut self,
+        task: &CompactionTask,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
+        let applied = fields.take_choice("applied", &["committed", "retry", "stale", "refused"]);
+        let why = fields.take_text("reason");
+        let (before, after) = (fields.take_u64("tokens_before"), fields.take_u64("tokens_after"));
+        let has_next = fields.take_any("next").is_some_and(|(_, kind)| kind != JsonKind::Null);
+        reply.warnings = fields.take_texts("warnings");
+        if applied == 0 && after < before {
+            let mut pass = JsonWriter::new_object();
+            pass.add_flag("capped", fields.take_flag("capped"));
+            pass.add_number("depth", fields.take_u64("depth"));
+            pass.add_text("kind", &fields.take_text("purpose"));
+            pass.add_text("level", &fields.take_text("level"));
+            pass.add_text("summary", &fields.take_text("summary"));
+            pass.add_number("tokens_after", after);
+            pass.add_number("tokens_before", before);
+            reply.pass = Some(pass);
+            if self.passes == 0 {
+                self.tokens_before = before;
+            }
+            self.passes = self.passes.saturating_add(1);
+            self.tokens_after = after;
+            self.is_served |= self.is_without_model();
+        }
+        match applied {
+            3 if why.starts_with("model-") => self.finish(task, CompactionEnd::Refused, &why),
+            1 if has_next && !self.is_stopped => {
+                if let Some(state) = self.answers.get_mut(int::to_usize(self.place)) {
+                    *state = UNASKED;
+                }
+                self.ask(self.place, 1);
+            }
+            _ => self.apply_from(task, self.place.saturating_add(1)),
+        }
+    }
+
+    /// Whether all models failed at the request of the place.
+    fn is_without_model(&self) -> bool {
+        let state = self.state(self.place);
+        state == UNASKED || is_exhausted(state)
+    }
+
+    /// Ends the passes, for a reason of the closed list.
+    fn finish(&mut self, task: &CompactionTask, kind: CompactionEnd, why: &str) {
+        self.answers.clear();
+        (self.end, self.reason, self.phase) = (kind, why.into(), CompactionPhase::Evaluate);
+        let is_refusal = why == reason::MODEL_AUTH || why == reason::MODEL_POLICY;
+        if !is_refusal || !self.failure.is_some() {
+            return;
+        }
+        let message = format!("{why}: {}", self.failure.message);
+        let error = CallFailure { code: "completion-failed".into(), message, number: None };
+        if task.kind == CompactionTaskKind::Maintain {
+            self.result = maintained(None, &error);
+            self.phase = CompactionPhase::TellDebt;
+        } else {
+            self.error = error;
+            self.phase = CompactionPhase::Done;
+        }
+    }
+
+    fn take_end(
+        &mut self,
+        task: &CompactionTask,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
+        let is_due = fields.take_flag("due");
+        let explanation = fields.take_text("explanation_json");
+        match explained(&explanation) {
+            Ok((stored, warnings)) => {
+                reply.warnings = warnings;
+                if self.passes == 0 {
+                    (self.tokens_before, self.tokens_after) = (stored, stored);
+                }
+            }
+            Err(_) => fields.reject_field("explanation_json", "that of `evaluate`"),
+        }
+        if self.failure.is_some() {
+            let CallFailure { code, message, .. } = &self.failure;
+            reply.warnings.push(format!("completion-failed: {code}: {message}"));
+        }
+        let compacted = self.compacted(is_due);
+        if task.kind == CompactionTaskKind::Maintain {
+            self.result = maintained(Some(compacted), &self.failure);
+            self.phase = CompactionPhase::TellDebt;
+        } else {
+            self.result = compacted.end_object();
+            self.phase = CompactionPhase::Done;
+        }
+    }
+
+    /// What was done, but for the passes and warnings, which were told one by one.
+    fn compacted(&self, is_due: bool) -> JsonWriter {
+        let mut result = JsonWriter::new_object();
+        result.add_number("completions", self.completions);
+        if self.failure.is_some() {
+            result.add_object("failure", instruction::completion_failure(&self.failure));
+        } else {
+            result.add_null("failure");
+        }
+        result.add_text("reason", &self.reason);
+        result.add_text("status", self.status(is_due));
+        result.add_number("tokens_after", self.tokens_after);
+        result.add_number("tokens_before", self.tokens_before);
+        result
+    }
+
+    /// How it ended, in one word.
+    fn status(&self, is_due: bool) -> &'static str {
+        let is_model = self.reason.starts_with("model-") || self.reason == reason::BREAKER_OPEN;
+        match self.end {
+            _ if self.is_served => "partial",
+            CompactionEnd::Refused => "model-unavailable",
+            CompactionEnd::Stopped if is_model => "model-unavailable",
+            CompactionEnd::Stopped | CompactionEnd::Cancelled => "partial",
+            CompactionEnd::NothingDue if self.passes == 0 => "nothing-to-do",
+            CompactionEnd::NothingDue if is_due => "partial",
+            CompactionEnd::NothingDue => "done",
+        }
+    }
+
+    /// What the host does next.
+    pub(super) fn instruct(&self, task: &CompactionTask, now: Timestamp) -> DriveInstruction {
+        let mut arguments = JsonWriter::new_object();
+        match self.phase {
+            CompactionPhase::Complete => DriveInstruction::complete(self.place, self.count),
+            CompactionPhase::Done if self.error.is_some() => {
+                DriveInstruction::fail(instruction::failure(&self.error))
+            }
+            CompactionPhase::Done => DriveInstruction::done(&self.result),
+            CompactionPhase::Apply => self.apply(task, now),
+            CompactionPhase::AskDebt | CompactionPhase::TellDebt => {
+                arguments.add_text("arguments_json", &self.debt_arguments(task));
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_number("now", now);
+                arguments.add_text("verb", "maintain");
+                DriveInstruction::call("admin.call", arguments)
+            }
+            CompactionPhase::Decide | CompactionPhase::Plan | CompactionPhase::Evaluate => {
+                let is_plan = self.phase == CompactionPhase::Plan;
+                arguments.add_number("budget", task.budget.into());
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_number("now", now);
+                arguments.add_object("options", self.options(task));
+                let function = if is_plan { "compaction.plan" } else { "compaction.evaluate" };
+                DriveInstruction::call(function, arguments)
+            }
+        }
+    }
+
+    /// Options of `plan` and `evaluate`. At the end nothing is forced, and what was observed is of
+    /// a context before the passes.
+    fn options(&self, task: &CompactionTask) -> JsonWriter {
+        let is_end = self.phase == CompactionPhase::Evaluate;
+        let mut options = JsonWriter::new_object();
+        if let Some(extra) = task.extra() {
+            options.add_text("extra_json", &extra);
+        }
+        options.add_flag("force", task.force && !is_end);
+        if let Some(lease_ms) = task.lease_ms {
+            options.add_number("lease_ms", lease_ms.into());
+        }
+        if let Some(mode) = &task.mode {
+            options.add_text("mode", mode);
+        }
+        if let Some(observed) = task.observed_tokens.filter(|_| !is_end) {
+            options.add_number("observed_tokens", observed.into());
+        }
+        options.add_number("requests_max", task.requests_max.into());
+        if !self.sweep.is_empty() && !is_end {
+            options.add_text("sweep", &self.sweep);
+        }
+        if let Some(target) = task.target {
+            options.add_number("target", target.into());
+        }
+        options
+    }
+
+    /// Arguments of the verb `maintain`. What was observed is of a context before the passes.
+    fn debt_arguments(&self, task: &CompactionTask) -> String {
+        let mut asked = JsonWriter::new_object();
+        asked.add_number("budget", task.budget.into());
+        if !self.reason.is_empty() {
+            asked.add_text("ended", &self.reason);
+        }
+        if let Some(model) = &task.model {
+            asked.add_text("model", model);
+        }
+        if let Some(observed) = task.observed_tokens.filter(|_| self.passes == 0) {
+            asked.add_number("observed_tokens", observed.into());
+        }
+        asked.end_object()
+    }
+
+    fn apply(&self, task: &CompactionTask, now: Timestamp) -> DriveInstruction {
+        let mut arguments = JsonWriter::new_object();
+        if self.state(self.place) == UNASKED {
+            let mut answer = JsonWriter::new_object();
+            answer.add_object("failed", instruction::completion_failure(&self.exhausted));
+            arguments.add_object("answer", answer);
+        }
+        arguments.add_text("conversation", &task.conversation);
+        arguments.add_number("now", now);
+        let mut options = JsonWriter::new_object();
+        if let Some(extra) = build_model_option(task.model.as_deref()) {
+            options.add_text("extra_json", &extra);
+        }
+        if self.is_without_model() {
+            options.add_number("fallback_over_tokens", task.budget.into());
+        }
+        arguments.add_object("options", options);
+        DriveInstruction::call("compaction.apply", arguments).with_request(self.place)
+    }
+}
+
+/// State of an answer that refuses the content.
+const REFUSED_POLICY: u64 = FAILED + 1;
+const NULL: &str = "null";
+
+fn turn_result(compact: bool, deferred: bool) -> String {
+    let mut result = JsonWriter::new_object();
+    result.add_flag("compact", compact);
+    result.add_flag("deferred", deferred);
+    result.end_object()
+}
+
+/// The result of `maintain` but for what is owed.
+fn maintained(compacted: Option<JsonWriter>, failure: &CallFailure) -> String {
+    let mut result = JsonWriter::new_object();
+    match compacted {
+        Some(compacted) => result.add_object("compacted", compacted),
+        None => result.add_null("compacted"),
+    }
+    if failure.is_some() {
+        let plain = CallFailure { number: None, ..failure.clone() };
+        result.add_object("failure", instruction::failure(&plain));
+    } else {
+        result.add_null("failure");
+    }
+    result.end_object()
+}
+
+/// The tokens of the stored context and the warnings of an explanation.
+fn explained(explanation: &str) -> Result<(u64, Vec<String>)> {
+    let mut fields = JsonFields::parse_argument(EVENT, explanation)?;
+    let warnings = fields.take_texts("warnings");
+    let inputs = fields.take_any("inputs").map(|(raw, _)| raw).unwrap_or_default();
+    let mut inputs = JsonFields::parse_argument(EVENT, &inputs)?;
+    Ok((inputs.take_u64("stored_tokens"), warnings))
+}
+
+/// What is owed, as JSON.
+fn debt(fields: &mut JsonFields<'_>) -> String {
+    fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
+}
+
+/// Adds what is owed to the result.
+fn add_debt(debt: &str, reply: &mut DriveReply) {
+    let mut note = JsonWriter::new_object();
+    note.add_json("debt", debt);
+    reply.note = Some(note);
+}

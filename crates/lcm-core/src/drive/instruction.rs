@@ -1,0 +1,146 @@
+//! What a host is told to do, as JSON.
+
+use alloc::{string::String, vec::Vec};
+
+use lcm_text::base::json::JsonWriter;
+
+use super::event::CallFailure;
+
+/// Messages of one call.
+pub(super) const MESSAGES_MAX: u64 = 100;
+/// Bytes of text of one call; a longer message is uploaded in pieces.
+pub(super) const BYTES_MAX: u64 = 512 << 10;
+/// Bytes of one piece.
+const PIECE_BYTES_MAX: u64 = 192 << 10;
+
+/// One instruction.
+pub(super) struct DriveInstruction {
+    pub(super) fields: JsonWriter,
+    /// Whether the task is over.
+    pub(super) is_last: bool,
+}
+
+impl DriveInstruction {
+    fn new(what: &str, is_last: bool) -> Self {
+        let mut fields = JsonWriter::new_object();
+        fields.add_text("do", what);
+        Self { fields, is_last }
+    }
+
+    /// Calls an export with these arguments.
+    pub(super) fn call(function: &str, arguments: JsonWriter) -> Self {
+        let mut this = Self::new("call", false);
+        this.fields.add_text("call", function);
+        this.fields.add_object("arguments", arguments);
+        this
+    }
+
+    /// Completes these requests of the last plan, by their places, all at the same time.
+    pub(super) fn complete(from: u64, count: u64) -> Self {
+        let mut this = Self::new("complete", false);
+        this.fields.add_number("count", count);
+        this.fields.add_number("from", from);
+        this
+    }
+
+    /// Uploads the messages of a range that are too large for a call.
+    pub(super) fn stage(from: u64, count: u64, arguments: JsonWriter) -> Self {
+        let mut this = Self::new("stage", false);
+        this.fields.add_object("arguments", arguments);
+        this.fields.add_number("bytes_max", BYTES_MAX);
+        this.fields.add_number("count", count);
+        this.fields.add_number("from", from);
+        this.fields.add_number("piece_bytes_max", PIECE_BYTES_MAX);
+        this
+    }
+
+    /// The task is over, with this object as its result.
+    pub(super) fn done(result: &str) -> Self {
+        let mut this = Self::new("done", true);
+        this.fields.add_json("result", result);
+        this
+    }
+
+    /// The task has failed.
+    pub(super) fn fail(error: JsonWriter) -> Self {
+        let mut this = Self::new("fail", true);
+        this.fields.add_object("error", error);
+        this
+    }
+
+    /// Messages of a call: from this index on as many as it may have.
+    pub(super) fn with_messages(mut self, from: u64, count: u64) -> Self {
+        let mut messages = JsonWriter::new_object();
+        messages.add_number("bytes_max", BYTES_MAX);
+        messages.add_number("count", count.min(MESSAGES_MAX));
+        messages.add_number("from", from);
+        self.fields.add_object("messages", messages);
+        self
+    }
+
+    /// A member that is `true`.
+    pub(super) fn with_flag(mut self, key: &str) -> Self {
+        self.fields.add_flag(key, true);
+        self
+    }
+
+    /// The place of the request whose id and answer the call takes.
+    pub(super) fn with_request(mut self, place: u64) -> Self {
+        self.fields.add_number("request", place);
+        self
+    }
+
+    /// The longest pause before it.
+    pub(super) fn with_wait(mut self, wait_ms: u64) -> Self {
+        if wait_ms > 0 {
+            self.fields.add_number("wait_ms", wait_ms);
+        }
+        self
+    }
+}
+
+/// What an instruction says beside of what happened.
+#[derive(Default)]
+pub(super) struct DriveReply {
+    /// The pass that was made.
+    pub(super) pass: Option<JsonWriter>,
+    /// Lines that are told once.
+    pub(super) warnings: Vec<String>,
+    /// Members of the result of the task that are known now.
+    pub(super) note: Option<JsonWriter>,
+}
+
+impl DriveReply {
+    pub(super) fn write(self, mut document: JsonWriter) -> String {
+        if let Some(pass) = self.pass {
+            document.add_object("pass", pass);
+        }
+        if let Some(note) = self.note {
+            document.add_object("note", note);
+        }
+        if !self.warnings.is_empty() {
+            document.add_texts("warnings", &self.warnings);
+        }
+        document.end_object()
+    }
+}
+
+/// A failure, with the index of the message at fault if there is one.
+pub(super) fn failure(failed: &CallFailure) -> JsonWriter {
+    let mut failure = JsonWriter::new_object();
+    failure.add_text("code", &failed.code);
+    if let Some(index) = failed.number {
+        failure.add_number("index", index);
+    }
+    failure.add_text("message", &failed.message);
+    failure
+}
+
+/// The failure of a completion, with the pause that its model wants.
+pub(super) fn completion_failure(failed: &CallFailure) -> JsonWriter {
+    let mut failure = JsonWriter::new_object();
+    failure.add_text("code", &failed.code);
+    failure.add_text("message", &failed.message);
+    failure.add_optional_number("retry_after_ms", failed.number);
+    failure
+}

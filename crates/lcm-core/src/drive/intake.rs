@@ -1,0 +1,583 @@
+//! Intake: stores any number of messages, each once.
+//!
+//! What one call takes is one append. More of mode `new` is a list of appends. More of a transcript
+//! is identified as a whole, reconciled, and only what is missing is appended, under the revision
+//! of the plan. An append of unknown outcome is repeated as it was, which the engine recognises.
+
+use alloc::{string::String, vec::Vec};
+
+use lcm_text::{
+    base::error::Result,
+    base::hash,
+    base::int,
+    base::json::{self, JsonFields, JsonWriter},
+    types::api::Timestamp,
+};
+
+use super::{
+    CONFLICTS_MAX,
+    event::{CallFailure, DriveEvent, EVENT},
+    instruction::{self, BYTES_MAX, DriveInstruction, DriveReply, MESSAGES_MAX},
+    state::DriveState,
+    unanswered,
+};
+
+/// How often an append of unknown outcome is repeated.
+const REPEATS_MAX: u64 = 8;
+/// Ranges of missing messages that a token holds. Further ones are asked for again.
+const RANGES_MAX: usize = 32;
+
+/// What is to be stored.
+pub(super) struct IntakeTask {
+    conversation: String,
+    dialect: String,
+    family: Option<String>,
+    count: u64,
+    /// Of all messages.
+    bytes: u64,
+    /// Of the longest message.
+    bytes_longest: u64,
+    /// All messages are new, unless their ids are stored.
+    is_new: bool,
+    /// A later call may repeat this one: its appends are parts of a list.
+    is_list: bool,
+    /// This call repeats one.
+    repeat: bool,
+    refuse_replay: bool,
+    /// So many first messages are stored, at this revision.
+    proven: Option<(u64, u64)>,
+}
+
+impl IntakeTask {
+    /// Reads the members of a task; `is_append`: a call of `append` and no transcript.
+    pub(super) fn read(fields: &mut JsonFields<'_>, is_append: bool) -> Self {
+        let proven =
+            fields.take_optional_u64("proven").zip(fields.take_optional_u64("proven_revision"));
+        let count = fields.take_u64("count");
+        Self {
+            conversation: fields.take_text("conversation"),
+            dialect: fields.take_optional_text("dialect").unwrap_or_else(|| "lcm".into()),
+            family: fields.take_optional_text("family"),
+            count,
+            bytes: fields.take_u64("bytes"),
+            bytes_longest: fields.take_u64("bytes_longest"),
+            is_new: fields.take_optional_choice("mode", &["transcript", "new"]) == Some(1),
+            is_list: is_append,
+            repeat: fields.take_flag("repeat"),
+            refuse_replay: fields.take_flag("refuse_replay"),
+            proven: proven.filter(|(messages, _)| *messages < count),
+        }
+    }
+
+    /// Whether one call takes everything.
+    fn is_whole(&self) -> bool {
+        self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
+    }
+
+    fn has_uploads(&self) -> bool {
+        self.bytes_longest > BYTES_MAX
+    }
+
+    fn all(&self) -> Vec<IndexRange> {
+        self.ranges_from(0)
+    }
+
+    fn ranges_from(&self, from: u64) -> Vec<IndexRange> {
+        (from < self.count).then_some(IndexRange { from, end: self.count }).into_iter().collect()
+    }
+}
+
+/// Indexes from 0; `end` is behind the last.
+#[derive(Clone, Copy)]
+struct IndexRange {
+    from: u64,
+    end: u64,
+}
+
+/// How the messages are stored.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum IntakeRoute {
+    /// By one append.
+    Whole,
+    /// By appends that are parts of a list.
+    List,
+    /// By appends of what a plan says is missing.
+    Aligned,
+    /// By appends behind the messages that the caller knows are stored.
+    Proven,
+}
+
+/// What is done now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum IntakePhase {
+    /// The messages from the place on are identified.
+    Identify,
+    Reconcile,
+    /// The large messages of the range of the place are uploaded.
+    Stage,
+    Append,
+    Done,
+}
+
+const ROUTES: [IntakeRoute; 4] =
+    [IntakeRoute::Whole, IntakeRoute::List, IntakeRoute::Aligned, IntakeRoute::Proven];
+const PHASES: [IntakePhase; 5] = [
+    IntakePhase::Identify,
+    IntakePhase::Reconcile,
+    IntakePhase::Stage,
+    IntakePhase::Append,
+    IntakePhase::Done,
+];
+
+/// How far an intake is.
+pub(super) struct IntakeProgress {
+    /// The time of all calls: a repeated call is recognised by its time, too.
+    now: Timestamp,
+    route: IntakeRoute,
+    phase: IntakePhase,
+    place: u64,
+    /// Hash over the identities so far, in hex digits.
+    name: String,
+    /// What is to be appended.
+    ranges: Vec<IndexRange>,
+    /// Whether more is missing behind the ranges.
+    has_more: bool,
+    /// Whether something was uploaded since the plan.
+    has_staged: bool,
+    /// The revision that the next append relies on.
+    revision: u64,
+    /// Index behind the last message that an append confirmed.
+    confirmed: u64,
+    /// Messages that the smallest plan said are missing.
+    fewest: u64,
+    /// Plans since then.
+    plans: u64,
+    /// Repetitions of this append.
+    repeats: u64,
+    wait_ms: u64,
+    totals: IntakeTotals,
+    failure: CallFailure,
+}
+
+/// What the appends stored together.
+#[derive(Default)]
+struct IntakeTotals {
+    revision: u64,
+    ingested: u64,
+    /// 0: no message was stored.
+    seq_first: u64,
+    seq_last: u64,
+    context_tokens: u64,
+}
+
+impl IntakeProgress {
+    /// The beginning of a task.
+    pub(super) fn begin(task: &IntakeTask, now: Timestamp) -> Self {
+        let mut this = Self {
+            now,
+            route: IntakeRoute::Whole,
+            phase: IntakePhase::Append,
+            place: 0,
+            name: String::new(),
+            ranges: task.all(),
+            has_more: false,
+            has_staged: false,
+            revision: 0,
+            confirmed: 0,
+            fewest: u64::MAX,
+            plans: 0,
+            repeats: 0,
+            wait_ms: 0,
+            totals: IntakeTotals::default(),
+            failure: CallFailure::default(),
+        };
+        match task.proven {
+            _ if task.is_list && task.is_whole() => this.prepare(task),
+            Some((messages, revision)) if !task.refuse_replay => {
+                this.route = IntakeRoute::Proven;
+                this.revision = revision;
+                this.ranges = task.ranges_from(messages);
+                (this.phase, this.place) = (IntakePhase::Identify, messages);
+            }
+            _ => this.identify(task),
+        }
+        this
+    }
+
+    /// Reads all messages before the first of them is stored.
+    fn identify(&mut self, task: &IntakeTask) {
+        let is_list = task.is_new && task.is_list && !task.refuse_replay;
+        self.route = if is_list { IntakeRoute::List } else { IntakeRoute::Aligned };
+        self.ranges = task.all();
+        let kind: &[u8] = if task.is_new { b"new" } else { b"transcript" };
+        self.name = name(&[kind, &self.now.to_be_bytes()]);
+        (self.phase, self.place) = (IntakePhase::Identify, 0);
+        if task.count == 0 {
+            self.identified(task);
+        }
+    }
+
+    fn identified(&mut self, task: &IntakeTask) {
+        match self.route {
+            IntakeRoute::Aligned => self.phase = IntakePhase::Reconcile,
+            _ => self.prepare(task),
+        }
+    }
+
+    /// Uploads what is too large for a call, then appends.
+    fn prepare(&mut self, task: &IntakeTask) {
+        let uploads = task.has_uploads() && !self.ranges.is_empty();
+        self.has_staged = false;
+        self.phase = if uploads { IntakePhase::Stage } else { IntakePhase::Append };
+        self.place = 0;
+    }
+
+    /// Reads or writes it.
+    pub(super) fn visit(&mut self, state: &mut DriveState) {
+        state.choice(&mut self.route, &ROUTES);
+        state.choice(&mut self.phase, &PHASES);
+        let mut count = int::to_u64(self.ranges.len());
+        state.number(&mut count);
+        self.ranges.resize(int::to_usize(count).min(RANGES_MAX), IndexRange { from: 0, end: 0 });
+        for range in &mut self.ranges {
+            state.number(&mut range.from);
+            state.number(&mut range.end);
+        }
+        state.text(&mut self.name);
+        self.failure.visit(state);
+        state.flag(&mut self.has_more);
+        state.flag(&mut self.has_staged);
+        state.number(&mut self.now);
+        state.number(&mut self.place);
+        state.number(&mut self.revision);
+        state.number(&mut self.confirmed);
+        state.number(&mut self.fewest);
+        state.number(&mut self.plans);
+        state.number(&mut self.repeats);
+        state.number(&mut self.wait_ms);
+        state.number(&mut self.totals.revision);
+        state.number(&mut self.totals.ingested);
+        state.number(&mut self.totals.seq_first);
+        state.number(&mut self.totals.seq_last);
+        state.number(&mut self.totals.context_tokens);
+    }
+
+    /// Takes an event in.
+    pub(super) fn advance(
+        &mut self,
+        task: &IntakeTask,
+        event: DriveEvent,
+        reply: &mut DriveReply,
+    ) -> Result<()> {
+        self.wait_ms = 0;
+        match (event, self.phase) {
+            (DriveEvent::Stopped, _) => self.phase = IntakePhase::Done,
+            (DriveEvent::Failed(failed), _) => self.fail(task, failed),
+            (DriveEvent::Staged(count), IntakePhase::Stage) => self.add_staged(task, count),
+            (DriveEvent::Returned(json), IntakePhase::Identify) => {
+                let json = ["{\"entries\":", &json, "}"].concat();
+                let mut fields = JsonFields::parse_argument(EVENT, &json)?;
+                self.add_identities(task, &json, &mut fields);
+                fields.finish_known(EVENT)?;
+            }
+            (DriveEvent::Returned(json), IntakePhase::Reconcile | IntakePhase::Append) => {
+                let mut fields = JsonFields::parse_argument(EVENT, &json)?;
+                match self.phase {
+                    IntakePhase::Append => self.take_receipt(task, &mut fields, reply),
+                    _ => self.take_plan(task, &json, &mut fields, reply),
+                }
+                fields.finish_known(EVENT)?;
+            }
+            _ => return Err(unanswered("`result`, `staged` or `error`")),
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, task: &IntakeTask, failed: CallFailure) {
+        let is_append = self.phase == IntakePhase::Append && !self.ranges.is_empty();
+        match failed.code.as_str() {
+            // One append is repeated by the caller, who knows whether the messages are still wanted.
+            "store-unavailable"
+                if is_append && self.route != IntakeRoute::Whole && self.repeats < REPEATS_MAX =>
+            {
+                self.repeats += 1;
+                self.wait_ms = pause_ms(self.repeats, 256);
+            }
+            "conflict" if is_append && self.route == IntakeRoute::Proven => self.identify(task),
+            "conflict"
+                if is_append
+                    && self.route == IntakeRoute::Aligned
+                    && self.plans < CONFLICTS_MAX =>
+            {
+                self.plan_again();
+                self.wait_ms = pause_ms(self.plans, 8);
+            }
+            // A call has further bounds than those by which batches are cut, such as that of ids.
+            "limit-exceeded" if is_append && self.route == IntakeRoute::Whole && task.count > 1 => {
+                self.identify(task);
+            }
+            _ => {
+                self.failure = self.placed(failed);
+                self.phase = IntakePhase::Done;
+            }
+        }
+    }
+
+    /// An error about a message of a call, as one about a message of the task.
+    fn placed(&self, failed: CallFailure) -> CallFailure {
+        let from = match self.phase {
+            IntakePhase::Identify => self.place,
+            IntakePhase::Append => self.ranges.first().map_or(0, |range| range.from),
+            _ => return failed,
+        };
+        let told = failed.message.strip_prefix("messages[").and_then(|rest| rest.split_once("]: "));
+        let Some((Ok(index), reason)) = told.map(|(index, why)| (index.parse::<u64>(), why)) else {
+            return failed;
+        };
+        let index = index.saturating_add(from);
+        let message = alloc::format!("messages[{index}]: {reason}");
+        CallFailure { message, number: Some(index), ..failed }
+    }
+
+    fn plan_again(&mut self) {
+        self.plans = self.plans.saturating_add(1);
+        self.repeats = 0;
+        self.phase = IntakePhase::Reconcile;
+    }
+
+    fn add_identities(&mut self, task: &IntakeTask, json: &str, fields: &mut JsonFields<'_>) {
+        let entries = fields.take_list("entries");
+        let end = self.place.saturating_add(int::to_u64(entries.len()));
+        if entries.is_empty() || end > task.count {
+            fields.reject_field("entries", "one identity for each message");
+        }
+        for entry in entries {
+            let hash = JsonFields::parse_argument(EVENT, json::slice_span(json, entry.span))
+                .map_or_else(|_| String::new(), |mut entry| entry.take_text("hash"));
+            self.name = name(&[self.name.as_bytes(), hash.as_bytes()]);
+        }
+        self.place = end;
+        if end == task.count {
+            self.identified(task);
+        }
+    }
+
+    fn take_plan(
+        &mut self,
+        task: &IntakeTask,
+        json: &str,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
+        let missing = fields.take_list("missing");
+        self.revision = fields.take_u64("revision");
+        let warnings = fields.take_texts("warnings");
+        if self.confirmed == 0 {
+            // Later ones would also speak of what was stored here.
+            reply.warnings = warnings;
+        }
+        self.has_more = missing.len() > RANGES_MAX;
+        self.ranges.clear();
+        let (mut total, mut behind) = (0_u64, 0);
+        for element in missing {
+            let mut range = IndexRange { from: 0, end: 0 };
+            if let Ok(mut found) =
+                JsonFields::parse_argument(EVENT, json::slice_span(json, element.span))
+            {
+                range.from = found.take_u64("from");
+                range.end = found.take_u64("to").saturating_add(1);
+            }
+            if range.from < behind || range.end <= range.from || range.end > task.count {
+                fields.reject_field("missing", "ranges in the order of the messages");
+            }
+            behind = range.end;
+            total = total.saturating_add(behind.saturating_sub(range.from));
+            if self.ranges.len() < RANGES_MAX {
+                self.ranges.push(range);
+            }
+        }
+        if total < self.fewest {
+            self.fewest = total;
+            self.plans = 0;
+        }
+        self.prepare(task);
+    }
+
+    fn add_staged(&mut self, task: &IntakeTask, count: u64) {
+        self.has_staged |= count > 0;
+        self.place = self.place.saturating_add(1);
+        if int::to_usize(self.place) < self.ranges.len() {
+            return;
+        }
+        // An upload moves the conversation on, and what relies on its revision is planned again.
+        match self.route {
+            IntakeRoute::Aligned if self.has_staged && self.plans < CONFLICTS_MAX => {
+                self.plan_again()
+            }
+            IntakeRoute::Proven if self.has_staged => self.identify(task),
+            _ => self.phase = IntakePhase::Append,
+        }
+    }
+
+    fn take_receipt(
+        &mut self,
+        task: &IntakeTask,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
+        let relied = self.revision;
+        let ingested = fields.take_u64("ingested");
+        let taken = ingested.saturating_add(fields.take_u64("skipped"));
+        self.revision = fields.take_u64("revision");
+        reply.warnings = fields.take_texts("warnings");
+        let open = self.ranges.first().map_or(0, |range| range.end.saturating_sub(range.from));
+        let is_partial = self.route == IntakeRoute::Whole && taken != open;
+        if taken > open || (taken == 0 && open > 0) || is_partial {
+            fields.reject_field("ingested", "a number of the messages of the call");
+        }
+        let totals = &mut self.totals;
+        totals.revision = self.revision;
+        totals.ingested = totals.ingested.saturating_add(ingested);
+        let seq_first = fields.take_optional_u64("seq_first").unwrap_or(0);
+        if totals.seq_first == 0 {
+            totals.seq_first = seq_first;
+        }
+        totals.seq_last = fields.take_optional_u64("seq_last").unwrap_or(totals.seq_last);
+        totals.context_tokens = fields.take_u64("context_tokens");
+        self.repeats = 0;
+        if let Some(range) = self.ranges.first_mut() {
+            range.from = range.from.saturating_add(taken);
+            self.confirmed = range.from;
+            if range.from >= range.end {
+                self.ranges.remove(0);
+            }
+        }
+        // Others wrote between the call that was recognised and this one.
+        let has_jumped = self.revision > relied.saturating_add(1);
+        match self.route {
+            _ if self.ranges.is_empty() && !self.has_more => self.phase = IntakePhase::Done,
+            IntakeRoute::Proven if has_jumped => self.identify(task),
+            IntakeRoute::Aligned if has_jumped || self.ranges.is_empty() => {
+                self.phase = IntakePhase::Reconcile
+            }
+            _ => {}
+        }
+    }
+
+    /// What the host does next.
+    pub(super) fn instruct(&self, task: &IntakeTask) -> DriveInstruction {
+        if self.failure.is_some() {
+            return DriveInstruction::fail(instruction::failure(&self.failure));
+        }
+        let mut arguments = JsonWriter::new_object();
+        match self.phase {
+            IntakePhase::Identify => {
+                arguments.add_text("dialect", &task.dialect);
+                DriveInstruction::call("ingest.identify", arguments)
+                    .with_messages(self.place, task.count.saturating_sub(self.place))
+                    .with_flag("keep")
+            }
+            IntakePhase::Reconcile => {
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_number("now", self.now);
+                arguments.add_text("transcript_json", &self.transcript(task));
+                DriveInstruction::call("ingest.reconcile", arguments)
+                    .with_flag("entries")
+                    .with_wait(self.wait_ms)
+            }
+            IntakePhase::Stage => {
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_optional_text("family", task.family.as_deref());
+                arguments.add_number("now", self.now);
+                let range = self.ranges.get(int::to_usize(self.place));
+                let (from, end) = range.map_or((0, 0), |range| (range.from, range.end));
+                DriveInstruction::stage(from, end.saturating_sub(from), arguments)
+            }
+            IntakePhase::Append => self.append(task),
+            IntakePhase::Done => DriveInstruction::done(&self.totals.result(task).end_object()),
+        }
+    }
+
+    /// What a plan is asked for, but for the entries, which the host adds.
+    fn transcript(&self, task: &IntakeTask) -> String {
+        let mut asked = JsonWriter::new_object();
+        asked.add_number("confirmed", self.confirmed);
+        if task.repeat && task.is_list {
+            asked.add_text("list", &self.name);
+        }
+        asked.add_flag("new", task.is_new);
+        asked.add_flag("refuse_replay", task.refuse_replay);
+        asked.end_object()
+    }
+
+    fn append(&self, task: &IntakeTask) -> DriveInstruction {
+        let range = self.ranges.first().copied();
+        let (from, count) =
+            range.map_or((0, 0), |range| (range.from, range.end.saturating_sub(range.from)));
+        let is_planned =
+            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && count > 0;
+        let is_whole = self.route == IntakeRoute::Whole;
+        let is_part = count > 0
+            && match self.route {
+                IntakeRoute::List => true,
+                IntakeRoute::Aligned => task.is_list,
+                IntakeRoute::Whole | IntakeRoute::Proven => false,
+            };
+        let mut extra = JsonWriter::new_object();
+        if let Some(family) = &task.family {
+            extra.add_text("family", family);
+        }
+        if is_part {
+            extra.add_number("from", from);
+            extra.add_text("list", &self.name);
+        }
+        if is_whole && task.refuse_replay {
+            extra.add_flag("refuse_replay", true);
+        }
+        if self.repeats > 0 || (task.repeat && !is_planned && (is_whole || is_part)) {
+            extra.add_flag("repeat", true);
+        }
+        if is_planned {
+            extra.add_number("revision", self.revision);
+        }
+        let mut options = JsonWriter::new_object();
+        if !extra.is_empty() {
+            options.add_text("extra_json", &extra.end_object());
+        }
+        options.add_text("mode", if task.is_new || !is_whole { "new" } else { "transcript" });
+        options.add_flag("partial", !is_whole);
+        let mut arguments = JsonWriter::new_object();
+        arguments.add_text("conversation", &task.conversation);
+        arguments.add_text("dialect", &task.dialect);
+        arguments.add_number("now", self.now);
+        arguments.add_object("options", options);
+        let call = DriveInstruction::call("ingest.append", arguments)
+            .with_messages(from, count)
+            .with_wait(self.wait_ms);
+        if is_planned { call.with_flag("once") } else { call }
+    }
+}
+
+/// The name of a list of these parts.
+fn name(parts: &[&[u8]]) -> String {
+    hash::hex(&hash::hash_fields(parts))
+}
+
+/// The longest pause before the given repetition; it doubles from 1 ms.
+fn pause_ms(repeats: u64, max: u64) -> u64 {
+    (1 << repeats.min(16)).min(max)
+}
+
+impl IntakeTotals {
+    fn result(&self, task: &IntakeTask) -> JsonWriter {
+        let mut result = JsonWriter::new_object();
+        result.add_number("context_tokens", self.context_tokens);
+        result.add_number("ingested", self.ingested);
+        result.add_number("revision", self.revision);
+        let stored = |seq: u64| (seq > 0).then_some(seq);
+        result.add_optional_number("seq_first", stored(self.seq_first));
+        result.add_optional_number("seq_last", stored(self.seq_last));
+        result.add_number("skipped", task.count.saturating_sub(self.ingested));
+        result
+    }
+}

@@ -1,0 +1,154 @@
+//! Tasks that take several calls: intake of any number of messages, and compaction with models.
+//!
+//! In: a task, then after every instruction the event that answers it. Out: the next instruction:
+//! which export to call with which arguments, which texts to upload, which requests to complete, or
+//! the end. A step is a pure function of its token, its event and the time. It reads and writes no
+//! store, so a repeated step gives the same instruction, and the call that it names makes the one
+//! commit. The token holds the task and numbers of its progress, no message and no summary.
+//!
+//! Five rules hold in every host:
+//!
+//! 1. A pass is an answer that was committed and made the context smaller. An answer that an equal
+//!    call committed before is none.
+//! 2. A plan of missing messages holds for one revision. A conflict, or a receipt that is more than
+//!    one revision further, asks for a new plan. A plan that is no smaller than the smallest one is
+//!    repeated at most [`CONFLICTS_MAX`] times.
+//! 3. At most [`compaction::EMPTY_PLANS_MAX`] plans in a row may come without a request; the task
+//!    then ends with `no-progress`.
+//! 4. A list of several appends is named by a hash over the time of its first call, its mode and
+//!    the hash of every message. The name does not depend on how the list is cut.
+//! 5. A call has at most 100 messages and 512 KiB, whether messages are identified or appended. A
+//!    longer message is uploaded in pieces of at most 192 KiB.
+
+mod compaction;
+mod event;
+mod instruction;
+mod intake;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use alloc::string::String;
+
+use crate::storage::codec;
+use event::DriveEvent;
+use instruction::DriveReply;
+use lcm_text::{
+    base::error::{Error, Result},
+    base::hash,
+    base::json::JsonFields,
+    types::api::Timestamp,
+};
+use state::DriveState;
+
+/// Name of the argument that holds a task.
+const TASK: &str = "task-json";
+/// Bytes of a task; all texts of one are names.
+const TASK_BYTES_MAX: usize = 16 << 10;
+/// First characters of a token; another version has others.
+const TOKEN: &str = "step1.";
+/// How often a plan is made again after a conflict without having become smaller.
+const CONFLICTS_MAX: u64 = 256;
+
+/// Begins a task; returns the first instruction as JSON.
+///
+/// # Errors
+///
+/// `invalid-input`: no such task; `limit-exceeded`: its texts are too long.
+pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
+    DriveWork::read(task_json, now)?.write(DriveReply::default(), task_json, now)
+}
+
+/// Goes on with a task after an event; returns the next instruction as JSON.
+///
+/// # Errors
+///
+/// `invalid-input`: no token of this engine, or an event that does not answer its instruction.
+pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<String> {
+    let (mut state, task_json) = read_token(token).ok_or_else(foreign)?;
+    let mut work = DriveWork::read(task_json, now)?;
+    work.visit(&mut state);
+    if !state.is_read() {
+        return Err(foreign());
+    }
+    let mut reply = DriveReply::default();
+    let event = DriveEvent::read(event_json)?;
+    match &mut work {
+        DriveWork::Intake(task, progress) => progress.advance(task, event, &mut reply)?,
+        DriveWork::Compaction(task, progress) => progress.advance(task, event, &mut reply)?,
+    }
+    work.write(reply, task_json, now)
+}
+
+/// The state and the task of a token.
+fn read_token(token: &str) -> Option<(DriveState, &str)> {
+    let (digits, task_json) = token.strip_prefix(TOKEN)?.split_once('.')?;
+    let state: DriveState = codec::decode("token", &hash::decode_hex(digits)?).ok()?;
+    Some((state.reading(), task_json))
+}
+
+fn foreign() -> Error {
+    Error::invalid_input("`token` must be one that `begin` or `step` returned")
+}
+
+/// A task with its progress.
+enum DriveWork {
+    Intake(intake::IntakeTask, intake::IntakeProgress),
+    Compaction(compaction::CompactionTask, compaction::CompactionProgress),
+}
+
+impl DriveWork {
+    /// A task at its beginning.
+    fn read(task_json: &str, now: Timestamp) -> Result<Self> {
+        if task_json.len() > TASK_BYTES_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "`{TASK}` must have at most {TASK_BYTES_MAX} bytes, got {}",
+                task_json.len()
+            )));
+        }
+        let mut fields = JsonFields::parse_argument(TASK, task_json)?;
+        let place =
+            fields.take_choice("task", &["append", "ingest", "compact", "maintain", "turn"]);
+        let work = if place < 2 {
+            let task = intake::IntakeTask::read(&mut fields, place == 0);
+            let progress = intake::IntakeProgress::begin(&task, now);
+            Self::Intake(task, progress)
+        } else {
+            let task = compaction::CompactionTask::read(&mut fields, place);
+            let progress = compaction::CompactionProgress::begin(&task);
+            Self::Compaction(task, progress)
+        };
+        fields.finish(TASK)?;
+        Ok(work)
+    }
+
+    /// Reads or writes the progress.
+    fn visit(&mut self, state: &mut DriveState) {
+        match self {
+            Self::Intake(_, progress) => progress.visit(state),
+            Self::Compaction(_, progress) => progress.visit(state),
+        }
+    }
+
+    /// What the host does next, with the token of the progress.
+    fn write(mut self, reply: DriveReply, task_json: &str, now: Timestamp) -> Result<String> {
+        let mut state = DriveState::default();
+        self.visit(&mut state);
+        let mut instruction = match &self {
+            Self::Intake(task, progress) => progress.instruct(task),
+            Self::Compaction(task, progress) => progress.instruct(task, now),
+        };
+        if !instruction.is_last {
+            let digits = hash::hex(&codec::encode(&state)?);
+            instruction.fields.add_text("token", &[TOKEN, &digits, ".", task_json].concat());
+        }
+        Ok(reply.write(instruction.fields))
+    }
+}
+
+/// An event that is none of the instruction before.
+fn unanswered(wanted: &str) -> Error {
+    Error::invalid_input(format_args!(
+        "`event-json` must have {wanted}: it answers the instruction"
+    ))
+}

@@ -1,0 +1,80 @@
+//! The progress of a task as numbers and short texts; one function writes and reads each of them.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::codec::SoundRecord;
+use lcm_text::base::int;
+
+/// The values of a progress, in the order in which they are visited.
+#[derive(Default, Deserialize, Serialize)]
+pub(super) struct DriveState {
+    numbers: Vec<u64>,
+    texts: Vec<String>,
+    /// Values that were read; `None`: values are written.
+    #[serde(skip)]
+    read: Option<(usize, usize)>,
+    #[serde(skip)]
+    is_short: bool,
+}
+
+impl SoundRecord for DriveState {}
+
+impl DriveState {
+    /// Begins to read.
+    pub(super) fn reading(mut self) -> Self {
+        self.read = Some((0, 0));
+        self
+    }
+
+    /// Whether all values that were visited were there, and no others.
+    pub(super) fn is_read(&self) -> bool {
+        !self.is_short && self.read == Some((self.numbers.len(), self.texts.len()))
+    }
+
+    /// Reads or writes a number.
+    pub(super) fn number(&mut self, number: &mut u64) {
+        match &mut self.read {
+            None => self.numbers.push(*number),
+            Some((at, _)) => match self.numbers.get(*at) {
+                Some(read) => {
+                    *number = *read;
+                    *at += 1;
+                }
+                None => self.is_short = true,
+            },
+        }
+    }
+
+    /// Reads or writes a text.
+    pub(super) fn text(&mut self, text: &mut String) {
+        match &mut self.read {
+            None => self.texts.push(text.clone()),
+            Some((_, at)) => match self.texts.get_mut(*at) {
+                Some(read) => {
+                    *text = core::mem::take(read);
+                    *at += 1;
+                }
+                None => self.is_short = true,
+            },
+        }
+    }
+
+    /// Reads or writes whether something is so.
+    pub(super) fn flag(&mut self, flag: &mut bool) {
+        let mut number = u64::from(*flag);
+        self.number(&mut number);
+        *flag = number != 0;
+    }
+
+    /// Reads or writes one of a list.
+    pub(super) fn choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) {
+        let mut place = all.iter().position(|of| of == value).map_or(0, int::to_u64);
+        self.number(&mut place);
+        match all.get(int::to_usize(place)) {
+            Some(of) => *value = *of,
+            None => self.is_short = true,
+        }
+    }
+}

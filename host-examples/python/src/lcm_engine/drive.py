@@ -1,0 +1,172 @@
+"""Tasks of several calls: the engine says what comes next, and here it is carried out.
+
+In: a task and what only the host has, its messages and models. Out: the result of the task. The
+instructions are described in `wit/drive.wit`; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import LcmError
+from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed
+from .models import Asking
+from .models_asking import ask
+from .texts import byte_length, piece, to_json, upload_id
+
+
+@dataclass
+class Outcome:
+    """What a task did; `result` has the members that the task has by `wit/drive.wit`."""
+
+    result: Fields = field(default_factory=dict)
+    passes: list[Fields] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def take(self, instruction: Fields) -> None:
+        """Keeps what an instruction says of the task."""
+        if "pass" in instruction:
+            self.passes.append(instruction["pass"])
+        said = self.warnings + instruction.get("warnings", [])
+        self.warnings = list(dict.fromkeys(said))
+        self.result |= instruction.get("note", {}) | instruction.get("result", {})
+
+
+class _Driver:
+    """One task on its way."""
+
+    def __init__(self, texts: list[str], asking: Asking | None) -> None:
+        self.texts = list(texts)
+        """Large ones are replaced by references once they are uploaded."""
+        self.sizes = [byte_length(text) for text in texts]
+        self.asking = asking
+        self.kept: list[str] = []
+        self.requests: list[Fields] = []
+        self.answers: dict[int, Fields] = {}
+
+    def perform(self, instruction: Fields) -> Flow[Fields]:
+        """Carries an instruction out; returns its event."""
+        if instruction["do"] == "complete":
+            return {"answers": (yield from self.complete(**_without_do(instruction)))}
+        if instruction["do"] == "call":
+            return {"result": (yield from self.call(instruction))}
+        return {"staged": (yield from self.stage(instruction))}
+
+    def call(self, instruction: Fields) -> Flow[Any]:
+        name, arguments = instruction["call"], dict(instruction["arguments"])
+        messages: Fields = instruction.get("messages", {})
+        if messages:
+            arguments["messages"] = self.cut(**messages)
+        if "entries" in instruction:
+            asked, entries = arguments["transcript_json"][:-1], ",".join(self.kept)
+            arguments["transcript_json"] = f'{asked},"entries":[{entries}]}}'
+        place = instruction.get("request")
+        if place is not None:
+            arguments = {"answer": self.answers.get(place)} | arguments
+            arguments["request_id"] = self.requests[place]["id"]
+        result = yield Call(name, arguments, once="once" in instruction)
+        if "keep" in instruction:
+            before = self.kept if messages["from"] else []
+            self.kept = [*before, result.strip()[1:-1]]
+        elif name == "compaction.plan":
+            self.requests = result["requests"]
+        elif place is not None and result["next"] is not None:
+            self.requests[place] = result["next"]
+        return result
+
+    def cut(self, bytes_max: int, count: int, **place: int) -> list[str]:
+        """The messages of one call: as many as fit, at least one unless `count` is 0."""
+        start, size, taken = place["from"], 0, 0
+        for length in self.sizes[start : start + count]:
+            size += length
+            if taken and size > bytes_max:
+                break
+            taken += 1
+        return self.texts[start : start + taken]
+
+    def stage(self, instruction: Fields) -> Flow[int]:
+        """Uploads the messages of a range that are too large for a call."""
+        start, staged = instruction["from"], 0
+        for index in range(start, start + instruction["count"]):
+            text = self.texts[index]
+            if self.sizes[index] > instruction["bytes_max"] and not text.startswith("@upload "):
+                self.texts[index] = yield from self.upload(text, instruction)
+                staged += 1
+        return staged
+
+    def upload(self, text: str, instruction: Fields) -> Flow[str]:
+        raw, arguments = text.encode(), dict(instruction["arguments"])
+        family, upload, offset = arguments.pop("family"), upload_id(raw), 0
+        extra = {"bytes": len(raw)} | ({} if family is None else {"family": family})
+        arguments |= {"upload": upload, "extra_json": to_json(extra)}
+        while offset < len(raw):
+            part = piece(raw, offset, instruction["piece_bytes_max"])
+            offset = yield Call("ingest.stage", arguments | {"offset": offset, "text": part})
+        return f"@upload {upload}"
+
+    def complete(self, count: int, **place: int) -> Flow[list[Fields]]:
+        """Has the models complete so many requests; returns what is said of the answers."""
+        assert self.asking is not None
+        start = place["from"]
+        flows = [ask(self.asking, one) for one in self.requests[start : start + count]]
+        if self.asking.together:
+            answers = yield Together(flows)
+        else:
+            answers = []
+            for flow in flows:
+                answers.append((yield from flow))
+        events = []
+        for index, (answer, asked) in enumerate(answers, start):
+            self.answers[index] = answer
+            said = {"done": True} if "done" in answer else answer
+            events.append(said | {"asked": asked})
+        return events
+
+
+def _without_do(instruction: Fields) -> Fields:
+    return {name: instruction[name] for name in ("from", "count")}
+
+
+def drive(
+    task: Fields,
+    now: Callable[[], int],
+    texts: list[str] | None = None,
+    asking: Asking | None = None,
+) -> Flow[Outcome]:
+    """Carries out a task; raises what it fails with.
+
+    Who stops it gets what was raised; the engine is told before that, so that deferred compaction
+    is tried again only after a while.
+    """
+    driver, outcome = _Driver(texts or [], asking), Outcome()
+    if texts is not None:
+        sizes = driver.sizes
+        task = task | {"count": len(sizes), "bytes": sum(sizes)}
+        task["bytes_longest"] = max(sizes, default=0)
+    begin = {"task_json": to_json(task), "now": now()}
+    instruction: Fields = yield from parsed("drive.begin", begin)
+    stop: BaseException | None = None
+    while instruction["do"] not in ("done", "fail"):
+        outcome.take(instruction)
+        if wait_ms := instruction.get("wait_ms"):
+            yield Pause(random.uniform(0, wait_ms / 1000))
+        try:
+            event = yield from driver.perform(instruction)
+        except LcmError as error:
+            event = {"error": {"code": error.code, "message": error.message}}
+        except BaseException as error:
+            if task["task"] != "maintain" or stop is not None or not is_stop(error):
+                raise
+            event, stop = {"stopped": True}, error
+        arguments = {"token": instruction["token"], "event_json": json.dumps(event)}
+        instruction = yield from parsed("drive.step", arguments | {"now": now()})
+    if stop is not None:
+        raise stop
+    if instruction["do"] == "fail":
+        raise LcmError(instruction["error"]["code"], instruction["error"]["message"])
+    outcome.take(instruction)
+    return outcome

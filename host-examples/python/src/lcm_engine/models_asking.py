@@ -1,0 +1,39 @@
+"""How the models of a caller are asked: in time, again, or the next one."""
+
+from __future__ import annotations
+
+import time
+
+from . import completions
+from .flows import Call, Complete, Fields, Flow, Pause
+from .models import Asking
+
+
+def ask(asking: Asking, request: Fields, limit_ms: int | None = None) -> Flow[tuple[Fields, int]]:
+    """The answer of the first model that has one in so much time, or the last failure.
+
+    Also how often a model was asked.
+    """
+    models = asking.models.of(request["purpose"])
+    if not models:
+        done = yield Call("compaction.complete_offline", {"request": request})
+        return {"done": done}, 1
+    asked = 0
+    end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
+    answer: Fields = {}
+    for model in models:
+        for attempt in range(1, asking.asks + 1):
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                late = TimeoutError(f"there was no answer in {limit_ms} ms")
+                return completions.failed(late), asked
+            asked += 1
+            seconds = asking.timeout_seconds
+            answer = yield Complete(request, model, min(seconds, left or seconds))
+            if completions.failure_code(answer) not in completions.RETRIED:
+                return answer, asked
+            pause = completions.pause_seconds(answer, attempt)
+            if pause is None or attempt == asking.asks:
+                break
+            yield Pause(pause if left is None else min(pause, left))
+    return answer, asked
