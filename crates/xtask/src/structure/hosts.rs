@@ -313,12 +313,20 @@ fn code_lines_indented(text: &str) -> Vec<(usize, String)> {
     lines.map(|(number, line)| (number, line.to_owned())).collect()
 }
 
-/// Returns for each host its name and the driving files that exist, with their lines of code.
+/// The files of one host that drive the engine.
+pub struct DrivingCode {
+    /// Language of the host.
+    pub host: &'static str,
+    /// Path and lines of code of each file.
+    pub files: Vec<(String, usize)>,
+}
+
+/// Returns for each host the driving files that exist.
 ///
 /// # Errors
 ///
 /// When a file cannot be read.
-pub fn driving_code(root: &Path) -> Result<Vec<(&'static str, Vec<(String, usize)>)>> {
+pub fn driving_code(root: &Path) -> Result<Vec<DrivingCode>> {
     let mut hosts = Vec::new();
     for (host, folder, names) in DRIVING {
         let mut files = Vec::new();
@@ -329,7 +337,7 @@ pub fn driving_code(root: &Path) -> Result<Vec<(&'static str, Vec<(String, usize
                 files.push((path, code_lines(&text, ending).len()));
             }
         }
-        hosts.push((host, files));
+        hosts.push(DrivingCode { host, files });
     }
     Ok(hosts)
 }
