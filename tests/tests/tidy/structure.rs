@@ -22,6 +22,22 @@ const LAYERS: &str = include_str!("../../../crates/xtask/layers.txt");
 /// Names of functions that may be one word, separated by white space.
 const ONE_WORD: &str = include_str!("one_word_functions.txt");
 
+/// Parts that reach stored records through the storage facade.
+const OVER_THE_FACADE: [&str; 6] = [
+    "lcm-core/ingest",
+    "lcm-core/compaction",
+    "lcm-core/assembly",
+    "lcm-core/recall",
+    "lcm-core/ask",
+    "lcm-core/agent_tools",
+];
+
+/// Modules behind the storage facade.
+const BEHIND_THE_FACADE: [&str; 4] = ["codec", "keys", "store", "store_session"];
+
+/// Files that still import a module behind the facade, one a line. The list only shrinks.
+const STORAGE_INTERNALS: &str = include_str!("storage_internals.txt");
+
 /// Most files that may import each other in a circle.
 const CIRCLE_MAX: usize = 5;
 
@@ -58,6 +74,28 @@ fn one_word_functions(items: &Items, allowed: &str) -> Vec<Finding> {
 fn upward_imports(imports: &[Import], layers: &str) -> Vec<Finding> {
     let layers = Layers::parse(layers);
     layers.breaches(imports).iter().map(|(_, import)| show_import(import)).collect()
+}
+
+/// Imports from behind the storage facade in files that are not `excepted`, and exceptions that no
+/// file needs.
+fn storage_internals(imports: &[Import], excepted: &str) -> Vec<Finding> {
+    let layers = Layers::parse(LAYERS);
+    let is_behind = |path: &str| {
+        let names = BEHIND_THE_FACADE.iter();
+        names.map(|name| format!("crates/lcm-core/src/storage/{name}.rs")).any(|file| file == path)
+    };
+    let is_breach = |import: &&Import| {
+        let part = layers.part_of(&import.from).unwrap_or_default();
+        OVER_THE_FACADE.contains(&part) && is_behind(&import.to)
+    };
+    let breaches: Vec<&Import> = imports.iter().filter(is_breach).collect();
+    let is_excepted = |path: &str| excepted.lines().any(|line| line == path);
+    let new = breaches.iter().filter(|import| !is_excepted(&import.from));
+    let needed = |path: &&str| breaches.iter().any(|import| import.from == *path);
+    let idle = excepted.lines().filter(|line| !needed(line));
+    new.map(|import| show_import(import))
+        .chain(idle.map(|path| format!("storage_internals.txt: `{path}` must be removed")))
+        .collect()
 }
 
 /// Circles of more than `most` files.
@@ -119,6 +157,11 @@ fn no_import_runs_upward() {
 }
 
 #[test]
+fn operations_read_and_write_through_the_storage_facade() {
+    assert_none(&storage_internals(&find_imports(&engine()), STORAGE_INTERNALS));
+}
+
+#[test]
 fn import_circles_are_small() {
     assert_none(&large_circles(&find_imports(&engine()), CIRCLE_MAX));
 }
@@ -139,10 +182,34 @@ fn the_drawing_of_the_layers_is_that_of_the_rule() {
 }
 
 #[test]
+fn the_rule_for_the_storage_facade_can_fail() {
+    let import = |from: &str, to: &str| Import {
+        from: format!("crates/lcm-core/src/{from}"),
+        to: format!("crates/lcm-core/src/{to}"),
+        line: 1,
+        name: String::new(),
+    };
+    let good = [
+        import("ask/a.rs", "storage/history.rs"),
+        import("admin/a.rs", "storage/keys.rs"),
+        import("storage/a.rs", "storage/keys.rs"),
+    ];
+    assert_eq!(storage_internals(&good, ""), Vec::<Finding>::new());
+    let bad = [import("ask/a.rs", "storage/keys.rs")];
+    assert_eq!(storage_internals(&bad, "").len(), 1);
+    let excepted = "crates/lcm-core/src/ask/a.rs\n";
+    assert_eq!(storage_internals(&bad, excepted), Vec::<Finding>::new());
+    assert_eq!(storage_internals(&good, excepted).len(), 1);
+}
+
+#[test]
 fn each_rule_for_the_structure_can_fail() {
     let parse =
         |path: &str, module: &[&str], text: &str| SourceFile::parse(path, module, text).unwrap();
+    let modules = "mod storage { pub mod a; } mod search { pub mod b; }";
+    let root = || parse("crates/lcm-core/src/lib.rs", &["lcm_core"], modules);
     let good = [
+        root(),
         parse("crates/lcm-core/src/storage/a.rs", &["lcm_core", "storage", "a"], "pub struct A;"),
         parse(
             "crates/lcm-core/src/search/b.rs",
@@ -158,6 +225,7 @@ fn each_rule_for_the_structure_can_fail() {
     assert_eq!(large_circles(&find_imports(&good), 1), Vec::<Finding>::new());
 
     let bad = [
+        root(),
         parse(
             "crates/lcm-core/src/storage/a.rs",
             &["lcm_core", "storage", "a"],

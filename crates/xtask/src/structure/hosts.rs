@@ -4,7 +4,7 @@
 //! |---|---|
 //! | line of code | not blank, no comment, no docstring, no test; spaces at both ends removed |
 //! | equal run | lines of code that follow each other in two files of one language |
-//! | loose TypeScript type | the word `any` or `unknown` in a `.d.ts` file, outside comments |
+//! | loose TypeScript type | the type `any` or `unknown` in a `.d.ts` file of the package |
 //! | loose Python type | the word `Any` in a public signature or field |
 //! | driving code | the files of [`DRIVING`]: intake, compaction and turns; no store, no model |
 //!
@@ -199,8 +199,13 @@ pub fn loose_typescript(root: &Path) -> Result<Vec<String>> {
 fn loose_lines(file: &CodeLines, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for (number, line) in &file.lines {
+        // Literals and, in TypeScript, the names of fields are no types.
+        let typescript = file.path.ends_with(".d.ts");
         let code = line.split("//").next().unwrap_or_default();
-        let all = code.split(|character: char| !(character.is_alphanumeric() || character == '_'));
+        let code: String = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+        let parts = code.split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_' || c == '?'));
+        let types = parts.filter(|part| !(typescript && part.ends_with(':')));
+        let all = types.map(|part| part.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_')));
         for word in all.filter(|word| words.contains(word)) {
             found.push(format!("{}:{number}: `{word}` in `{line}`", file.path));
         }
@@ -308,12 +313,20 @@ fn code_lines_indented(text: &str) -> Vec<(usize, String)> {
     lines.map(|(number, line)| (number, line.to_owned())).collect()
 }
 
-/// Returns for each host its name and the driving files that exist, with their lines of code.
+/// The files of one host that drive the engine.
+pub struct DrivingCode {
+    /// Language of the host.
+    pub host: &'static str,
+    /// Path and lines of code of each file.
+    pub files: Vec<(String, usize)>,
+}
+
+/// Returns for each host the driving files that exist.
 ///
 /// # Errors
 ///
 /// When a file cannot be read.
-pub fn driving_code(root: &Path) -> Result<Vec<(&'static str, Vec<(String, usize)>)>> {
+pub fn driving_code(root: &Path) -> Result<Vec<DrivingCode>> {
     let mut hosts = Vec::new();
     for (host, folder, names) in DRIVING {
         let mut files = Vec::new();
@@ -324,7 +337,7 @@ pub fn driving_code(root: &Path) -> Result<Vec<(&'static str, Vec<(String, usize
                 files.push((path, code_lines(&text, ending).len()));
             }
         }
-        hosts.push((host, files));
+        hosts.push(DrivingCode { host, files });
     }
     Ok(hosts)
 }
@@ -367,7 +380,8 @@ mod tests {
         let lines = public_signatures(text);
         let found = loose_lines(&CodeLines { path: "a.py".into(), lines }, &["Any"]);
         assert_eq!(found.len(), 4, "{found:#?}");
-        let types = code("a.d.ts", &["a: any[]; // any", "b: Record<string, unknown>;", "many: c"]);
+        let lines = ["a: any[]; // any", "b: Record<string, unknown>;", "any?: c | \"unknown\""];
+        let types = code("a.d.ts", &lines);
         assert_eq!(loose_lines(&types, &["any", "unknown"]).len(), 2);
         assert!(defines("class A:\n", &exported_names("__all__ = [\"A\"]")));
     }

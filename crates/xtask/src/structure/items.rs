@@ -4,8 +4,8 @@
 //! |---|---|
 //! | function | `fn` with a name, methods, trait methods and functions within functions included |
 //! | one-word name | a name without `_` inside |
-//! | type | `struct`, `enum`, `trait`, `type` or `union`; types within `impl` and `trait` excluded |
-//! | parameters | inputs of a function, the receiver included, as clippy counts them |
+//! | type | `struct`, `enum`, `trait`, `type`, `union`; none within `impl` or `trait` |
+//! | parameters | inputs of a function, the receiver excluded |
 //! | lines of a function | from the line of `fn` to the line of the last brace, both included |
 //! | example | a fenced block of Rust in a documentation comment |
 
@@ -24,7 +24,7 @@ pub struct Function {
     pub line: usize,
     /// Name.
     pub name: String,
-    /// Number of parameters, the receiver included.
+    /// Number of parameters, the receiver excluded.
     pub parameters: usize,
     /// Lines, 0 for a declaration without a body.
     pub lines: usize,
@@ -91,7 +91,7 @@ impl Items {
             path: self.path.clone(),
             line,
             name: plain_name(&signature.ident),
-            parameters: signature.inputs.len(),
+            parameters: signature.inputs.len() - usize::from(signature.receiver().is_some()),
             lines,
         });
     }
@@ -192,8 +192,8 @@ mod tests {
             .iter()
             .map(|found| (found.name.as_str(), found.line, found.parameters, found.lines))
             .collect();
-        assert_eq!(functions, [("b", 3, 2, 3), ("d_e", 4, 0, 1), ("h", 7, 0, 0)]);
-        assert_eq!(items.functions_over(1).count(), 1);
+        assert_eq!(functions, [("b", 3, 1, 3), ("d_e", 4, 0, 1), ("h", 7, 0, 0)]);
+        assert_eq!(items.functions_over(0).count(), 1);
         assert!(is_one_word("b") && is_one_word("_b") && !is_one_word("d_e"));
     }
 

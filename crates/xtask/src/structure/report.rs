@@ -135,7 +135,7 @@ impl Report {
         let python = hosts::loose_python(root)?;
         self.add_figure("`Any` in public Python signatures", &python.len().to_string(), "0");
         let mut counted = Vec::new();
-        for (host, files) in hosts::driving_code(root)? {
+        for hosts::DrivingCode { host, files } in hosts::driving_code(root)? {
             let lines: usize = files.iter().map(|(_, lines)| lines).sum();
             let name = format!("lines of code that drive the engine, {host}");
             self.add_figure(&name, &lines.to_string(), "at most 200");
