@@ -1,9 +1,9 @@
-//! Full text: which documents fit a query, and how well.
+//! Full-text search: finds and scores the documents of one corpus that match a query.
 //!
-//! In: a query and one corpus of documents of one conversation. Out, in two steps so that several
-//! conversations can be ranked as one: what the index says ([`gather`]), and scores
-//! ([`Gathered::rank`]). Everything is in flat ascending lists; nothing is allocated per posting.
-//! Not here: order, limit and snippets.
+//! Input: a query, and one corpus of one conversation. Output in two steps, so that several
+//! conversations are ranked together: index lookups ([`gather_matches`]), then scores
+//! ([`CorpusMatches::rank_documents`]). All lists are flat and ascending, without an allocation per
+//! posting. Elsewhere: order and limit of hits, snippets.
 
 use alloc::{string::String, vec::Vec};
 
@@ -26,45 +26,44 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Postings that words which may be there have together in one corpus; of more the most frequent
-/// words are left out, which say least. Three of the thirty most frequent words of a conversation
-/// of 100,000 messages have about so many.
+/// Most postings of all optional items together in one corpus. Beyond, the most frequent items are
+/// dropped. Three of the thirty most frequent words of 100,000 messages have about this many.
 const OPTIONAL_POSTINGS_MAX: usize = 64_000;
-/// Documents of terms whose positions are read, of all phrases of a query together, and as how many
-/// finding the list of one term counts.
+/// Budget for reading positions, in documents, for all phrases of a query together; and the least
+/// cost of one term.
 const POSITION_DOCUMENTS_MAX: usize = 35_000;
 const POSITION_DOCUMENTS_MIN: usize = 7_000;
-/// Messages that are read to compare their speaker with a name that has no words.
+/// Most messages that are read to compare a speaker name without words.
 const SPEAKERS_READ_MAX: usize = 4_096;
 
-/// What one corpus of a conversation says to a query.
+/// Index lookups of a query in one corpus of one conversation.
 pub(crate) struct CorpusMatches {
     corpus: Corpus,
-    /// Postings of each item of the query, of each of its terms, and where sessions begin.
+    /// Postings of each item and of each term of the query, and the bounds of sessions.
     items: Vec<Postings>,
     terms: Vec<Postings>,
     sessions: SessionBounds,
     unindexed: UnindexedMessages,
     pub(crate) statistics: CorpusStatistics,
-    /// Words were left out.
+    /// Some items were dropped or not checked for word order.
     pub(crate) has_dropped_items: bool,
 }
 
-/// What weights depend on; sums over conversations are the statistics of all of them.
+/// Counts from which term weights are computed. Counts of several conversations can be added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CorpusStatistics {
     pub(crate) documents: u64,
     pub(crate) length_total: u64,
     pub(crate) sessions: u64,
-    /// Of each item: the documents that hold it, their sessions, and the documents that hold it as
+    /// For each item: documents with the item, their sessions, and documents with the word as
     /// typed.
     pub(crate) item_counts: Vec<[u64; 3]>,
-    /// Of each name: the documents that such a speaker said, and their sessions.
+    /// For each speaker name: documents said by such a speaker, and their sessions.
     pub(crate) speaker_counts: Vec<[u64; 2]>,
 }
 
 impl CorpusStatistics {
-    /// Adds those of further documents.
+    /// Adds the counts of other documents.
     pub(crate) fn add_statistics(&mut self, other: &Self) {
         self.documents += other.documents;
         self.length_total += other.length_total;
@@ -78,18 +77,18 @@ impl CorpusStatistics {
     }
 }
 
-/// Documents that fit, ascending, each with its score.
+/// Matching documents, ascending, with their scores.
 #[derive(Debug, Default)]
 pub(crate) struct RankedDocuments {
     pub(crate) documents: Vec<u64>,
     pub(crate) scores: Vec<u64>,
 }
 
-/// Reads what the index says to a query.
+/// Looks up a query in the index.
 ///
 /// # Errors
 ///
-/// As [`Index::postings`].
+/// As [`SearchIndex::read_postings`].
 pub(crate) fn gather_matches(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -164,8 +163,8 @@ pub(crate) fn gather_matches(
     })
 }
 
-/// Empties the postings of the most frequent items that may be there, as far as all have too many;
-/// whether there were such.
+/// Drops the most frequent optional items until the rest fits the limit. Returns whether any was
+/// dropped.
 fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     let numbered = items.iter().zip(&query.items).enumerate();
     let may = numbered.filter(|(_, (_, item))| item.presence == Presence::Should);
@@ -183,29 +182,29 @@ fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     is_cut
 }
 
-/// The documents of a term by its number.
+/// Returns the documents of a term, given by its index.
 fn term_documents<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
     let postings = number.and_then(|number| terms.get(*number));
     postings.map_or(&[], |postings| postings.documents.as_slice())
 }
 
-/// What is still to be read of positions.
+/// Budget for reading the positions of phrases.
 struct PositionBudget<'q> {
-    /// The terms of the query.
+    /// Terms of the query.
     terms: &'q [Vec<u8>],
     documents_left: usize,
-    /// There is one item.
+    /// The query has a single item.
     is_alone: bool,
     is_cut: bool,
 }
 
 impl PositionBudget<'_> {
-    /// The places of an item's terms in its order, those of the fewest documents first, as far as
-    /// their positions may be read. Where the others stand in a document is not looked at.
+    /// Selects the terms of a phrase whose positions are read, rarest first, until the budget is
+    /// spent. Returns indexes into the order of the phrase.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: the item must not be there, so that documents would be missed.
+    /// `limit-exceeded`: an excluded phrase does not fit the budget, so documents would be lost.
     fn select_terms(&mut self, item: &QueryItem, terms: &[Postings]) -> Result<Vec<usize>> {
         let size = |(term, _): &(Vec<u8>, u32)| {
             let number = self.terms.iter().position(|known| known == term);
@@ -224,8 +223,8 @@ impl PositionBudget<'_> {
             self.is_cut = true;
             if item.presence == Presence::MustNot {
                 return Err(Error::limit_exceeded(
-                    "pattern: phrases of so many frequent words that must not be there; fewer or \
-                     rarer words can be looked for",
+                    "`pattern` must exclude fewer phrases of frequent words; shorten the phrases, \
+                     or use rarer words",
                 ));
             }
         }
@@ -233,7 +232,7 @@ impl PositionBudget<'_> {
     }
 }
 
-/// The documents that hold an item, and how often.
+/// Finds the documents that contain an item, with the number of occurrences.
 fn find_item_postings(
     reader: &mut StoreSession<'_>,
     index: &mut SearchIndex,
@@ -272,7 +271,7 @@ fn find_item_postings(
     if places.is_empty() && item.presence == Presence::Should && !placing.is_alone {
         return Ok(Postings::default());
     }
-    // Where the phrase would begin, for each document, as far as its terms were looked at.
+    // Start positions of the phrase in each document, from the terms read so far.
     let mut starts: Option<Vec<Vec<u32>>> = None;
     for (term, distance) in places.into_iter().filter_map(|place| item.order.get(place)) {
         if documents.is_empty() {
@@ -305,7 +304,7 @@ fn find_item_postings(
     Ok(Postings { documents, counts })
 }
 
-/// Positions of a term in these documents, in segments or not.
+/// Reads the positions of a term in documents, indexed or not.
 fn read_positions(
     reader: &mut StoreSession<'_>,
     index: &mut SearchIndex,
@@ -328,11 +327,11 @@ fn read_positions(
 }
 
 impl CorpusMatches {
-    /// The documents that fit, with their scores by the statistics of all that are searched.
+    /// Returns the matching documents with scores, weighted by the counts of all searched corpora.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn rank_documents(
         &self,
         reader: &mut StoreSession<'_>,
@@ -360,12 +359,12 @@ impl CorpusMatches {
         Ok(RankedDocuments { documents, scores })
     }
 
-    /// Keeps of some documents (ascending) those that the query would let be hits if they had one
-    /// of its words.
+    /// Keeps the documents (ascending) that pass the conditions of the query, with or without its
+    /// optional words.
     ///
     /// # Errors
     ///
-    /// As [`Gathered::rank`].
+    /// As [`CorpusMatches::rank_documents`].
     pub(crate) fn retain_admissible(
         &self,
         reader: &mut StoreSession<'_>,
@@ -389,7 +388,7 @@ impl CorpusMatches {
         self.apply_filters(reader, history, index, query, documents)
     }
 
-    /// What these documents are worth.
+    /// Scores documents (ascending) that match.
     fn score_documents(
         &self,
         reader: &mut StoreSession<'_>,
@@ -429,7 +428,7 @@ impl CorpusMatches {
             let as_typed = item.terms.first().filter(|_| !item.forms.is_empty());
             match as_typed.and_then(|term| self.terms.get(*term)) {
                 None => ranking.add_term(&places, asks, &[any]),
-                // A word that stands in one form only.
+                // The word occurs in a single form.
                 Some(same) if same == postings => ranking.add_term(&places, asks, &[any, typed]),
                 Some(postings) => {
                     ranking.add_term(&places, asks, &[any]);
@@ -454,7 +453,7 @@ impl CorpusMatches {
         Ok(ranking.scores)
     }
 
-    /// How long some documents (ascending) are, and of which sessions.
+    /// Reads the lengths and sessions of documents (ascending).
     fn read_layout(
         &self,
         reader: &mut StoreSession<'_>,
@@ -469,7 +468,7 @@ impl CorpusMatches {
         Ok(DocumentLayout { lengths, sessions: self.sessions.session_numbers(documents) })
     }
 
-    /// The documents that the items of a query leave.
+    /// Combines the postings of required, optional and excluded items to matching documents.
     fn find_candidates(
         &self,
         history: &MessageHistory<'_>,
@@ -490,7 +489,7 @@ impl CorpusMatches {
             None if query.has_text_items() => {
                 let mut any: Vec<&[u64]> =
                     of(Presence::Should).map(|item| item.documents.as_slice()).collect();
-                // Short lists first: what is merged often stays short.
+                // Short lists first: the merged list stays short for longer.
                 sort::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
                 any.into_iter().fold(Vec::new(), union_documents)
             }
@@ -505,7 +504,7 @@ impl CorpusMatches {
         documents
     }
 
-    /// Applies the filters: those of one kind are alternatives, kinds add up.
+    /// Applies the filters. Filters of one kind are alternatives; different kinds must all pass.
     fn apply_filters(
         &self,
         reader: &mut StoreSession<'_>,
@@ -518,7 +517,7 @@ impl CorpusMatches {
             return Ok(());
         }
         if self.corpus == Corpus::Summaries {
-            // A summary has no speaker, tool or role.
+            // Summaries have no speaker, tool or role.
             documents.clear();
             return Ok(());
         }
@@ -536,7 +535,7 @@ impl CorpusMatches {
         self.filter_speakers(reader, history, query, documents)
     }
 
-    /// Who has all words of a name is one of that name.
+    /// Applies the speaker filters. A speaker matches if all words of the filter are in the name.
     fn filter_speakers(
         &self,
         reader: &mut StoreSession<'_>,
@@ -600,11 +599,11 @@ impl CorpusMatches {
         named(true).for_each(|term| subtract_in_place(documents, of(term)));
     }
 
-    /// Times of these documents.
+    /// Reads the times of documents (ascending).
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_times(
         &self,
         reader: &mut StoreSession<'_>,
@@ -618,7 +617,7 @@ impl CorpusMatches {
         )
     }
 
-    /// A property of these documents: of those in segments as the index says.
+    /// Reads a property of documents, from the index or from messages that are not indexed yet.
     fn read_column<T>(
         &self,
         documents: &[u64],
@@ -639,7 +638,7 @@ impl CorpusMatches {
     }
 }
 
-/// Whether a role passes the filters of roles.
+/// Returns whether a role passes the role filters.
 fn is_role_allowed(filters: &[QueryFilter], role: Role) -> bool {
     let is_it = |filter: &QueryFilter| match &filter.property {
         FilterProperty::Role(wanted) => Some(*wanted == role),
@@ -652,7 +651,7 @@ fn is_role_allowed(filters: &[QueryFilter], role: Role) -> bool {
     is_wanted && !unwanted.any(|equal| equal)
 }
 
-/// The `speaker` of each of these messages, in lower case. This reads the messages themselves.
+/// Reads the `speaker` of messages, in lower case. Reads the texts of the messages.
 fn read_speakers(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -660,8 +659,8 @@ fn read_speakers(
 ) -> Result<Vec<Option<String>>> {
     if seqs.len() > SPEAKERS_READ_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "pattern: a speaker's name without words is compared with at most {SPEAKERS_READ_MAX} \
-             messages; words, since: or before: leave fewer"
+            "`pattern` with a speaker name without letters or digits must leave at most \
+             {SPEAKERS_READ_MAX} messages; add words, `since:` or `before:`"
         )));
     }
     let mut out = Vec::with_capacity(seqs.len());
@@ -675,13 +674,13 @@ fn read_speakers(
     Ok(out)
 }
 
-/// Keeps the documents whose value is wanted.
+/// Keeps the documents whose value passes a test.
 fn retain_by_value<T>(documents: &mut Vec<u64>, values: &[T], is_wanted: impl Fn(&T) -> bool) {
     let mut values = values.iter();
     documents.retain(|_| values.next().is_some_and(&is_wanted));
 }
 
-/// Keeps what is in the other list, too. Both are ascending.
+/// Keeps the documents that are also in the other list. Both lists are ascending.
 fn intersect_in_place(documents: &mut Vec<u64>, other: &[u64]) {
     let mut other = other.iter().peekable();
     documents.retain(|document| {
@@ -690,7 +689,7 @@ fn intersect_in_place(documents: &mut Vec<u64>, other: &[u64]) {
     });
 }
 
-/// Drops what is in the other list, too. Both are ascending.
+/// Removes the documents that are in the other list. Both lists are ascending.
 fn subtract_in_place(documents: &mut Vec<u64>, other: &[u64]) {
     let mut other = other.iter().peekable();
     documents.retain(|document| {
@@ -699,7 +698,7 @@ fn subtract_in_place(documents: &mut Vec<u64>, other: &[u64]) {
     });
 }
 
-/// What is in either list, ascending.
+/// Merges two ascending lists without duplicates.
 fn union_documents(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
     if left.is_empty() {
         return right.to_vec();
@@ -717,7 +716,7 @@ fn union_documents(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
     out
 }
 
-/// Postings of both lists.
+/// Merges two lists of postings; `same` combines the counts of a document in both lists.
 fn union_postings(left: &Postings, right: &Postings, same: impl Fn(u32, u32) -> u32) -> Postings {
     if left.documents.is_empty() {
         return right.clone();

@@ -1,8 +1,8 @@
-//! Check: every segment holds exactly the postings that the texts it covers have.
+//! Check of the search index: each segment must hold exactly the postings of its documents.
 //!
-//! The postings are made anew, one unit of documents at a time, and compared with the stored ones
-//! by a sum over hashes for each document and each unit, in which order does not matter. A finding
-//! names the segment and the first document or unit that differs.
+//! Rebuilds the postings, one unit of documents at a time, and compares order-independent checksums
+//! for each document and each unit. A finding names the segment and the first document or unit that
+//! differs.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -31,13 +31,13 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// Blocks that are read at once.
+/// Blocks read in one call.
 const BLOCKS_AT_ONCE: usize = 32;
 
-/// All summaries by id, with the size of their records.
+/// Summaries by id, each with the bytes of its record.
 type IndexedSummaries = SortedMap<[u8; 8], (Summary, u32)>;
 
-/// Sums over postings.
+/// Checksums of the postings of each document and each unit.
 #[derive(Debug)]
 struct PostingChecksums {
     range: SegmentRange,
@@ -70,7 +70,11 @@ impl PostingChecksums {
         }
     }
 
-    /// Adds all postings of a block; `Err`: it cannot be read.
+    /// Adds all postings of a block.
+    ///
+    /// # Errors
+    ///
+    /// [`DamagedBlock`]: the block cannot be decoded.
     fn add_block(
         &mut self,
         block: &[u8],
@@ -101,7 +105,7 @@ impl PostingChecksums {
     }
 }
 
-/// A hash of two numbers, for sums that are compared and forgotten.
+/// Hashes two numbers; the hash is never stored.
 fn hash_pair(key: u64, what: u64) -> u64 {
     let mut hash = (key ^ what.rotate_left(40)).wrapping_mul(0x9FB2_1C65_1E98_DF25);
     hash ^= hash >> 32;
@@ -109,11 +113,11 @@ fn hash_pair(key: u64, what: u64) -> u64 {
     hash ^ (hash >> 29)
 }
 
-/// Checks all segments of a conversation; the findings are returned.
+/// Checks all segments of a conversation, and returns the findings.
 ///
 /// # Errors
 ///
-/// `corrupt`: the manifest cannot be read or is of another head; of the store.
+/// `corrupt`: the manifest is damaged or belongs to another head; errors of the store.
 pub(crate) fn check(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -147,7 +151,7 @@ pub(crate) fn check(
     Ok(findings)
 }
 
-/// What is wrong with a segment, and the lengths of its documents together.
+/// Checks one segment. Returns a finding, and the sum of the lengths of its documents.
 fn check_segment(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -166,7 +170,7 @@ fn check_segment(
     let mut first = segment.first_document;
     let mut total = 0;
     while first <= segment.last_document {
-        // Whole units, so that the grams of each are counted once.
+        // Whole units, so that the grams of a unit are counted once.
         let last = match corpus {
             Corpus::Messages => first.div_ceil(UNIT_MESSAGES) * UNIT_MESSAGES,
             Corpus::Summaries => first + UNIT_MESSAGES - 1,
@@ -232,7 +236,7 @@ fn rebuild_messages(
     Ok(())
 }
 
-/// The sums over what a segment holds.
+/// Computes the checksums of a stored segment.
 fn sum_stored_postings(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,

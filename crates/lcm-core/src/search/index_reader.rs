@@ -1,8 +1,9 @@
-//! The index as queries see it.
+//! Reader of the search index.
 //!
-//! In: terms, grams or documents. Out: where they occur, and what the columns say. Reading takes
-//! the manifest, then the roots of all segments, then the blocks that matter, each in as few calls
-//! as the bounds allow; all but the manifest is cached.
+//! Input: terms, grams or document numbers. Output: postings, units, and doc values. A lookup reads
+//! the manifest, then the roots of all segments, then the needed blocks, each in as few calls as
+//! possible. Everything except the manifest is cached.
+//! Elsewhere: writing the index (`index_maintenance`).
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
@@ -31,16 +32,16 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// The documents of one term, ascending, each with how often it occurs there (at least 1).
+/// Documents that contain one term, ascending, with the number of occurrences in each (at least 1).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Postings {
     /// Document numbers.
     pub(crate) documents: Vec<u64>,
-    /// Occurrences in each.
+    /// Occurrences in each document.
     pub(crate) counts: Vec<u32>,
 }
 
-/// The segments of a conversation, as of one head.
+/// Search index of one conversation at one head.
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
     keys: ConversationKeys,
@@ -48,15 +49,15 @@ pub(crate) struct SearchIndex {
     unflushed: (u64, u64),
 }
 
-/// What is handed out of a list: documents, counts, positions of all in turn.
+/// Callback for one list of a key: index of the key, documents, counts, positions of all documents.
 type EachKeyList<'e> = &'e mut dyn FnMut(usize, &[u64], &[u64], &[u64]);
 
-/// A block of a segment that is to be read for some of the keys.
+/// A block of a segment to read for some of the keys.
 struct BlockLookup<'s> {
     segment: &'s SegmentRef,
     root: Rc<Vec<u8>>,
     number: usize,
-    /// Places of the keys in the list that was asked for.
+    /// Indexes into the list of requested keys.
     keys: Vec<usize>,
 }
 
@@ -65,7 +66,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation moved on since the head was read; `corrupt`; of the store.
+    /// `conflict`: the conversation has changed since the head was read; `corrupt`; errors of the
+    /// store.
     pub(crate) fn open(
         reader: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -81,18 +83,18 @@ impl SearchIndex {
         Ok(Self { keys: keys.clone(), manifest, unflushed })
     }
 
-    /// Documents in segments.
+    /// Returns the number of documents in segments.
     pub(crate) fn count_documents(&self, corpus: Corpus) -> u64 {
         self.manifest.for_corpus(corpus).documents
     }
 
-    /// Sum of the lengths of all documents in segments, in positions.
+    /// Returns the sum of the lengths of all documents in segments, in positions.
     pub(crate) fn length_total(&self, corpus: Corpus) -> u64 {
         self.manifest.for_corpus(corpus).length_total
     }
 
-    /// Messages whose terms are in no segment and that must be searched directly: inclusive ranges,
-    /// ascending. The last ones are those that were not flushed yet.
+    /// Returns the ranges of messages whose terms are in no segment, inclusive and ascending. The
+    /// last range is the messages since the last flush.
     pub(crate) fn unindexed_ranges(&self) -> Vec<(u64, u64)> {
         let mut ranges = self.manifest.unindexed.clone();
         if self.unflushed.0 <= self.unflushed.1 {
@@ -101,12 +103,14 @@ impl SearchIndex {
         ranges
     }
 
-    /// The postings of each term, in the order of the terms. A term is 40 bits of a hash, so a
-    /// posting can be another term's, about once in a million absent terms: who shows a hit looks.
+    /// Reads the postings of each term, in the order of the terms.
+    ///
+    /// A term is stored as 40 bits of a hash. About one absent term in a million has the postings
+    /// of another term, so callers must verify hits that they show.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation moved on; `corrupt`; of the store.
+    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
     pub(crate) fn read_postings(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -132,12 +136,12 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Positions of a term in these documents (ascending), for each document in that order; empty
-    /// where it does not occur, and for terms without positions ([`super::has_positions`]).
+    /// Reads the positions of a term in documents (ascending). A document without the term has no
+    /// positions, and neither has a term for which [`has_positions`] is false.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_positions(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -181,12 +185,12 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Units that each gram occurs in, ascending; see [`super::unit_of_message`]. A unit whose
-    /// grams are too many to keep is there for every gram.
+    /// Reads the units that contain each gram, ascending; see [`unit_of_message`]. A unit with too
+    /// many grams is listed for every gram.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_units(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -210,7 +214,7 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Hands out the lists of keys, segment by segment.
+    /// Passes the lists of keys to a callback, segment by segment.
     fn read_lists(
         &self,
         reader: &mut StoreSession<'_>,
@@ -267,17 +271,17 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// The segments of a corpus, in the order of their documents.
+    /// Returns the segments of a corpus, in the order of their documents.
     pub(super) fn list_segments(&self, corpus: Corpus) -> &[SegmentRef] {
         &self.manifest.for_corpus(corpus).segments
     }
 
-    /// Whether a message is searched without the index although it is in a segment.
+    /// Returns whether a message inside a segment was stored there without its terms.
     pub(super) fn is_unindexed(&self, seq: u64) -> bool {
         self.manifest.unindexed.iter().any(|(from, to)| (*from..=*to).contains(&seq))
     }
 
-    /// Lengths of all documents from the value that holds `first` to the one that holds `last`.
+    /// Reads the lengths of all documents, from the chunk with `first` to the chunk with `last`.
     pub(super) fn read_length_chunks(
         &self,
         reader: &mut StoreSession<'_>,
@@ -306,11 +310,12 @@ impl SearchIndex {
         Ok(lengths)
     }
 
-    /// Lengths of documents (ascending) in positions, rounded up by at most a sixteenth.
+    /// Reads the lengths of documents (ascending) in positions, rounded up by at most one
+    /// sixteenth.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_lengths(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -325,7 +330,7 @@ impl SearchIndex {
         Ok(documents.iter().map(of).collect())
     }
 
-    /// The rows of documents (ascending).
+    /// Reads the rows of documents (ascending).
     pub(super) fn read_rows(
         &self,
         reader: &mut StoreSession<'_>,
@@ -366,11 +371,11 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Times of documents (ascending): of a message, or of the newest message under a summary.
+    /// Reads the times of documents (ascending). A summary has the time of its newest message.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_times(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -381,7 +386,7 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
-    /// Time of a message that has a row.
+    /// Reads the time of a message that has a row; `None` if the message has no row.
     pub(super) fn read_time(
         &self,
         reader: &mut StoreSession<'_>,
@@ -391,11 +396,11 @@ impl SearchIndex {
         Ok(rows.first().map(|row| row.time))
     }
 
-    /// Roles of messages (ascending).
+    /// Reads the roles of messages (ascending).
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_roles(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -405,11 +410,11 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.role).collect())
     }
 
-    /// Ids of summaries by ordinal (ascending), each with the size of its record.
+    /// Reads the ids of summaries (ordinals ascending), each with the bytes of its record.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_summaries(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -418,7 +423,7 @@ impl SearchIndex {
         self.read_summary_refs(reader, ordinals)
     }
 
-    /// As [`Index::summaries`].
+    /// Reads the ids like [`SearchIndex::read_summaries`].
     pub(super) fn read_summary_refs(
         &self,
         reader: &mut StoreSession<'_>,
@@ -429,7 +434,7 @@ impl SearchIndex {
     }
 }
 
-/// Hands out the lists of those keys that one block is read for.
+/// Passes the lists of the keys of one block to a callback.
 fn read_block(
     block: &[u8],
     place: &BlockLookup<'_>,
@@ -449,7 +454,7 @@ fn read_block(
     Ok(())
 }
 
-/// Values of columns, each the one that the manifest means.
+/// Reads chunks of doc values, and reads again past the cache where a checksum differs.
 fn read_checked_values(
     reader: &mut StoreSession<'_>,
     names: &[String],

@@ -1,9 +1,9 @@
-//! Search: what is indexed of messages and summaries, and how it is found again.
+//! Search index and queries over messages and summaries.
 //!
-//! In: the texts of a message or summary. Out: for a term, the documents it occurs in. A document
-//! is a message, numbered by its seq, or a summary, numbered from 1 in the order they were made.
-//! And what a query means, which documents it finds in which order, and the passage to be shown.
-//! Not here: conversations, scopes and the texts of hits; that is `recall`.
+//! Input: the texts of messages and summaries, and queries. Output: for a term, the documents that
+//! hold the term; for a query, the matching documents in order, with a passage of each.
+//! A document is a message, numbered by seq, or a summary, numbered from 1 in order of creation.
+//! Elsewhere: the operations that return stored texts (`crate::recall`).
 
 mod doc_values;
 mod feature_terms;
@@ -43,17 +43,17 @@ pub(crate) use index_maintenance::{IndexMaintenance, NewMessage};
 pub(crate) use index_reader::{Postings, SearchIndex};
 pub(crate) use terms::{each_term, has_positions};
 
-/// What kind of document is meant; each has segments of its own.
+/// Set of documents with segments of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Corpus {
-    /// Messages, by seq.
+    /// Messages, numbered by seq.
     Messages,
-    /// Summaries, by ordinal.
+    /// Summaries, numbered by ordinal, from 1.
     Summaries,
 }
 
 impl Corpus {
-    /// The letter that stands for it in keys.
+    /// Returns the letter of this corpus in store keys.
     const fn key_letter(self) -> char {
         match self {
             Self::Messages => 'm',
@@ -62,7 +62,7 @@ impl Corpus {
     }
 }
 
-/// Positions between two texts of a document, so that no phrase crosses from one to the next.
+/// Positions skipped between two texts of a document, so that no phrase spans two texts.
 pub(crate) const FIELD_GAP: u32 = 2;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Which messages hold a large payload.
+//! Messages that hold a large payload.
 //!
-//! In: the id of a payload and its record. Out: the messages whose texts have the payload. The text
-//! of a payload is read by [`crate::storage::payload_text`].
+//! Input: the id of a payload and its record. Output: the messages whose texts hold the payload.
+//! Elsewhere: reading the text of a payload ([`crate::storage::payload_text`]).
 
 use alloc::vec::Vec;
 
@@ -17,19 +17,19 @@ use lcm_text::{
     },
 };
 
-/// Messages with payloads that are looked at for one that has a payload, and at a time: each may
-/// take an inflated pack, some 0.15 ms, so that all take less than a tenth of a second.
+/// Most messages checked for a payload, and messages checked together. Each may need one inflated
+/// pack, about 0.15 ms, so that all take less than a tenth of a second.
 const MENTIONS_MAX: usize = 512;
 const MENTIONS_PER_READ: usize = 16;
 
-/// The newest message within these spans that has a payload; `None`: none has.
+/// Finds the newest message within `spans` that holds a payload; `None`: no message there does.
 ///
-/// Its record names the newest message of all, which may lie outside. An older one has the same
-/// text under the same id in what stands for it.
+/// The payload record names the newest message of all, which may be outside. In an older message
+/// the placeholder refers to the same text by the same id.
 ///
 /// # Errors
 ///
-/// As [`Index::postings`].
+/// As [`SearchIndex::read_postings`].
 pub(crate) fn find_newest_holder(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -53,11 +53,12 @@ pub(crate) fn find_newest_holder(
     find_holder_among(reader, history, id, &seqs)
 }
 
-/// The error of a payload that was said again since the head was read.
+/// Checks that the message in a payload record is not newer than the head.
 ///
 /// # Errors
 ///
-/// `conflict`: it was; `corrupt`: its message does not exist.
+/// `conflict`: the payload was stored again since the head was read; `corrupt`: the message does
+/// not exist.
 pub(crate) fn ensure_not_newer_than_head(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -70,11 +71,11 @@ pub(crate) fn ensure_not_newer_than_head(
     }
 }
 
-/// The first of these messages that has a payload.
+/// Returns the first of these messages that holds a payload.
 ///
 /// # Errors
 ///
-/// As [`History::messages`].
+/// As [`MessageHistory::read_messages_at`].
 pub(crate) fn find_holder_among(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -93,11 +94,12 @@ pub(crate) fn find_holder_among(
     Ok(None)
 }
 
-/// Whether a message whose stand-in names a payload has it: its text may repeat the id of
-/// another's, which must not lead there.
+/// Returns whether a message that names a payload in its placeholder also holds the payload. The
+/// text may repeat the id of another message's payload, which must not count.
 ///
 /// # Errors
 ///
+/// As [`MessageHistory::read_messages_at`].
 /// As [`History::messages`].
 pub(crate) fn contains_payload(
     reader: &mut StoreSession<'_>,
@@ -120,12 +122,12 @@ pub(crate) fn contains_payload(
     Ok(false)
 }
 
-/// Hands out the ids that stand for payloads of the first of these messages, or that their texts
-/// repeat.
+/// Passes the payload ids in the first of these messages to a callback: ids of placeholders, and
+/// ids that the texts repeat.
 ///
 /// # Errors
 ///
-/// As [`History::messages`].
+/// As [`MessageHistory::read_messages_at`].
 pub(crate) fn for_each_mention(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

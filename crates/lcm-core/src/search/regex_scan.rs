@@ -1,10 +1,9 @@
-//! Regular expressions over stored texts.
+//! Scan of stored texts with a regular expression.
 //!
-//! In: an expression and the texts of one conversation. Out: every message or summary with a match
-//! in one of its texts. Only units that hold the grams of the expression are read, in passing and
-//! without copying what is not escaped, from the last document to the first and not more than the
-//! expression may cost; what says how far a scan came is a document, not a time. Not here: limit
-//! and snippets.
+//! Input: an expression, and one corpus of one conversation. Output: every document with a match.
+//! Only units with the grams of the expression are read, from the last document to the first, until
+//! the step budget is spent. Texts are matched without copies where possible.
+//! Elsewhere: limit of hits, and snippets.
 
 use alloc::{string::String, vec::Vec};
 
@@ -19,35 +18,34 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Summaries that are looked through at a time.
+/// Summaries scanned in one step.
 const SUMMARIES_PER_STEP: usize = 16;
-/// Messages that are looked through at first, and at most; twice as many each time, so that long
-/// scans take few reads and short ones read little in vain. An expression that costs too much for
-/// the first step is refused.
+/// Messages scanned in the first step, and in the largest step. Each step is twice as large as the
+/// previous one. An expression that exceeds the budget in the first step is refused.
 const MESSAGES_PER_STEP: u64 = 64;
 const MESSAGES_PER_STEP_MAX: u64 = 2_048;
 
-/// A document with a match, and its time.
+/// Number and time of a document with a match.
 pub(crate) type RegexMatch = (u64, Timestamp);
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct RegexScan {
-    /// From the last document to the first.
+    /// Matches, from the last document to the first.
     pub(crate) matches: Vec<RegexMatch>,
-    /// The next document to look at: it and those before it were not all looked through. `None`:
-    /// everything was.
+    /// Next document to scan: this one and earlier ones are not all scanned. `None`: the scan is
+    /// complete.
     pub(crate) next_document: Option<u64>,
-    /// At least one step was finished.
+    /// At least one step was completed.
     pub(crate) has_finished_step: bool,
 }
 
-/// The messages or summaries of a conversation up to the document `last`, itself included, that an
-/// expression matches in. `spans`: of messages only those of these seqs; `None`: all.
+/// Scans the documents of a corpus from `last` (included) to the first. `spans` restricts messages
+/// to ranges of seqs; `None`: all messages.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`] and [`Index::postings`].
+/// As [`StoreSession::read_immutable`] and [`SearchIndex::read_postings`].
 pub(crate) fn scan(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -59,7 +57,7 @@ pub(crate) fn scan(
     window: &TimeWindow,
 ) -> Result<RegexScan> {
     if corpus == Corpus::Summaries {
-        // There are no grams of them: a history has one for hundreds of messages.
+        // Grams of summaries are not indexed: a history has one summary for hundreds of messages.
         let ordinals: Vec<u64> = (1..=last.min(index.count_documents(corpus))).collect();
         return scan_summaries(reader, history, index, &ordinals, regex, window);
     }
@@ -84,7 +82,7 @@ pub(crate) fn scan(
     scan_messages(reader, history, ranges, regex, window)
 }
 
-/// The ranges of messages that may match: those of the units, and what is in no unit yet.
+/// Returns the ranges of messages that may match: those of the units, and those not indexed.
 fn find_candidate_ranges(
     history: &MessageHistory<'_>,
     index: &SearchIndex,
@@ -96,7 +94,7 @@ fn find_candidate_ranges(
     merge_ranges(ranges)
 }
 
-/// Ascending ranges, those that touch or overlap joined.
+/// Sorts ranges, and joins those that touch or overlap.
 fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     sort::sort(&mut ranges);
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
@@ -109,8 +107,8 @@ fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-/// What of the ranges lies in a window of time. Messages in no segment are kept: their own time
-/// decides when they are read.
+/// Restricts ranges to messages within a window of time. Messages that are not indexed are kept:
+/// their own time is checked when they are read.
 fn filter_by_window(
     reader: &mut StoreSession<'_>,
     index: &mut SearchIndex,
@@ -136,7 +134,7 @@ fn filter_by_window(
     Ok(merge_ranges(out))
 }
 
-/// What is in both lists of ranges.
+/// Intersects two lists of ranges.
 fn intersect_ranges(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     for (from, to) in ranges {
@@ -174,7 +172,7 @@ fn scan_messages(
     Ok(scanned)
 }
 
-/// Takes so many messages from the end of ranges.
+/// Removes the last `count` messages from ranges and returns them.
 fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>> {
     let mut left = count;
     let mut out = Vec::new();
@@ -192,9 +190,9 @@ fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u
 }
 
 impl RegexScan {
-    /// Takes what one step found, which began at the document `begin` and is followed by one that
-    /// begins at `next`; `false`: it was the last of all or that the expression may take. Of a step
-    /// that was not finished nothing counts.
+    /// Adds the matches of one step. `begin` is the first document of the step in scan order,
+    /// `next` that of the next step. Returns `false` at the end, or if the budget is spent. Matches
+    /// of an unfinished step are dropped.
     fn add_step(
         &mut self,
         regex: &Regex,
@@ -207,14 +205,14 @@ impl RegexScan {
             return false;
         }
         self.has_finished_step = true;
-        // A step is read from its first document to its last.
+        // A step is read in ascending order, and the scan descends.
         self.matches.extend(found.into_iter().rev());
         self.next_document = next;
         next.is_some() && !regex.is_budget_spent()
     }
 }
 
-/// Whether an expression matches in one of the texts of a message.
+/// Returns whether an expression matches in a text of a message.
 fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Part]) -> bool {
     let mut found = false;
     each_field(raw, parts, &mut |_, text| found = found || regex.is_match(&text));

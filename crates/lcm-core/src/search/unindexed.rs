@@ -1,7 +1,7 @@
-//! The messages that are in no segment yet, searched by the same analysis as the others.
+//! Messages that are in no segment yet, searched with the same analysis as indexed messages.
 //!
-//! In: a query and the ranges of messages that the index leaves to be read. Out: what the index
-//! would say of them. There are few: see the bounds of a flush. Not here: the messages in segments.
+//! Input: a query, and the ranges of messages outside the index. Output: their postings and doc
+//! values. Flushes keep their number small. Elsewhere: messages in segments (`index_reader`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{borrow::Cow, vec::Vec};
@@ -23,33 +23,33 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// What is known of one message that is in no segment.
+/// Doc values of one message that is in no segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnindexedEntry {
     pub(crate) seq: u64,
-    /// In positions, rounded as the index does.
+    /// Length in positions, rounded as in the index.
     pub(crate) length: u32,
     pub(crate) time: Timestamp,
     pub(crate) role: Role,
 }
 
-/// The messages in no segment, as a query sees them.
+/// Messages in no segment, analysed for one query.
 #[derive(Debug, Default)]
 pub(crate) struct UnindexedMessages {
-    /// Ascending.
+    /// Entries by seq, ascending.
     pub(crate) entries: Vec<UnindexedEntry>,
-    /// Of each term of the query.
+    /// Postings of each term of the query.
     pub(crate) postings: Vec<Postings>,
-    /// Positions of the terms whose order matters, by term and message.
+    /// Positions of the phrase terms, by term and message.
     positions: SortedMap<Vec<u8>, Vec<(u64, Vec<u32>)>>,
 }
 
 impl UnindexedMessages {
-    /// Reads and analyses the messages that `index` leaves to be read.
+    /// Reads and analyses the messages outside the index.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// As [`StoreSession::read_immutable`].
     pub(crate) fn read(
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
@@ -103,13 +103,13 @@ impl UnindexedMessages {
                 postings.counts.push(count);
             }
         }
-        // As exact as the index keeps it, so that a score does not change with a flush.
+        // Rounded as in the index, so that a flush does not change a score.
         let length = lengths::dequantize_length(lengths::quantize_length(u64::from(length)));
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         self.entries.push(UnindexedEntry { seq, length, time: stored.time, role: stored.role });
     }
 
-    /// Adds a position in the newest message.
+    /// Adds a position of a term in the newest message.
     fn add_position(&mut self, term: &[u8], seq: u64, position: u32) {
         if !self.positions.contains_key(term) {
             self.positions.insert(term.to_vec(), Vec::new());
@@ -121,13 +121,13 @@ impl UnindexedMessages {
         }
     }
 
-    /// What is known of a message; `None`: it is in a segment.
+    /// Returns the entry of a message; `None`: the message is in a segment.
     pub(crate) fn find_entry(&self, seq: u64) -> Option<&UnindexedEntry> {
         let place = self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
         self.entries.get(place)
     }
 
-    /// Positions of a term whose order matters in a message.
+    /// Returns the positions of a phrase term in a message.
     pub(crate) fn term_positions(&self, term: &[u8], seq: u64) -> &[u32] {
         let Some(of_term) = self.positions.get(term) else { return &[] };
         let place = of_term.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
@@ -135,7 +135,8 @@ impl UnindexedMessages {
     }
 }
 
-/// Hands out the terms of a message with their positions; the number of positions is returned.
+/// Passes the terms of a message with their positions to a callback. Returns the number of
+/// positions.
 fn each_message_term(
     raw: &str,
     parts: &[Part],
@@ -161,19 +162,19 @@ fn each_message_term(
     length
 }
 
-/// The terms of a query, for finding them in a text.
+/// Terms of a query, for lookup while a text is analysed.
 struct QueryTermSet<'q> {
-    /// In byte order.
+    /// Terms in byte order.
     terms: Vec<QueryTerm<'q>>,
-    /// Whether a term of this length is among them, up to 64 bytes and above.
+    /// Bit set of term lengths, up to 63 bytes; longer terms share the last bit.
     lengths: u64,
 }
 
 struct QueryTerm<'q> {
     term: &'q [u8],
-    /// Its number in the query.
+    /// Index of the term in the query.
     number: Option<usize>,
-    /// Whether its positions matter.
+    /// True if the positions of the term are needed.
     is_ordered: bool,
 }
 

@@ -1,8 +1,9 @@
-//! Where the search for an expression goes on: a message or summary, as text of a few characters.
+//! Cursor of a scan with a regular expression: the next message or summary to search, as short
+//! text.
 //!
-//! In: the conversations that are searched. Out: the text of a place, and back. It names the
-//! conversation by its hash and the document by its number there, which no append and no compaction
-//! changes; times play no part. Not here: searching (`find`), and where files go on (`files`).
+//! Input: the searched conversations. Output: a cursor as text, and the parsed cursor.
+//! The text names the conversation by hash and the document by number. No append and no compaction
+//! changes either. Elsewhere: the scan (`execute`), and positions in files (`file_search`).
 
 use alloc::{format, string::String};
 use lcm_text::base::hash;
@@ -11,21 +12,21 @@ use super::SearchedConversation;
 use crate::search::{Corpus, SearchIndex};
 use lcm_text::base::error::{Error, Result};
 
-/// Bytes of the hash of a conversation that name it.
+/// Bytes of the conversation hash in a cursor.
 const DIGEST_BYTES: usize = 8;
 
-/// A document that is the next to be looked at.
+/// The next document that a scan searches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct ScanCursor {
-    /// Number of its conversation.
+    /// Index into the list of searched conversations.
     pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
-    /// It and those before it were not looked at yet.
+    /// This document and all earlier ones are still to be searched.
     pub(super) document: u64,
 }
 
 impl ScanCursor {
-    /// What a query gives as `start_id`, which goes on here.
+    /// Encodes the cursor as the text that a query takes as `start_id`.
     pub(super) fn encode(self, places: &[SearchedConversation]) -> String {
         let place =
             places.get(self.conversation_number).map(conversation_digest).unwrap_or_default();
@@ -33,11 +34,12 @@ impl ScanCursor {
         format!("scan_{place}_{corpus}{}", self.document)
     }
 
-    /// The place that a text names, of these conversations and corpora.
+    /// Parses a cursor of these conversations and corpora.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: it is no such text; `not-found`: the search does not come there.
+    /// `invalid-input`: the text is not a cursor; `not-found`: the document is not part of the
+    /// search.
     pub(super) fn parse(
         text: &str,
         places: &[SearchedConversation],
@@ -46,8 +48,8 @@ impl ScanCursor {
     ) -> Result<Self> {
         let (name, corpus, document) = parse_cursor_parts(text).ok_or_else(|| {
             Error::invalid_input(format_args!(
-                "start_id: `{text}` is none of an answer to an expression; it is the id of \
-                 `unscanned_from`"
+                "`start_id` must be the id in `unscanned_from` of an answer to a regular \
+                 expression, got `{text}`"
             ))
         })?;
         let place = places.iter().position(|place| conversation_digest(place) == name);
@@ -62,8 +64,7 @@ impl ScanCursor {
     }
 }
 
-/// The number of the last document of a kind that is looked at, which of messages is one that may
-/// be found.
+/// Returns the number of the last document to search. For messages, the last one that may be found.
 pub(super) fn last_document(
     place: &SearchedConversation,
     index: &SearchIndex,
@@ -90,7 +91,7 @@ const fn corpus_letter(corpus: Corpus) -> char {
     }
 }
 
-/// The conversation, the corpus and the document of a text.
+/// Splits the text of a cursor into conversation digest, corpus and document.
 fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     let (name, document) = text.strip_prefix("scan_")?.split_once('_')?;
     let (corpus, digits) = [Corpus::Messages, Corpus::Summaries]

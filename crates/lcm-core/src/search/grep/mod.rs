@@ -1,8 +1,8 @@
-//! Grep: messages and summaries that hold words or match an expression, best or newest first.
+//! Grep: finds messages, summaries and files that contain words or match a regular expression.
 //!
-//! In: a query as JSON. Out: hits as JSON, each with the passage that shows why. This module says
-//! what a query may be; [`find`] finds, [`show`] reads what is shown. Not here: the index and the
-//! expressions ([`crate::search`]).
+//! Input: a query as JSON. Output: hits as JSON, best or newest first, each with a passage that
+//! shows the match.
+//! Elsewhere: the index, ranking and regular expressions ([`crate::search`]).
 
 mod cursor;
 mod execute;
@@ -39,19 +39,19 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Hits of an answer whose query names no limit, and of any answer.
+/// Default and greatest number of hits in an answer.
 const LIMIT_DEFAULT: u64 = 50;
 pub(crate) const LIMIT_MAX: u64 = 200;
-/// Further conversations of a family that are searched. Each costs some reads, and a job that
-/// resets its session every hour has thousands.
+/// Most other conversations of a family that one query searches. Each costs some reads, and a job
+/// that resets its session every hour has thousands.
 const MEMBERS_MAX: usize = 32;
 
 use crate::storage::read_scope::{self, ReadLimits, RecallAnswer};
 
-/// Name of the argument that holds the query.
+/// Name of the argument that holds the query, for error messages.
 const QUERY_ARGUMENT: &str = "query-json";
 
-/// A query as it comes in.
+/// Parsed query of a grep call.
 struct GrepQuery {
     pattern: String,
     mode: GrepMode,
@@ -60,31 +60,31 @@ struct GrepQuery {
     window: TimeWindow,
     limit: u64,
     all: bool,
-    /// Not the family of the conversation.
+    /// Search the named conversation alone, without the rest of its family.
     only: bool,
     file_options: file_search::FileSearchOptions,
-    /// Messages that are shown before and after each one that is found.
+    /// Messages shown before and after each hit.
     neighbours: u64,
     vector: Option<QueryVector>,
 }
 
-/// An embedding of what is looked for.
+/// Embedding of a query.
 struct QueryVector {
-    /// Its numbers, quantised.
+    /// Quantised components.
     components: Vec<i8>,
-    /// The model that made it, if the host says.
+    /// Name of the model that made the embedding, if the host gave one.
     model: Option<String>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum GrepMode {
-    /// Whatever the pattern looks like.
+    /// Regular expression or words, depending on the syntax of the pattern.
     Auto,
     Regex,
     FullText,
 }
 
-/// What is searched.
+/// Documents that a query searches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum GrepScope {
     Messages,
@@ -93,18 +93,18 @@ enum GrepScope {
     Files,
 }
 
-/// What comes first.
+/// Order of the hits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum GrepSort {
-    /// The newest.
+    /// Newest first.
     Recency,
-    /// The best; of equals, and of an expression's matches, the newest.
+    /// Best score first; equal scores, and matches of a regular expression, newest first.
     Relevance,
-    /// The best, where what is old counts less.
+    /// Best score first, where the score decreases with age.
     Hybrid,
 }
 
-/// Names of the modes, in either spelling.
+/// Names of the modes. `full-text` has two spellings.
 const MODES: [(&str, GrepMode); 4] = [
     ("auto", GrepMode::Auto),
     ("regex", GrepMode::Regex),
@@ -123,13 +123,13 @@ const SORTS: [(&str, GrepSort); 3] = [
     ("hybrid", GrepSort::Hybrid),
 ];
 
-/// What is looked for.
+/// Parsed pattern: words or a regular expression.
 enum GrepPattern {
     Text(TextQuery),
     Regex(Box<Regex>),
 }
 
-/// How it is looked for.
+/// Scope, order and limits of a search.
 #[derive(Clone, Copy)]
 struct GrepBounds {
     scope: GrepScope,
@@ -141,8 +141,8 @@ struct GrepBounds {
 }
 
 impl GrepBounds {
-    /// By what a hit of this score and time is ordered, the greatest first; a match of an
-    /// expression has no score.
+    /// Returns the sort key of a hit, greatest first. A match of a regular expression has no score
+    /// and sorts by time.
     fn rank_hit(&self, score: Option<u64>, time: Timestamp) -> u64 {
         match (self.sort, score) {
             (GrepSort::Relevance, Some(score)) => score,
@@ -154,36 +154,36 @@ impl GrepBounds {
     }
 }
 
-/// What was found.
+/// Results of a search before they become JSON.
 #[derive(Default)]
 struct GrepResults {
-    /// In order, as many as the bounds say.
+    /// Rendered hits in order, at most `limit`.
     rows: Vec<render_hits::RenderedHit>,
     total: u64,
-    /// A file has more passages than count, or a message names more files than are looked up.
+    /// A file has more passages than are listed, or a message names more files than are searched.
     has_more: bool,
-    /// Too many words were typed.
+    /// Some words of the query were ignored, because the query has too many.
     is_cut: bool,
-    /// Of files: the one in which the search ended, and the byte it goes on at; or the message
-    /// before which it did. Of messages and summaries: the place, see [`start`].
+    /// Position at which the scan stopped: an id and a byte. The id names a file, or the message
+    /// before which the scan stopped, or a [`cursor::ScanCursor`].
     unscanned_from: Option<(String, u64)>,
-    /// Of an answer that is one of several, where a search that comes to each row next goes on.
+    /// For a page of a longer scan: the cursor of each row. Empty for a complete answer.
     cursors: Vec<String>,
 }
 
-/// A conversation that is searched.
+/// One conversation that a query searches.
 struct SearchedConversation {
     name: String,
     keys: ConversationKeys,
     loaded: LoadedHead,
-    /// What of it may be found, as ranges of seqs; `None`: all.
+    /// Ranges of seqs that may be found; `None`: all.
     spans: Option<Vec<(u64, u64)>>,
-    /// When an expression comes to it: a number that does not change while conversations grow.
+    /// Position in the scan order, which stays the same while conversations grow.
     scan_order: usize,
 }
 
 impl SearchedConversation {
-    /// The conversation of this id; `None`: it does not exist.
+    /// Reads the head of a conversation; `None` if the conversation does not exist.
     fn read(reader: &mut StoreSession<'_>, name: &str, turn: usize) -> Result<Option<Self>> {
         let keys = ConversationKeys::new(name)?;
         let loaded = LoadedHead::load_head(reader, &keys, name)?;
@@ -192,19 +192,22 @@ impl SearchedConversation {
         Ok(Some(loaded).filter(|loaded| loaded.bytes.is_some()).map(place))
     }
 
-    /// Says that what is read next belongs to this conversation.
+    /// Makes this conversation the current one of the store session for the reads that follow.
     fn enter_conversation(&self, reader: &mut StoreSession<'_>) {
         reader.bind_head(&self.keys, self.loaded.head.revision, self.loaded.bytes.as_deref());
     }
 }
 
-/// Searches a conversation with its family, it `only`, or all of the store, and answers as JSON.
-/// With a grant its conversations are searched, and it is charged for the passages.
+/// Searches a conversation with its family, the conversation alone (`only`), or the whole store
+/// (`all`), and returns JSON.
+///
+/// With a grant, searches the conversations of the grant and charges the passages to the grant.
 ///
 /// # Errors
 ///
-/// `invalid-input`: the query; `not-found`: the conversation or a file; `limit-exceeded`: the
-/// expression, or what it would cost; `denied`, `conflict`: with a grant; errors of the store.
+/// `invalid-input`: the query is malformed; `not-found`: the conversation or a file does not exist;
+/// `limit-exceeded`: the regular expression is too large or too costly; `denied`, `conflict`: the
+/// grant; errors of the store.
 pub(crate) fn grep(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -218,7 +221,7 @@ pub(crate) fn grep(
     read_scope::charge_answer(reader, answer, permit)
 }
 
-/// As [`grep`], with the tokens that are still to be charged.
+/// Searches like [`grep`], without charging the grant.
 ///
 /// # Errors
 ///
@@ -271,8 +274,8 @@ pub(crate) fn grep_uncharged(
     Ok(render_results(answered, within, notes))
 }
 
-/// The words of a pattern that was taken for an expression by its looks and matches nothing: paths
-/// of Windows and prices look so, too.
+/// Returns the pattern as words if it looked like a regular expression and matched nothing.
+/// Windows paths and prices look like regular expressions, too.
 fn retry_as_words(
     query: &GrepQuery,
     sought: &GrepPattern,
@@ -294,7 +297,7 @@ fn retry_as_words(
     Some(GrepPattern::Text(words))
 }
 
-/// The answer with what was found, as far as a grant reaches.
+/// Renders the results as JSON, up to the tokens that the grant has left.
 fn render_results(
     answered: GrepResults,
     within: ReadLimits<'_>,
@@ -321,7 +324,7 @@ fn render_results(
         matches.push_json(&row.json);
     }
     if let Some(start) = starts.get(lcm_text::base::int::to_usize(count)) {
-        // What the grant leaves out comes next.
+        // The next page begins with the first row that the grant did not cover.
         (total, unscanned_from) = (count, Some((start.clone(), 0)));
     }
     if is_cut && !notes.contains(&"terms-limited") {
@@ -348,7 +351,7 @@ fn render_results(
     RecallAnswer { cursors: starts, ..RecallAnswer::new(answer, tokens) }
 }
 
-/// What was found in messages and summaries, with the neighbours that are asked for.
+/// Searches messages and summaries, and adds the neighbours that the query requests.
 fn search_documents(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -361,7 +364,7 @@ fn search_documents(
     let (vector, start) = (query.vector.as_ref(), query.file_options.start_id());
     if start.is_some() && matches!(sought, GrepPattern::Text(_)) {
         return Err(Error::invalid_input(
-            "start_id: words are looked for everywhere at once; it goes with an expression",
+            "`start_id` requires a regular expression; set `mode` to `regex`, or omit `start_id`",
         ));
     }
     let found = execute::execute_query(reader, places, indexes, sought, bounds, vector, start)?;
@@ -405,12 +408,12 @@ fn parse_query(query_json: &str) -> Result<GrepQuery> {
     Ok(query)
 }
 
-/// The vector of a query, with the name of its model.
+/// Parses the vector of a query and the name of its model.
 fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
     let model = fields.take_optional_text("model");
     let parts = quantization::parse_vector(fields)?;
     if parts.is_none() && model.is_some() {
-        return Err(Error::invalid_input("model: it is that of a vector, and there is none"));
+        return Err(Error::invalid_input("`model` requires `vector`"));
     }
     Ok(parts.map(|parts| QueryVector { components: parts, model }))
 }
@@ -419,23 +422,23 @@ fn build_bounds(query: &GrepQuery, now: Timestamp) -> Result<GrepBounds> {
     let GrepQuery { limit, window, .. } = *query;
     if limit == 0 || limit > LIMIT_MAX {
         return Err(Error::invalid_input(format_args!(
-            "limit: {limit} is not from 1 to {LIMIT_MAX}"
+            "`limit` must be between 1 and {LIMIT_MAX}, got {limit}"
         )));
     }
     if let (Some(since), Some(before)) = (window.since, window.before)
         && since >= before
     {
-        return Err(Error::invalid_input("since: it is not earlier than before"));
+        return Err(Error::invalid_input("`since` must be earlier than `before`"));
     }
     if query.all && query.only {
-        return Err(Error::invalid_input("only: it does not go with all"));
+        return Err(Error::invalid_input("`only` and `all` are mutually exclusive"));
     }
     let limit = lcm_text::base::int::to_usize(limit);
     let GrepQuery { scope, sort, neighbours, .. } = *query;
     Ok(GrepBounds { scope, sort, window, limit, neighbours, now })
 }
 
-/// A time of the query: ISO 8601, or milliseconds since the epoch.
+/// Parses a time of the query: ISO 8601, or milliseconds since the epoch. Absent or null: `None`.
 fn parse_time(fields: &mut JsonFields<'_>, key: &str) -> Result<Option<Timestamp>> {
     let time = match fields.take_any(key) {
         None | Some((_, JsonKind::Null)) => return Ok(None),
@@ -444,26 +447,32 @@ fn parse_time(fields: &mut JsonFields<'_>, key: &str) -> Result<Option<Timestamp
     };
     match time {
         Some(time) => Ok(Some(time)),
-        None => Err(Error::invalid_input(format_args!("{key}: no time of ISO 8601"))),
+        None => Err(Error::invalid_input(format_args!(
+            "`{key}` must be a time in ISO 8601, such as `2026-01-31T12:00:00Z`"
+        ))),
     }
 }
 
-/// What a pattern means, with notes on how it was taken.
+/// Parses the pattern, and adds notes on how the pattern was understood.
 fn parse_pattern(
     query: &GrepQuery,
     now: Timestamp,
     notes: &mut Vec<&'static str>,
 ) -> Result<GrepPattern> {
     if query.pattern.is_empty() {
-        return Err(Error::invalid_input("pattern: it is empty"));
+        return Err(Error::invalid_input("`pattern` must not be empty"));
     }
     let looks = looks_like_regex(&query.pattern);
     match query.mode {
         _ if query.vector.is_some() && query.scope == GrepScope::Files => {
-            return Err(Error::invalid_input("vector: files have none"));
+            return Err(Error::invalid_input(
+                "`vector` and the scope `files` are mutually exclusive: files have no vectors",
+            ));
         }
         GrepMode::Regex if query.vector.is_some() => {
-            return Err(Error::invalid_input("vector: it goes with words, not with an expression"));
+            return Err(Error::invalid_input(
+                "`vector` requires words; set `mode` to `auto` or `full-text`",
+            ));
         }
         GrepMode::Regex => {
             return Ok(GrepPattern::Regex(Box::new(Regex::compile(&query.pattern)?)));
@@ -479,7 +488,7 @@ fn parse_pattern(
         GrepMode::FullText => {}
     }
     if query.pattern.trim().is_empty() {
-        return Err(Error::invalid_input("pattern: it is empty"));
+        return Err(Error::invalid_input("`pattern` must not be empty"));
     }
     if looks {
         notes.push("looks-like-regex");
@@ -487,8 +496,8 @@ fn parse_pattern(
     let text = TextQuery::parse_at(&query.pattern, now);
     if text.has_dropped_conditions {
         return Err(Error::limit_exceeded(
-            "pattern: so many filters, and words that must or must not be there, are not kept; \
-             fewer can be looked for",
+            "`pattern` must have fewer filters and fewer words with `+` or `-`: some would be \
+             ignored",
         ));
     }
     if text.is_cut {
@@ -500,20 +509,22 @@ fn parse_pattern(
     Ok(GrepPattern::Text(text))
 }
 
-/// The error of an expression that takes too many steps for what is looked through first.
+/// Builds the error for a regular expression that is too costly for the first step of a scan.
 fn too_costly_error() -> Error {
     Error::limit_exceeded(
-        "pattern: matching the expression takes too many steps; shorter repetitions, or since and \
-         before around the time that is meant, take fewer",
+        "`pattern` takes too many steps to match; shorten its repetitions, or narrow the search \
+         with `since` and `before`",
     )
 }
 
-/// The error of a place to go on at that is none of the search.
+/// Builds the error for a cursor that is not part of this search.
 fn foreign_cursor_error() -> Error {
-    Error::not_found("start_id: the search does not come to it; it goes on as the same query")
+    Error::not_found(
+        "`start_id` does not belong to this query; repeat the query that returned the id",
+    )
 }
 
-/// The conversations of a grant that are searched: all, or `only` the one, newest first.
+/// Reads the conversations of a grant, newest first; with `only`, at most the named one.
 fn read_permitted_conversations(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -527,7 +538,7 @@ fn read_permitted_conversations(
         }
         let Some(mut place) = SearchedConversation::read(reader, &name, turn)? else { continue };
         place.spans = permit.covered_spans(&place.keys);
-        // What is not covered at all is not searched.
+        // A conversation without a covered message is not searched.
         if place.spans.as_ref().is_none_or(|spans| !spans.is_empty()) {
             places.push(place);
         }
@@ -536,7 +547,7 @@ fn read_permitted_conversations(
     Ok(places)
 }
 
-/// The conversations of which parts alone are searched.
+/// Reads the conversations named in a list of ranges, newest first.
 fn read_named_conversations(
     reader: &mut StoreSession<'_>,
     searched: &[(&str, u64, u64)],
@@ -551,7 +562,7 @@ fn read_named_conversations(
     Ok(places)
 }
 
-/// Of conversations what lies in parts of them, too.
+/// Restricts conversations to ranges of messages, and drops conversations without a range.
 fn narrow_to_ranges(
     places: Vec<SearchedConversation>,
     searched: &[(&str, u64, u64)],
@@ -562,7 +573,7 @@ fn narrow_to_ranges(
         let parts: Vec<(u64, u64)> = parts.map(|(_, first, last)| (*first, *last)).collect();
         let whole = [(1, u64::MAX)];
         let given = place.spans.as_deref().unwrap_or(&whole);
-        // Not joined where they touch: a summary of two parts is in neither of them.
+        // Touching ranges stay separate: a summary across two ranges is covered by neither range.
         let common = given.iter().flat_map(|(from, to)| {
             parts.iter().map(|(first, last)| ((*from).max(*first), (*to).min(*last)))
         });
@@ -582,7 +593,7 @@ fn sort_newest_first(places: &mut [SearchedConversation]) {
     });
 }
 
-/// The conversations that are searched: the one and its family, newest first, or all by id.
+/// Reads the conversations to search: the named one and its family, newest first, or all by id.
 fn read_searched_conversations(
     reader: &mut StoreSession<'_>,
     conversation: &str,

@@ -1,8 +1,8 @@
-//! Neighbours: the messages beside one that was found, as far as a query asks for them.
+//! Neighbours: the messages before and after a hit.
 //!
-//! In: hits with what is shown of them. Out: of each message also `before` and `after`, with the
-//! beginnings of what the messages there say. Those that a grant does not cover are left out. Not
-//! here: what was found.
+//! Input: hits and their rendered JSON. Output: the members `before` and `after` in the JSON of
+//! each message, with the beginning of each neighbour. Messages outside a grant are omitted.
+//! Elsewhere: finding and rendering the hits (`execute`, `render_hits`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
@@ -21,35 +21,35 @@ use lcm_text::base::{
     sort, tokens,
 };
 
-/// Most neighbours on each side of a message.
+/// Most neighbours on each side of a hit.
 pub(crate) const NEIGHBOURS_MAX: u64 = 3;
-/// Most characters that are shown of one, so that six of them cost about as much as what was found.
+/// Most characters of one neighbour: six neighbours cost about as much as the passage of the hit.
 const NEIGHBOUR_CHARACTERS_MAX: usize = 80;
-/// Bytes of neighbours after which no more are read, and hits whose neighbours are read together.
+/// Most bytes of neighbours read for one query, and hits whose neighbours are read together.
 const NEIGHBOUR_BYTES_MAX: u64 = 4 << 20;
 const HITS_PER_STEP: usize = 16;
 
-/// How many neighbours on each side a query asks for.
+/// Parses the number of neighbours on each side; absent: 0.
 ///
 /// # Errors
 ///
-/// `invalid-input`: over 3.
+/// `invalid-input`: the number is over 3.
 pub(super) fn parse_neighbours(fields: &mut JsonFields<'_>) -> Result<u64> {
     let count = fields.take_optional_u64("neighbours").unwrap_or(0);
     if count > NEIGHBOURS_MAX {
         return Err(Error::invalid_input(format_args!(
-            "neighbours: {count} is not from 0 to {NEIGHBOURS_MAX}"
+            "`neighbours` must be between 0 and {NEIGHBOURS_MAX}, got {count}"
         )));
     }
     Ok(count)
 }
 
-/// Adds so many neighbours on each side to what is shown of the messages among the hits; whether
-/// some have none because too much would have been read.
+/// Adds `count` neighbours on each side to the JSON of each message hit. Returns whether the byte
+/// limit left some hits without neighbours.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(super) fn add_neighbours(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -77,8 +77,8 @@ pub(super) fn add_neighbours(
     Ok(is_limited)
 }
 
-/// Adds the neighbours of some hits of a conversation, each the number of its row and its seq;
-/// returns how many bytes these have.
+/// Adds the neighbours of some hits of one conversation, each given as row number and seq. Returns
+/// the bytes of the neighbours.
 fn add_neighbours_of_hits(
     reader: &mut StoreSession<'_>,
     place: &SearchedConversation,
@@ -121,8 +121,8 @@ fn add_neighbours_of_hits(
     Ok(placed.iter().map(|placed| placed.stored.rendered_content().0.bytes()).sum())
 }
 
-/// What is shown of a neighbour: of a large payload the reference, and nothing of a text that is
-/// in chunks all the same, which is not worth reading.
+/// Renders a neighbour. A large payload appears as its reference; a text stored in chunks appears
+/// as an empty snippet, because reading the chunks costs too much.
 fn render_neighbour(history: &MessageHistory<'_>, placed: &PlacedMessage) -> RenderedHit {
     let (raw, parts) = placed.stored.rendered_content();
     let mut text = String::new();

@@ -1,7 +1,8 @@
-//! What is shown of hits: the documents themselves are read only here, and only those of the hits.
+//! Rendering of hits in messages and summaries.
 //!
-//! In: hits and what was sought. Out: a JSON object for each, with its best passage. Not here: what
-//! stands beside a hit (`neighbours`), hits in files (`files`).
+//! Input: hits and the pattern. Output: a JSON object for each hit, with its best passage. Only the
+//! documents of the hits are read, and only here.
+//! Elsewhere: neighbours of a hit (`neighbours`), hits in files (`file_search`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
@@ -31,19 +32,19 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// A hit as it is shown.
+/// A hit as JSON.
 #[derive(Default)]
 pub(super) struct RenderedHit {
     pub(super) json: String,
-    /// Of its passage.
+    /// Estimated tokens of the passage.
     pub(super) tokens: u32,
 }
 
-/// The hits, in their order.
+/// Renders hits in their order.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(super) fn render_hits(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -86,7 +87,7 @@ pub(super) fn render_hits(
     Ok(shown)
 }
 
-/// What is shown of a hit.
+/// Values of one rendered hit.
 struct HitRow {
     id: String,
     created_at: Timestamp,
@@ -94,7 +95,7 @@ struct HitRow {
     source: HitSource,
 }
 
-/// What the hit is.
+/// Values that depend on the kind of document.
 enum HitSource {
     Message { entry_id: Option<String>, seq: u64, role: &'static str },
     Summary { depth: u32, kind: &'static str },
@@ -190,16 +191,16 @@ fn read_summary_rows(
     Ok(rows)
 }
 
-/// The best passage so far.
+/// Best passage found so far in one document.
 #[derive(Default)]
 struct BestPassage {
     snippet: Snippet,
     weight: Option<u64>,
 }
 
-/// Looks for what was sought in the texts of a hit.
+/// Finds the best passage of a document for a pattern.
 enum SnippetFinder<'s> {
-    /// Number of each term of the query, and what it is worth showing.
+    /// For each term of the query: the number of its query item.
     Text(SortedMap<&'s [u8], usize>),
     Regex(&'s mut crate::search::regex::Regex),
 }
@@ -215,7 +216,7 @@ impl<'s> SnippetFinder<'s> {
         }
     }
 
-    /// Looks at one text; a better passage replaces the one found before.
+    /// Searches one text, and keeps its passage if that is better than the best one so far.
     fn search_text(
         &mut self,
         field: SearchField,
@@ -247,7 +248,7 @@ impl<'s> SnippetFinder<'s> {
     }
 }
 
-/// The terms whose places are shown: those that count for a document.
+/// Maps the terms of all items that are not excluded to the number of their item.
 fn collect_query_terms(query: &TextQuery) -> SortedMap<&[u8], usize> {
     let counting = query.items.iter().filter(|item| item.presence != Presence::MustNot);
     let found = counting.enumerate().flat_map(|(what, item)| {
@@ -257,7 +258,7 @@ fn collect_query_terms(query: &TextQuery) -> SortedMap<&[u8], usize> {
     SortedMap::from_entries(found.collect())
 }
 
-/// Where the terms stand in a text. The longer a term the more it says.
+/// Finds the terms of the query in a text. Longer terms have a greater weight.
 fn find_term_marks(
     terms: &SortedMap<&[u8], usize>,
     field: SearchField,
@@ -273,13 +274,13 @@ fn find_term_marks(
     marks
 }
 
-/// Where the passage of a text begins that shows best what a query seeks; 0: none does.
+/// Returns the byte at which the best passage of a text begins; 0 if no term occurs.
 pub(crate) fn find_query_offset(query: &TextQuery, text: &str) -> usize {
     find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))
         .map_or(0, |(_, at)| at)
 }
 
-/// That passage with its weight; `None`: the text has nothing of the query.
+/// Returns the weight and the text of the best passage; `None` if no term occurs.
 pub(crate) fn find_query_passage(query: &TextQuery, text: &str) -> Option<(u64, String)> {
     let (weight, at) =
         find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))?;

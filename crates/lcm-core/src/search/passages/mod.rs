@@ -1,11 +1,10 @@
-//! Passages of a long text that goes by: the lines with a match of an expression, or the places
-//! where the words of a query stand together.
+//! Passages of a long text, found while the text streams by.
 //!
-//! In: pieces of the text in order. Out: at most [`PASSAGES_MAX`] passages with the line and byte
-//! each begins at, of an expression the first ones, of words the best. What is kept of the text is
-//! a line or two, so that it may have any length; where the text is left, it says from which byte
-//! on the search goes on, so that nothing is passed over or found twice. [`words`] has what is done
-//! with words. Not here: reading the text.
+//! Input: pieces of the text in order. Output: at most [`PASSAGES_MAX`] passages with line and
+//! byte: the first matches of a regular expression, or the best passages for words. Only a line or
+//! two are buffered, so the text may have any length. If the search stops early, the result says at
+//! which byte to continue, so that no match is lost or found twice. Elsewhere: reading the text;
+//! scoring words ([`word_matcher`]).
 
 mod word_matcher;
 
@@ -19,51 +18,51 @@ use super::{
 };
 use lcm_text::base::int;
 
-/// Passages of one text, as in the reference system.
+/// Most passages of one text.
 pub(crate) const PASSAGES_MAX: usize = 10;
-/// Bytes of a line from which on it is looked through in parts. What an expression costs that only
-/// a simulation can match is paid for a whole part, so that a part must be small.
+/// Bytes of a line after which the line is searched in parts. An expression that needs the slow
+/// simulation is charged for a whole part, so parts must be small.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// Bytes at the end of such a part that the next one begins with: a match that begins in them is
-/// one of the next part. And as many before them, which it is seen with.
+/// Bytes by which two parts overlap: a match that begins there belongs to the second part. As many
+/// bytes before serve as context of the match.
 const OVERLAP_BYTES: usize = 1 << 10;
 
-/// What was found.
+/// A passage of a text that matches the query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextPassage {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) line: u64,
-    /// Where it begins, in the text.
+    /// Byte at which the passage begins in the text.
     pub(crate) byte: u64,
     pub(crate) snippet: Snippet,
-    /// Of words, with 16 fractional bits: one for each that stands there, and a little more for
-    /// each that stands in its first line.
+    /// For words: score with 16 fractional bits. One for each matched item, and a little more for
+    /// each item in the first line.
     pub(crate) score: Option<u64>,
 }
 
-/// A line, or a part of a very long one.
+/// A line, or a part of a very long line.
 struct TextLine<'l> {
     text: &'l str,
-    /// Where the text begins.
+    /// Byte of the text at which the line begins.
     at: u64,
     number: u64,
-    /// Where in it a match may begin: from here on and before there.
+    /// Range within the line in which a match may begin: from `from`, before `until`.
     from: usize,
     until: usize,
 }
 
-/// Cuts a text that goes by into lines.
+/// Splits a streamed text into lines.
 struct LineSplitter {
     buffer: String,
-    /// Where the buffer begins.
+    /// Byte of the text at which the buffer begins.
     at: u64,
     number: u64,
-    /// Where in the buffer a match may begin.
+    /// Byte of the buffer from which a match may begin.
     from: usize,
 }
 
 impl LineSplitter {
-    /// Takes the next piece, as long as `each` says so.
+    /// Adds the next piece of text, and calls `each` for every line until `each` returns `false`.
     fn split_text(&mut self, text: &str, each: &mut dyn FnMut(&TextLine<'_>) -> bool) -> bool {
         for piece in text.split_inclusive('\n') {
             self.buffer.push_str(piece);
@@ -85,7 +84,7 @@ impl LineSplitter {
         true
     }
 
-    /// The line ends here.
+    /// Ends the current line.
     fn close_line(&mut self, each: &mut dyn FnMut(&TextLine<'_>) -> bool) -> bool {
         let text = self.buffer.strip_suffix('\n').unwrap_or(&self.buffer);
         let text = text.strip_suffix('\r').unwrap_or(text);
@@ -103,54 +102,54 @@ impl LineSplitter {
     }
 }
 
-/// What is looked for.
+/// Query of a passage search.
 pub(crate) enum PassageQuery<'q> {
     Words(Box<WordMatcher<'q>>),
     Regex(&'q mut Regex),
 }
 
-/// Where a text is begun to be read, and where in it the search begins.
+/// Position at which reading and searching begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassageStart {
-    /// Bytes of the text, and line ends, before what is read.
+    /// Bytes of the text, and line ends, before the first piece.
     pub(crate) byte: u64,
     pub(crate) line_ends: u64,
-    /// Where a match may begin; what is read before it is what it is seen with.
+    /// Byte from which a match may begin; earlier text only serves as context.
     pub(crate) search_from: u64,
-    /// Whether the text is JSON as it is written, in which words stand beside escapes.
+    /// True if the text is JSON as written, where letters of escapes are not words.
     pub(crate) is_json: bool,
 }
 
-/// What a text that was looked through has.
+/// Passages of one text.
 #[derive(Debug)]
 pub(crate) struct PassageResults {
-    /// The passages, in order.
+    /// Passages in order.
     pub(crate) passages: Vec<TextPassage>,
-    /// There are more than count.
+    /// The text has more passages than are listed.
     pub(crate) has_more: bool,
-    /// Where to go on; `None`: the search in this text is over.
+    /// Byte at which to continue; `None`: the whole text was searched.
     pub(crate) next: Option<u64>,
 }
 
-/// Looks through one text.
+/// Searches one text.
 pub(crate) struct PassageFinder<'w, 'q> {
     query: &'w mut PassageQuery<'q>,
     lines: LineSplitter,
     collector: PassageCollector,
 }
 
-/// What was found so far.
+/// Passages found so far.
 #[derive(Default)]
 struct PassageCollector {
     passages: Vec<TextPassage>,
-    /// More than are kept.
+    /// More passages were found than are kept.
     has_more: bool,
-    /// Where in the text to go on; what is before it was looked through.
+    /// Byte of the text at which to continue; everything before was searched.
     next: u64,
 }
 
 impl<'w, 'q> PassageFinder<'w, 'q> {
-    /// Begins to look through a text.
+    /// Starts the search of a text.
     pub(crate) fn new(wanted: &'w mut PassageQuery<'q>, begin: PassageStart) -> Self {
         if let PassageQuery::Words(words) = wanted {
             words.reset(begin.is_json);
@@ -161,14 +160,14 @@ impl<'w, 'q> PassageFinder<'w, 'q> {
         Self { query: wanted, lines, collector: found }
     }
 
-    /// Takes the next piece; `false`: what follows is of no interest, or enough was read for words,
-    /// or an expression would cost too much, see [`Regex::is_refused`].
+    /// Searches the next piece. Returns `false` if no more text is needed: enough passages were
+    /// found, the byte limit is reached, or the expression is refused ([`Regex::is_refused`]).
     pub(crate) fn push_text(&mut self, text: &str) -> bool {
         let Self { query: wanted, lines, collector: found } = self;
         lines.split_text(text, &mut |line| found.search_line(wanted, line))
     }
 
-    /// What was found. `is_complete`: the text ends here, and all of it was taken.
+    /// Returns the passages. `is_complete`: the text ended and every piece was pushed.
     pub(crate) fn finish(mut self, is_complete: bool) -> PassageResults {
         let Self { query: wanted, lines, collector: found } = &mut self;
         let mut is_over = is_complete;
@@ -177,7 +176,7 @@ impl<'w, 'q> PassageFinder<'w, 'q> {
         }
         match wanted {
             PassageQuery::Words(words) => words.finish(found, is_over),
-            // Of an expression the first ones count.
+            // A regular expression needs only its first matches.
             PassageQuery::Regex(_) => is_over |= found.has_more,
         }
         let PassageCollector { passages, has_more: more, next } = self.collector;
@@ -198,7 +197,7 @@ impl PassageCollector {
         }
     }
 
-    /// The matches of an expression in a line, the next one behind what the passage of one shows.
+    /// Adds the matches in a line; the next match begins behind the passage of the previous one.
     fn search_regex(&mut self, regex: &mut Regex, line: &TextLine<'_>, mut from: usize) -> bool {
         while from <= line.text.len() {
             let found = regex.find_from(line.text, from);

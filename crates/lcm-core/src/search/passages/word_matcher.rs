@@ -1,7 +1,8 @@
-//! Passages of words: the places of a text where the words and phrases of a query stand together.
+//! Passages for words: the parts of a text where words and phrases of a query occur together.
 //!
-//! In: lines. Out: passages of three lines, scored by how much of the query stands there. A long
-//! line counts as several. Not here: what a line is, and which passages are kept.
+//! Input: lines. Output: passages of three lines, scored by the number of matched items. A long
+//! line counts as several lines (chunks). Elsewhere: splitting into lines, and keeping the best
+//! passages.
 
 use alloc::{borrow::Cow, collections::VecDeque, string::String, vec::Vec};
 use core::ops::Range;
@@ -17,80 +18,81 @@ use crate::search::{
 };
 use lcm_text::base::{int, sort::SortedMap};
 
-/// Bytes that count as a line when words are looked for: some three lines of prose.
+/// Most bytes of a chunk, about three lines of prose.
 const CHUNK_BYTES_MAX: usize = 240;
-/// Bytes behind these that are read for what reaches into them, such as an identifier.
+/// Bytes read behind a chunk for terms that cross its end, such as identifiers.
 const LOOKAHEAD_BYTES: usize = 512;
-/// Bytes of texts that are read for words in one search, which takes as long as an expression in
-/// eight times as many; and as how many of them a byte of a line counts that cannot hold a word.
+/// Bytes searched for words in one query; this takes as long as a regular expression over eight
+/// times as many. A byte of a chunk without a possible match costs an eighth.
 const BYTES_MAX: u64 = 384 << 10;
 const SKIPPED_SHARE: u64 = 8;
-/// Positions that such a line takes, so that no phrase reaches over it.
+/// Positions that such a chunk takes, so that no phrase crosses the chunk.
 const SKIPPED_POSITIONS: u32 = 1 << 10;
-/// Lines in which words stand together.
+/// Lines of a passage.
 const PASSAGE_LINES: usize = 3;
 
-/// The words and phrases of a query, each with a bit of its own.
+/// Matcher for the words and phrases of a query. Each query item has its own bit.
 pub(crate) struct WordMatcher<'q> {
     prefix_filter: PrefixFilter,
     terms: SortedMap<&'q [u8], Vec<TermTarget>>,
-    /// Bits of what counts, of what must stand in a passage, and of what must not.
+    /// Bits of the items that count, that are required, and that are excluded.
     counts: u128,
     must: u128,
     must_not: u128,
     phrases: Vec<PhraseMatcher>,
-    /// The newest lines, at most [`TOGETHER`].
+    /// Newest chunks, at most [`PASSAGE_LINES`].
     chunks: VecDeque<LineChunk>,
-    /// How many were taken from the front of these.
+    /// Number of chunks removed from the front of `chunks`.
     chunks_passed: u64,
     position: u32,
-    /// The newest passage: one that overlaps it may be better.
+    /// Newest passage, until no better passage can overlap it.
     pending: Option<PendingPassage>,
-    /// The text is JSON as it is written.
+    /// The text is JSON as written.
     is_json: bool,
-    /// Bytes that may still be read, of this text and those that follow.
+    /// Bytes that may still be searched, in this text and later ones.
     bytes_left: u64,
 }
 
-/// A passage with the number of its line and where that begins.
+/// A passage with its chunk number and the byte at which the chunk begins.
 struct PendingPassage {
     number: u64,
     at: u64,
     passage: TextPassage,
 }
 
-/// What a term says.
+/// Meaning of a term in the query.
 #[derive(Clone, Copy)]
 enum TermTarget {
-    /// A word stands here.
+    /// The term is a word: the bit of its item.
     Item(u128),
-    /// Part of a phrase by its number: which one, and how far from its beginning.
+    /// The term is a part of a phrase: the phrase, the bit of the part, its distance from the
+    /// start.
     Part { phrase: usize, bit: u128, distance: u32 },
 }
 
-/// A phrase.
+/// Matcher for one phrase.
 struct PhraseMatcher {
     item: u128,
     all_parts: u128,
     reach: u32,
-    /// Where it may have begun, and which parts stand where they should.
+    /// Possible starts of the phrase, each with the bits of the parts found so far.
     open_starts: VecDeque<(u32, u128)>,
 }
 
-/// A line, or as much of one as counts as a line.
+/// A line, or a part of a long line.
 struct LineChunk {
     text: String,
     at: u64,
     number: u64,
     position: u32,
     items: u128,
-    /// Where what it shows best begins, and where something was found.
+    /// Byte of the best passage in the chunk, and the ranges of all matches.
     best_at: usize,
     found: Vec<Range<usize>>,
 }
 
 impl<'q> WordMatcher<'q> {
-    /// Those of a query; `None`: it has none that could be found.
+    /// Creates a matcher; `None` if the query has no item that can match.
     pub(crate) fn new(query: &'q TextQuery) -> Option<Self> {
         let mut needles: Vec<(&[u8], TermTarget)> = Vec::new();
         let [mut counts, mut must, mut must_not] = [0u128; 3];
@@ -147,7 +149,7 @@ impl<'q> WordMatcher<'q> {
         })
     }
 
-    /// Begins another text.
+    /// Starts another text.
     pub(super) fn reset(&mut self, is_json: bool) {
         self.is_json = is_json;
         self.chunks.clear();
@@ -155,7 +157,7 @@ impl<'q> WordMatcher<'q> {
         self.phrases.iter_mut().for_each(|phrase| phrase.open_starts.clear());
     }
 
-    /// Looks at a line, stretch by stretch; `false`: enough was read.
+    /// Searches a line, chunk by chunk. Returns `false` if the byte limit is reached.
     pub(super) fn search_line(
         &mut self,
         line: &TextLine<'_>,
@@ -187,7 +189,7 @@ impl<'q> WordMatcher<'q> {
         self.bytes_left > 0
     }
 
-    /// Takes the beginning of a text, which holds no word, as the next stretch.
+    /// Adds the beginning of a text, which has no match, as the next chunk.
     fn skip_chunk(&mut self, text: &str, end: usize, (at, number): (u64, u64)) {
         let text = String::from(text.get(..end).unwrap_or_default());
         let position = self.position;
@@ -204,8 +206,8 @@ impl<'q> WordMatcher<'q> {
         self.position = position.saturating_add(SKIPPED_POSITIONS);
     }
 
-    /// Takes the beginning of a text as the next stretch, with what is behind it as far as words
-    /// reach into that. `read`: the text as its words are read.
+    /// Adds the beginning of a text as the next chunk. `read` is the same text with JSON escapes
+    /// blanked; the part behind `end` serves for terms that cross the end.
     fn push_chunk(&mut self, text: &str, read: &str, end: usize, (at, number): (u64, u64)) {
         let Self { terms, phrases, chunks: stretches, position: base, .. } = self;
         let (mut items, mut marks) = (0u128, Vec::new());
@@ -245,7 +247,7 @@ impl<'q> WordMatcher<'q> {
         let found = marks.into_iter().map(|mark| mark.bytes.start..mark.bytes.end.min(end));
         let (found, position) = (found.collect(), first);
         stretches.push_back(LineChunk { text, at, number, position, items, best_at: show, found });
-        // A phrase stands where it begins.
+        // A phrase belongs to the chunk in which it begins.
         for (begin, item) in begun_before {
             let place = stretches.partition_point(|one| one.position <= begin);
             let stretch = stretches.get_mut(place.saturating_sub(1));
@@ -253,7 +255,7 @@ impl<'q> WordMatcher<'q> {
         }
     }
 
-    /// Whether the first of the newest lines begins a passage; it is then passed.
+    /// Removes the oldest chunk, and makes a passage of it and the following chunks if they match.
     fn evaluate_oldest_chunk(&mut self, found: &mut PassageCollector) {
         let number = self.chunks_passed;
         self.chunks_passed += 1;
@@ -295,8 +297,8 @@ impl<'q> WordMatcher<'q> {
         }
     }
 
-    /// The text ends here, or only what was taken of it: what the rest could change is left to the
-    /// search that goes on.
+    /// Finishes a text. If the text is not over, passages that later text could change are left for
+    /// the search that continues.
     pub(super) fn finish(&mut self, found: &mut PassageCollector, is_over: bool) {
         while is_over && !self.chunks.is_empty() {
             self.evaluate_oldest_chunk(found);
@@ -313,16 +315,16 @@ impl<'q> WordMatcher<'q> {
     }
 }
 
-/// How terms begin: most lines hold none of these beginnings, and need not be read for words.
+/// Filter of the first three bytes of all terms. Most chunks contain none and are skipped.
 struct PrefixFilter(Vec<bool>);
 
-/// Bytes of a beginning, and how many there are when of each byte only what is the same in both
-/// cases of a letter counts.
+/// Bytes of a prefix, and the number of prefixes. Of each byte five bits count, which are equal for
+/// both cases of a letter.
 const PREFIX_BYTES: usize = 3;
 const PREFIX_COUNT: usize = 1 << (5 * PREFIX_BYTES);
 
 impl PrefixFilter {
-    /// Of terms with their kinds. A line with a character that is not ASCII is always read.
+    /// Builds the filter from terms with their kinds. Chunks with non-ASCII text always pass.
     fn from_terms<'t>(terms: impl Iterator<Item = &'t [u8]>) -> Self {
         let mut known = alloc::vec![false; PREFIX_COUNT];
         let mut add = |text: &[u8], least: usize| match text.get(..PREFIX_BYTES) {
@@ -334,7 +336,7 @@ impl PrefixFilter {
         };
         for term in terms {
             match term {
-                // The last letter of a stem may not be that of the word.
+                // The last letter of a stem may differ from that of the word.
                 [b's', stem @ ..] => {
                     add(stem, PREFIX_BYTES + 1);
                     each_irregular(stem, &mut |form| add(form, PREFIX_BYTES));
@@ -356,13 +358,14 @@ impl PrefixFilter {
     }
 }
 
-/// The last bytes of a text, folded, with the next one.
+/// Adds a byte to the rolling prefix of a text.
 fn roll_prefix(last: usize, next: u8) -> usize {
     ((last << 5) | usize::from(next & 31)) % PREFIX_COUNT
 }
 
 impl PhraseMatcher {
-    /// Takes a part of one that would begin at a position; whether it is whole now.
+    /// Adds a part of a phrase that would begin at `begin`. Returns whether the phrase is complete
+    /// now.
     fn add_part(&mut self, begin: u32, bit: u128) -> bool {
         let newest = self.open_starts.back().map_or(0, |(begin, _)| *begin).max(begin);
         while self.open_starts.front().is_some_and(|(known, _)| newest - known > self.reach) {
@@ -383,7 +386,7 @@ impl PhraseMatcher {
     }
 }
 
-/// Bytes of the beginning of a text that count as a line: up to a place where no word is cut.
+/// Returns the length of the next chunk, at a byte where no word is split.
 fn find_chunk_end(text: &str) -> usize {
     if text.len() <= CHUNK_BYTES_MAX {
         return text.len();
@@ -405,7 +408,7 @@ fn find_chunk_end(text: &str) -> usize {
     if end == 0 { most } else { end }
 }
 
-/// JSON as it is written, with spaces for its short escapes, whose letters are of no word.
+/// Replaces short JSON escapes by spaces, because their letters belong to no word.
 fn blank_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

@@ -1,7 +1,7 @@
-//! Check: every vector belongs to a document, and its signs are those of the block.
+//! Check of vectors: every vector belongs to a document and agrees with its sign bits.
 //!
-//! All keys of vectors are read once, in order: the record, and of each corpus the blocks before
-//! the vectors. A finding names the key.
+//! Reads all keys of vectors once, in order: the record, then for each corpus the blocks and the
+//! vectors. A finding names the key.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -19,22 +19,22 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// What was seen so far.
+/// Values seen so far.
 #[derive(Default)]
 struct VectorCheck {
     record: Option<VectorRecord>,
-    /// Of the messages and of the summaries, made anew from the blocks.
+    /// Counts of messages and of summaries, recomputed from the blocks.
     sides: [CorpusVectors; 2],
-    /// For each document with a vector a check of its signs, until the vector was seen.
+    /// For each document with a vector: checksum of its sign bits, removed when the vector is seen.
     signs: [SortedMap<u64, Option<u32>>; 2],
 }
 
-/// Checks the vectors of a conversation of so many messages and summaries; the findings are
-/// returned.
+/// Checks the vectors of a conversation, and returns the findings. `documents`: the number of
+/// messages and of summaries.
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(crate) fn check(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -81,7 +81,7 @@ impl VectorCheck {
             return Ok(());
         }
         let Some(record) = &self.record else {
-            return Err(Error::corrupt_store(format_args!("`{key}` stands without a record")));
+            return Err(Error::corrupt_store(format_args!("`{key}` must have a vector record")));
         };
         let number = key.len().checked_sub(10).and_then(|at| key.get(at..));
         let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
@@ -95,7 +95,7 @@ impl VectorCheck {
                 let last = u64::from(63 - block.covered.leading_zeros());
                 if number > documents || document_at(number, last) > documents {
                     return Err(Error::corrupt_store(format_args!(
-                        "`{key}` is of more documents than there are"
+                        "`{key}` covers documents that do not exist"
                     )));
                 }
                 side.set(number, Some(&block));
@@ -115,12 +115,12 @@ impl VectorCheck {
                     let (block, _) = locate_document(number);
                     let block = super::block_key(keys, corpus, block);
                     return Err(Error::corrupt_store(format_args!(
-                        "`{block}` has not the signs of `{key}`"
+                        "`{block}` must have the sign bits of `{key}`"
                     )));
                 }
                 return Ok(());
             }
         }
-        Err(Error::corrupt_store(format_args!("`{key}` is no key of vectors")))
+        Err(Error::corrupt_store(format_args!("`{key}` must be a key of a vector or a block")))
     }
 }

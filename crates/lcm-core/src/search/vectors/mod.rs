@@ -1,10 +1,10 @@
-//! Vectors: which documents are near to a query, whatever words they have.
+//! Vectors: the embeddings that a host attached to documents, and their similarity to a query.
 //!
-//! In: embeddings that a host made with a model of its own, as decimals in JSON. Out: the record of
-//! what a conversation has of them, and how near a document is. Nothing here is a float: a vector
-//! is quantised once ([`quantise`]), the signs of 64 documents stand together ([`block`]), and
-//! [`nearness`] compares integers. Not here: embeddings themselves, the verb that attaches them and
-//! what a query does with them ([`crate::recall`]).
+//! Input: embeddings as decimals in JSON. Output: the vector record of a conversation, and the
+//! similarity of documents. No value is a float: a vector is quantised once ([`quantization`]), the
+//! sign bits of 64 documents form a block ([`sign_block`]), and [`similarity`] compares integers.
+//! Elsewhere: computing embeddings (the host), attaching them (`crate::recall`), and vector queries
+//! (`crate::search::grep`).
 
 pub(crate) mod check;
 pub(crate) mod quantization;
@@ -28,44 +28,44 @@ use lcm_text::base::{
 };
 use sign_block::{BLOCK_DOCUMENTS, SignBlock};
 
-/// What a conversation has of vectors. Every commit of vectors writes it, and it is their guard.
+/// Vector record of a conversation. Every commit of vectors writes the record, which is its guard.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct VectorRecord {
-    /// Counts the commits, so that no two of them leave equal bytes.
+    /// Number of commits, so that no two commits write equal bytes.
     revision: u64,
-    /// Of every vector; the first one decided. 0: there is none.
+    /// Dimensions of every vector, set by the first vector. 0: no vector yet.
     pub(crate) dimensions: u32,
-    /// The model that made them, if the host said.
+    /// Model that made the vectors, if the host gave one.
     pub(crate) model: Option<String>,
     messages: CorpusVectors,
     summaries: CorpusVectors,
 }
 
-/// What one corpus has: for each block how many documents are known, and how many of them have a
-/// vector, a byte each. The others are said to have none.
+/// Counts of one corpus. For each block two bytes: documents covered, and documents with a vector.
+/// Covered documents without a vector were attached as `null`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct CorpusVectors(Vec<u8>);
 
 impl CorpusVectors {
-    /// Blocks up to the last of which something is known.
+    /// Returns the number of blocks, up to the last one with a covered document.
     pub(crate) fn count_blocks(&self) -> u64 {
         int::to_u64(self.0.len() / 2)
     }
 
-    /// Documents that are known, and those with a vector.
+    /// Returns the number of covered documents, and of documents with a vector.
     pub(crate) fn count_documents(&self) -> (u64, u64) {
         let each = (0..self.count_blocks()).map(|block| self.block_counts(block));
         each.fold((0, 0), |(known, vectors), (more, others)| (known + more, vectors + others))
     }
 
-    /// The same of one block.
+    /// Returns both numbers for one block.
     pub(crate) fn block_counts(&self, block: u64) -> (u64, u64) {
         let at = 2 * int::to_usize(block);
         let count = |at: usize| self.0.get(at).copied().unwrap_or(0).into();
         (count(at), count(at + 1))
     }
 
-    /// Counts a block, or forgets it.
+    /// Sets the counts of a block; `None` sets them to 0.
     pub(crate) fn set(&mut self, number: u64, block: Option<&SignBlock>) {
         let at = 2 * int::to_usize(number);
         self.0.resize(self.0.len().max(at + 2), 0);
@@ -100,17 +100,17 @@ impl SoundRecord for VectorRecord {
 }
 
 impl VectorRecord {
-    /// The record in this value; `None`: nothing was attached.
+    /// Decodes the record; `None`: nothing was attached.
     ///
     /// # Errors
     ///
-    /// `corrupt`.
+    /// `corrupt`: the value is damaged.
     #[inline(never)]
     pub(crate) fn from_value(key: &str, value: Option<&[u8]>) -> Result<Option<Self>> {
         value.map(|value| codec::decode(key, value)).transpose()
     }
 
-    /// What a corpus has.
+    /// Returns the counts of a corpus.
     pub(crate) fn corpus_vectors(&self, corpus: Corpus) -> &CorpusVectors {
         match corpus {
             Corpus::Messages => &self.messages,
@@ -118,7 +118,7 @@ impl VectorRecord {
         }
     }
 
-    /// As [`Vectors::side`], to be changed.
+    /// Returns the counts of a corpus, mutable.
     pub(crate) fn corpus_vectors_mut(&mut self, corpus: Corpus) -> &mut CorpusVectors {
         match corpus {
             Corpus::Messages => &mut self.messages,
@@ -126,32 +126,32 @@ impl VectorRecord {
         }
     }
 
-    /// Documents with a vector.
+    /// Returns the number of documents with a vector.
     pub(crate) fn count_vectors(&self) -> u64 {
         self.messages.count_documents().1 + self.summaries.count_documents().1
     }
 
-    /// Whether nothing is known of any document.
+    /// Returns whether no document is covered.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.0.is_empty() && self.summaries.0.is_empty()
     }
 
-    /// The value of the next commit.
+    /// Encodes the record for the next commit.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: it would be larger than 256 KiB.
+    /// `limit-exceeded`: the record would exceed 256 KiB.
     pub(crate) fn encode_next(&mut self) -> Result<Vec<u8>> {
         self.revision += 1;
         codec::encode(self)
     }
 
-    /// Refuses vectors, or a query, of other dimensions or another model. Only what is said is
-    /// compared: who names no model is believed.
+    /// Checks that vectors, or a query, have the dimensions and the model of the conversation.
+    /// Absent values are not compared.
     ///
     /// # Errors
     ///
-    /// `invalid-input`.
+    /// `invalid-input`: the dimensions or the model differ.
     pub(crate) fn ensure_compatible(
         &self,
         dimensions: Option<u32>,
@@ -162,7 +162,8 @@ impl VectorRecord {
         {
             let known = self.dimensions;
             return Err(Error::invalid_input(format_args!(
-                "vector: {found} dimensions, where the vectors of this conversation have {known}"
+                "`vector` must have {known} dimensions, as the vectors of this conversation, \
+                 got {found}"
             )));
         }
         if let Some(found) = model
@@ -170,11 +171,13 @@ impl VectorRecord {
         {
             return Err(match &self.model {
                 Some(known) => Error::invalid_input(format_args!(
-                    "model: `{found}`, where the vectors of this conversation are of `{known}`"
+                    "`model` must be `{known}`, as for the vectors of this conversation, \
+                     got `{found}`"
                 )),
                 None => Error::invalid_input(format_args!(
-                    "model: `{found}`, where the vectors of this conversation were attached \
-                     without a model; leave it out, or remove them first"
+                    "`model` must be absent, because the vectors of this conversation were \
+                     attached without a model, got `{found}`; omit `model`, or remove the vectors \
+                     first"
                 )),
             });
         }
@@ -182,8 +185,8 @@ impl VectorRecord {
     }
 }
 
-/// The error for a value that is no block or vector as the record says that was read before in
-/// these bytes: it may have been overtaken.
+/// Returns the error for a damaged block or vector: `conflict` if the vector record has changed
+/// since `record` was read, else `corrupt`.
 #[cold]
 pub(crate) fn diagnose_damage(
     reader: &mut StoreSession<'_>,
@@ -193,25 +196,25 @@ pub(crate) fn diagnose_damage(
 ) -> Error {
     match reader.read_one_uncached(&keys.vectors_key()) {
         Ok(now) if now.as_deref() != record => {
-            Error::revision_conflict("vectors were attached while they were read")
+            Error::revision_conflict("vectors changed while they were read; repeat the call")
         }
         Ok(_) => corrupt_vectors(key),
         Err(error) => error,
     }
 }
 
-/// The error for a value that is no block or vector of the dimensions that it must have.
+/// Builds the error for a value that is not a block or vector of the required dimensions.
 #[cold]
 pub(crate) fn corrupt_vectors(key: &str) -> Error {
-    Error::corrupt_store(format_args!("`{key}` holds no vectors of these dimensions"))
+    Error::corrupt_store(format_args!("`{key}` must hold vectors of the recorded dimensions"))
 }
 
-/// The key of the signs of a block.
+/// Returns the key of a block of sign bits.
 pub(crate) fn block_key(keys: &ConversationKeys, corpus: Corpus, block: u64) -> String {
     keys.vector_key(corpus.key_letter(), 's', block)
 }
 
-/// The key of the vector of a document.
+/// Returns the key of the vector of a document.
 pub(crate) fn vector_key(keys: &ConversationKeys, corpus: Corpus, document: u64) -> String {
     keys.vector_key(corpus.key_letter(), 'v', document)
 }

@@ -1,9 +1,8 @@
-//! Which documents are near to a query's vector, and how that ranks together with its words.
+//! Vector search and fusion of its ranking with the ranking by words.
 //!
-//! In: a vector, and what the words found. Out: the nearest of all conversations that are searched,
-//! by signs first and then by whole vectors, and one order made of both. Whatever a query says a
-//! hit must be holds for these, too. Not here: how vectors are compared
-//! ([`crate::search::vectors`]).
+//! Input: a query vector, and the lookups by words. Output: the nearest documents of all searched
+//! conversations, and one list fused from both rankings. Nearest documents obey the filters of the
+//! query, too. Elsewhere: comparing two vectors ([`crate::search::vectors`]).
 
 use alloc::{string::String, vec::Vec};
 
@@ -33,29 +32,29 @@ use lcm_text::base::{
     sort,
 };
 
-/// What is added to a rank before it divides: k of reciprocal rank fusion, as it was published.
+/// Constant `k` of reciprocal rank fusion, with the value of its publication.
 const FUSION_RANK_OFFSET: u64 = 60;
-/// Best of each list that are fused, so that every answer is full.
+/// Hits of each list that are fused: as many as the largest answer.
 pub(super) const FUSED_HITS_MAX: usize = 200;
-/// Records of conversations that are read at once: one of a million documents has 32 KiB.
+/// Vector records read in one call; the record of a million documents has 32 KiB.
 const RECORDS_PER_READ: usize = 32;
-/// What the first by words and by nearness scores, with 16 fractional bits.
+/// Score of a document that is first in both lists, with 16 fractional bits.
 const FIRST_RANK_SCORE: u64 = 1 << 16;
 
-/// The vectors of one conversation that fit the query.
+/// Vectors of one conversation that are comparable with the query vector.
 struct ConversationVectors {
-    /// Number of the conversation.
+    /// Index into the list of searched conversations.
     conversation_number: usize,
     record: Vec<u8>,
     vectors: VectorRecord,
 }
 
-/// The nearest documents, nearest first.
+/// Returns the nearest documents, nearest first.
 ///
 /// # Errors
 ///
-/// `invalid-input`: vectors there are, but all of other dimensions or another model; `conflict`;
-/// `corrupt`; of the store.
+/// `invalid-input`: all stored vectors have other dimensions or another model; `conflict`;
+/// `corrupt`; errors of the store.
 pub(super) fn find_nearest(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -70,7 +69,7 @@ pub(super) fn find_nearest(
     let probe = SignScorer::new(&vector.components);
     let mut hits = FusionHits::new();
     let mut left = VECTOR_SIGNS_BYTES_MAX;
-    // Summaries first: they are few and stand for many messages.
+    // Summaries first: they are few, and each covers many messages.
     for corpus in [Corpus::Summaries, Corpus::Messages] {
         for shelf in &shelves {
             let is_it = |open: &&GatheredCorpus| {
@@ -113,7 +112,7 @@ pub(super) fn find_nearest(
 /// Hits in order.
 type FusionHits = Vec<GrepHit>;
 
-/// The conversations whose vectors fit the query.
+/// Reads the vector records that are comparable with the query vector.
 fn read_fitting_vectors(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -150,8 +149,8 @@ fn read_fitting_vectors(
 }
 
 impl ConversationVectors {
-    /// The documents of the newest blocks of a corpus, ascending, each with what its signs are
-    /// worth, as far as `left` bytes of signs go.
+    /// Scores the documents of the newest blocks of a corpus by sign bits. Returns ascending
+    /// document numbers with scores, and reads at most `left` bytes of sign bits.
     fn score_signs(
         &self,
         reader: &mut StoreSession<'_>,
@@ -167,7 +166,7 @@ impl ConversationVectors {
         for number in
             (0..side.count_blocks()).rev().filter(|number| side.block_counts(*number).1 > 0)
         {
-            // Of few dimensions the documents are what takes time.
+            // With few dimensions the number of documents determines the time.
             let each = signs_byte_count(dimensions).max(VECTOR_DOCUMENT_BYTES_MIN);
             let Some(less) = left.checked_sub(each * int::to_usize(BLOCK_DOCUMENTS)) else {
                 found.add_note("vectors-limited");
@@ -193,7 +192,7 @@ impl ConversationVectors {
     }
 }
 
-/// Keeps the documents that a hit may be, whether it has a word of the query or none.
+/// Keeps the documents that pass the filters of the query, whether they contain its words or not.
 fn retain_admissible(
     reader: &mut StoreSession<'_>,
     place: &SearchedConversation,
@@ -204,7 +203,7 @@ fn retain_admissible(
     documents: &mut Vec<u64>,
 ) -> Result<()> {
     let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
-    // Vectors may have been attached to what came after the head that this call works from.
+    // Vectors may belong to documents that are newer than the head of this call.
     let last = match open.corpus {
         Corpus::Messages => history.head.messages,
         Corpus::Summaries => index.count_documents(open.corpus),
@@ -220,7 +219,7 @@ fn retain_admissible(
     Ok(())
 }
 
-/// Orders hits by their whole vectors; drops those that have nothing in common with the query.
+/// Sorts hits by the cosine of their vectors, and drops hits whose cosine is not positive.
 fn rescore_hits(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -257,7 +256,7 @@ fn rescore_hits(
     Ok(())
 }
 
-/// Greatest rank first, of equals the newest, then the first that is searched.
+/// Sorts hits: greatest rank, then newest, then the earlier conversation.
 fn sort_hits(hits: &mut [GrepHit]) {
     sort::sort_by(hits, &mut |left, right| {
         (right.rank, right.time, right.document, left.conversation_number)
@@ -268,8 +267,8 @@ fn sort_hits(hits: &mut [GrepHit]) {
     });
 }
 
-/// One order of both lists, as the query wants it. Each is in its own order, and where something
-/// stands in it is all that counts: scores of words and cosines have no common measure.
+/// Fuses both rankings into one by reciprocal rank. Only positions count, because scores of words
+/// and cosines are not comparable.
 pub(super) fn fuse_rankings(
     by_words: FusionHits,
     by_nearness: FusionHits,

@@ -1,11 +1,11 @@
-//! Which documents are hits, in which order, and how many there are.
+//! Selection, order and count of the hits in messages and summaries.
 //!
-//! In: conversations, their indexes, and what is sought. Out: at most as many hits as were asked
-//! for. Not here: what is shown of them (`show`), files (`files`).
+//! Input: conversations, their indexes and a pattern. Output: at most `limit` hits.
+//! Elsewhere: rendering (`render_hits`), files (`file_search`).
 //!
-//! Each corpus of each conversation gives an ordered list of its best; the lists are merged. The
-//! weights of a full-text query are those of all conversations that are searched together. An
-//! expression goes through one after the other.
+//! For words, each corpus of each conversation gives a ranked list, and the lists are merged. Term
+//! weights count all searched conversations together. A regular expression is matched in one
+//! conversation after another.
 
 use alloc::{string::String, vec::Vec};
 
@@ -34,42 +34,42 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// A hit.
+/// A message or summary that matches the query.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GrepHit {
-    /// Number of its conversation.
+    /// Index into the list of searched conversations.
     pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
     pub(super) document: u64,
-    /// With 16 fractional bits; `None`: an expression's match, which has none.
+    /// Score with 16 fractional bits; `None` for a match of a regular expression.
     pub(super) score: Option<u64>,
-    /// What it is ordered by, greatest first; then its time.
+    /// Sort key, greatest first; hits with equal rank sort by time.
     rank: u64,
     time: Timestamp,
 }
 
-/// The best hits of one corpus of one conversation, in order.
+/// Best hits of one corpus of one conversation, best first.
 type RankedHits = Vec<GrepHit>;
 
-/// What was found.
+/// Hits of a search, with their count.
 #[derive(Debug, Default)]
 pub(super) struct FoundHits {
-    /// In order, at most as many as the bounds say.
+    /// Hits in order, at most `limit`.
     pub(super) hits: Vec<GrepHit>,
-    /// How many there are altogether.
+    /// Number of all matches, including those beyond `limit`.
     pub(super) total: u64,
-    /// Words of the query were left out because too many documents hold them.
+    /// Some words were ignored, because too many documents contain them.
     pub(super) is_cut: bool,
-    /// Where an expression was not looked for yet.
+    /// First document that the regular expression was not matched against; `None`: none is left.
     pub(super) next_cursor: Option<ScanCursor>,
-    /// Of an answer that is one of several, where each hit stands, in their order; else empty.
+    /// For a page of a longer scan: the cursor of each hit, in order. Empty for a complete answer.
     pub(super) hit_cursors: Vec<ScanCursor>,
-    /// What is to be said of vectors, and of texts that are too long.
+    /// Notes about vectors, and about messages that were indexed only in part.
     pub(super) notes: Vec<&'static str>,
 }
 
 impl FoundHits {
-    /// Says something once for all conversations.
+    /// Adds a note, at most once.
     fn add_note(&mut self, note: &'static str) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
@@ -77,12 +77,13 @@ impl FoundHits {
     }
 }
 
-/// The hits. `start`: where an earlier search for the expression ended.
+/// Returns the hits. `start` is the cursor at which an earlier scan stopped.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: what an expression, or phrases that must or must not be there, would cost;
-/// `invalid-input`, `not-found`: `start`; as [`Index::postings`].
+/// `limit-exceeded`: the regular expression, or required or excluded phrases, cost too much;
+/// `invalid-input`, `not-found`: `start` is malformed or foreign; as
+/// [`SearchIndex::read_postings`].
 pub(super) fn execute_query(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -147,13 +148,11 @@ pub(super) fn execute_query(
     Ok(found)
 }
 
-/// What an expression matches in.
+/// Scans documents with a regular expression until all are scanned or the step budget is spent.
 ///
-/// Conversation after conversation is looked through, in an order that does not change while they
-/// grow, each from its last message to its first and then its summaries likewise, until the
-/// expression has cost what it may. Where that ends before everything was looked through, and where
-/// the query went on from an earlier one, the hits are the first in that order, so that the next
-/// begins behind the last of them; else they are the newest.
+/// Conversations come in a fixed order; in each, messages from last to first, then summaries.
+/// A complete scan returns the newest matches. A page (the scan stopped, or `start` was given)
+/// returns the first matches in scan order, so that the next page begins behind them.
 fn scan_with_regex(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -174,7 +173,7 @@ fn scan_with_regex(
     }
     let (mut hits, mut next, mut is_begun) = (Vec::new(), None, false);
     for one in scans {
-        // What was begun goes on while steps are left, and each query begins something.
+        // A scan continues while steps are left. Each call scans at least one step of documents.
         if is_begun && regex.is_budget_spent() {
             next = Some(one);
             break;
@@ -209,8 +208,8 @@ fn scan_with_regex(
     Ok(select_page(hits, next, start.is_some(), bounds.limit))
 }
 
-/// All that may be looked through, in order, each from its last document on. What is empty is left
-/// out.
+/// Lists the corpora to scan in scan order, each as a cursor at its last document. Empty corpora
+/// are omitted.
 fn list_scans(
     places: &[SearchedConversation],
     indexes: &[SearchIndex],
@@ -232,8 +231,8 @@ fn list_scans(
     out
 }
 
-/// Of all matches in the order in which they were found, those that are hits. `next`: what was not
-/// looked through; `goes_on`: the query went on from an earlier one.
+/// Selects the hits from all matches in scan order. `next` is the first document not scanned;
+/// `goes_on` means that the query continues an earlier scan.
 fn select_page(
     mut hits: Vec<GrepHit>,
     next: Option<ScanCursor>,
@@ -242,7 +241,7 @@ fn select_page(
 ) -> FoundHits {
     if next.is_none() && !goes_on {
         let total = int::to_u64(hits.len());
-        // The newest; of equals the later documents of the earlier conversation.
+        // Newest first; with equal times, the earlier conversation and then the later document.
         sort::sort_by(&mut hits, &mut |a, b| {
             let places = (a.conversation_number, a.corpus == Corpus::Summaries);
             let others = (b.conversation_number, b.corpus == Corpus::Summaries);
@@ -264,7 +263,7 @@ fn select_page(
 }
 
 impl GrepHit {
-    /// A match of an expression.
+    /// Builds the hit of a regular expression match.
     const fn from_match(of: ScanCursor, document: u64, time: Timestamp) -> Self {
         Self {
             conversation_number: of.conversation_number,
@@ -276,7 +275,7 @@ impl GrepHit {
         }
     }
 
-    /// Where a search goes on that comes to this next.
+    /// Returns the cursor of a scan that begins at this hit.
     const fn to_cursor(&self) -> ScanCursor {
         ScanCursor {
             conversation_number: self.conversation_number,
@@ -286,16 +285,16 @@ impl GrepHit {
     }
 }
 
-/// A corpus of a conversation between the two steps of a full-text search.
+/// Index lookups of one corpus of one conversation, kept between gathering and ranking.
 struct GatheredCorpus {
     conversation_number: usize,
     corpus: Corpus,
     gathered: CorpusMatches,
-    /// All that fit the words.
+    /// Numbers of all documents that match the words, ascending.
     matching_documents: Vec<u64>,
 }
 
-/// How many of the nearest do not fit the words.
+/// Counts the nearest documents that do not match the words.
 fn count_vector_only_hits(open: &[GatheredCorpus], nearest: &[GrepHit]) -> u64 {
     let has = |one: &GatheredCorpus, hit: &GrepHit| {
         (one.conversation_number, one.corpus) == (hit.conversation_number, hit.corpus)
@@ -304,7 +303,7 @@ fn count_vector_only_hits(open: &[GatheredCorpus], nearest: &[GrepHit]) -> u64 {
     int::to_u64(nearest.iter().filter(|hit| !open.iter().any(|one| has(one, hit))).count())
 }
 
-/// Says, when nothing was found, that there are messages of which not all was read for words.
+/// Adds a note if some messages were indexed only in part. Called when nothing was found.
 fn note_partial_reads(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -319,7 +318,7 @@ fn note_partial_reads(
     Ok(())
 }
 
-/// What the index says to a query.
+/// Looks up the query in every corpus of every conversation.
 fn gather_corpora(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -373,7 +372,7 @@ fn rank_all_corpora(
     Ok(total)
 }
 
-/// Adds the best of one corpus of a conversation to the lists; returns how many fit.
+/// Adds the best hits of one corpus to the lists; returns the number of matching documents.
 fn add_best_hits(
     reader: &mut StoreSession<'_>,
     place: &SearchedConversation,
@@ -430,7 +429,7 @@ fn add_best_hits(
     Ok(int::to_u64(open.matching_documents.len()))
 }
 
-/// Which of these documents a grant covers.
+/// Returns for each document whether the ranges of a grant cover the document.
 fn check_coverage(
     reader: &mut StoreSession<'_>,
     place: &SearchedConversation,
@@ -454,14 +453,14 @@ fn check_coverage(
     Ok(may)
 }
 
-/// The first of ordered lists taken together.
+/// Merges ranked lists into one list of at most `limit` hits.
 fn merge_ranked_lists(lists: Vec<RankedHits>, limit: usize) -> Vec<GrepHit> {
     let mut lists: Vec<_> = lists.into_iter().map(|list| list.into_iter().peekable()).collect();
     let mut out = Vec::new();
     while out.len() < limit {
         let heads = lists.iter_mut().enumerate().filter_map(|(number, list)| {
             let hit = list.peek()?;
-            // Of equals the earlier list: `max` takes the last.
+            // `max` returns the last of equal ranks: the complement makes the earlier list win.
             Some((hit.rank, hit.time, usize::MAX - number))
         });
         let Some((.., number)) = heads.max() else { break };

@@ -1,7 +1,7 @@
-//! Files are looked through one after another, until one query has read enough.
+//! Scan of the files of payload holders, one file after another, up to a byte limit.
 //!
-//! In: the messages that have payloads, in order. Out: passages, and where to go on. Not here:
-//! which messages these are.
+//! Input: the messages with payloads, in scan order. Output: hits, and the position at which the
+//! scan stopped. Elsewhere: selecting these messages (`file_search`).
 
 use crate::search::payload_holders;
 use crate::storage::pack::PlacedMessage;
@@ -20,20 +20,20 @@ use lcm_text::{
     message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
-/// Bytes of payloads, as they are written, that one query looks through: as many as those of
-/// messages for an expression.
+/// Bytes of payload text, as stored, that one query scans: the same limit as for messages and a
+/// regular expression.
 const SCAN_BYTES_MAX: u64 = 3 << 20;
-/// Bytes that looking for the payloads of a message and reading a record count as.
+/// Cost in bytes of looking up the payloads of a message, and of reading a payload record.
 const MESSAGE_COST_BYTES: u64 = 4 << 10;
 const RECORD_COST_BYTES: u64 = 1 << 10;
-/// Messages whose payloads are looked up together, and records that are read together.
+/// Messages whose payloads are looked up together, and payload records read in one call.
 const MESSAGES_PER_STEP: usize = 16;
 const RECORDS_PER_READ: usize = 64;
-/// Bytes before the one to begin at that are read with it, as far as a mark allows: what a match
-/// is seen with.
+/// Bytes read before the start byte, where a seek point allows: a match needs the text before it
+/// for word boundaries.
 const CONTEXT_BYTES: u64 = 1 << 10;
 
-/// A passage of a file.
+/// A passage of a file that matches the query.
 pub(super) struct FileHit {
     pub(super) conversation_number: usize,
     pub(super) placed: PlacedMessage,
@@ -44,26 +44,26 @@ pub(super) struct FileHit {
     pub(super) rank: u64,
 }
 
-/// Looks through files until one query has read enough.
+/// State of a scan through files.
 pub(super) struct FileScan<'q> {
     wanted: PassageQuery<'q>,
-    /// The files that were named.
+    /// Ids of the named files; `None`: all files.
     named_ids: Option<Vec<[u8; 8]>>,
-    /// Where to begin, until the search is there.
+    /// Start of the scan; `None` once the scan has reached the start.
     start: Option<FileScanStart>,
-    /// The messages that fit, in order, and how many of them earlier searches looked through.
+    /// Matching messages in scan order, and how many of them earlier pages scanned.
     holders: &'q [PayloadHolder],
     first_holder: usize,
-    /// All that fit, by conversation and seq, ascending.
+    /// All matching messages by conversation and seq, ascending.
     matching_messages: Vec<(usize, u64)>,
-    /// Of conversations whose earlier messages had to be known, what these name.
+    /// Conversations whose earlier messages were loaded, and the payload ids in those messages.
     loaded_conversations: Vec<usize>,
     earlier_mentions: Vec<(usize, u64, [u8; 8])>,
-    /// Files whose newest message does not fit and that were looked through.
+    /// Scanned files whose newest message does not match the filters.
     scanned_files: Vec<(usize, [u8; 8])>,
-    /// Bytes that may still be read.
+    /// Bytes that this query may still read.
     bytes_left: u64,
-    /// No file was looked through yet, so that the first one may take all that a query may.
+    /// True until a file was scanned: the first file may use the whole byte limit.
     is_first: bool,
     pub(super) hits: Vec<FileHit>,
 }
@@ -102,8 +102,7 @@ impl<'q> FileScan<'q> {
         }
     }
 
-    /// Looks through the files of the messages from the beginning on, and says in the answer where
-    /// it ended.
+    /// Scans the files of the messages in order, and stores in `answered` where the scan stopped.
     pub(super) fn scan_holders(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -139,7 +138,7 @@ impl<'q> FileScan<'q> {
         Ok(())
     }
 
-    /// The ids that the first of these messages show, at least of one.
+    /// Reads the payload ids of the first of these messages, and of at least one message.
     fn read_payload_ids<'p>(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -157,7 +156,7 @@ impl<'q> FileScan<'q> {
             let Some(placed) = at.and_then(|at| placed.get(at)) else { break };
             let shown = history.read_rendered_text(reader, &placed.stored)?;
             let mut ids = large_payload::find_ids(&shown);
-            // There may be more in it.
+            // The message may have more ids than `find_ids` returns.
             answered.has_more |= ids.len() == large_payload::IDS_MAX;
             if let Some(named) = &self.named_ids {
                 ids.retain(|id| named.contains(id));
@@ -169,7 +168,7 @@ impl<'q> FileScan<'q> {
         Ok(steps)
     }
 
-    /// Looks through the files of these messages; `true`: the search has ended.
+    /// Scans the files of these messages. Returns `true` if the scan stopped.
     fn scan_files(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -207,10 +206,10 @@ impl<'q> FileScan<'q> {
         Ok(false)
     }
 
-    /// Whether a message is the newest of those that fit that has the file.
+    /// Returns whether a message is the newest matching message that holds the file.
     ///
-    /// Its record names the newest of all, so that others are only looked at where that one does
-    /// not fit: is not covered, or too new.
+    /// The payload record names the newest message of all. Other messages are checked only if that
+    /// message does not match: a grant excludes it, or the message is outside the time window.
     fn is_newest_holder(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -252,7 +251,7 @@ impl<'q> FileScan<'q> {
         Ok(true)
     }
 
-    /// The byte from which on a file is to be searched; `None`: it comes before the beginning.
+    /// Returns the byte at which the scan of a file begins; `None`: the file lies before the start.
     fn take_start_byte(&mut self, holder: &PayloadHolder, id: [u8; 8]) -> Option<u64> {
         let Some(start) = self.start else { return Some(0) };
         let is_there =
@@ -264,8 +263,8 @@ impl<'q> FileScan<'q> {
         Some(if is_there { start.byte } else { 0 })
     }
 
-    /// Looks through a file from a byte on; returns where in it to go on, if it was not looked
-    /// through, and whether it has more passages than count.
+    /// Scans a file from a byte on. Returns the byte at which the scan stopped, or `None` at the
+    /// end of the file, and whether the file has more passages than are listed.
     fn scan_file(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -286,7 +285,7 @@ impl<'q> FileScan<'q> {
         let from = start + u64::from(mark.at);
         let end = start + u64::from(file.place.length);
         let to = end.min(from + may);
-        // Its record says where it stands in the newest message, whose text is read.
+        // The record holds offsets into the newest message, so that message is read.
         for placed in history.read_messages_at(reader, &[file.seq])? {
             history.prefetch_text_range(reader, &placed.stored.raw, (from, to))?;
         }

@@ -1,9 +1,9 @@
-//! Files: what is looked for in the texts of large payloads, which the index knows only in part.
+//! Search in the texts of large payloads, which are indexed only in part.
 //!
-//! In: a query. Out: passages of payloads, each with the line and byte it begins at. A sign in the
-//! index leads to the messages that have payloads; these are looked through from the newest on, as
-//! far as one query may read, and the answer says where to go on ([`scan`]). Not here: what a
-//! passage is ([`crate::search::passages`]).
+//! Input: a query. Output: passages of payloads, each with line and byte. A feature term in the
+//! index finds the messages with payloads. These are scanned newest first, up to a byte limit, and
+//! the answer says where the scan stopped ([`file_scan`]).
+//! Elsewhere: finding passages in a text ([`crate::search::passages`]).
 
 mod file_scan;
 
@@ -35,56 +35,60 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Which files, as a query says, and where to begin.
+/// Options of a query that select files and the start of the scan.
 #[derive(Debug, Default)]
 pub(super) struct FileSearchOptions {
-    /// `None`: all.
+    /// Ids of the files to search; `None`: all files.
     ids: Option<Vec<String>>,
-    /// The file or message to begin with; what the search comes to before it is passed over. Of
-    /// messages and summaries a place, see [`super::start`].
+    /// Id of the file or message at which the scan begins; everything before is skipped. For
+    /// messages and summaries: the text of a [`super::cursor::ScanCursor`].
     start_id: Option<String>,
-    /// Where in that file to begin.
+    /// Byte of that file at which the scan begins.
     start_byte: u64,
 }
 
 impl FileSearchOptions {
-    /// Reads what a query says of files; `is_meant`: files are searched.
+    /// Parses the file options of a query.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: over 64 files, a byte to begin at and no file to begin with, or files or
-    /// such a byte when no files are searched.
+    /// `invalid-input`: more than 64 files, a start byte without a start file, or file options in a
+    /// query with another scope.
     pub(super) fn read(fields: &mut JsonFields<'_>, is_meant: bool) -> Result<Self> {
         let ids = fields.take_optional_texts("file_ids");
         let start_byte = fields.take_optional_u64("start_byte");
         let start = fields.take_optional_text("start_id");
-        // Where an answer says how to go on there is a byte, which is 0 without files.
+        // `unscanned_from` always has a byte, which is 0 outside files: such a byte is accepted.
         let is_byte = start_byte.is_some_and(|byte| byte > 0 || start.is_none());
         if !is_meant && (ids.is_some() || is_byte) {
-            return Err(Error::invalid_input("file_ids, start_byte: they need the scope files"));
+            return Err(Error::invalid_input(
+                "`file_ids` and `start_byte` require the scope `files`",
+            ));
         }
         let count = ids.as_ref().map_or(0, Vec::len);
         if count > limits::FILE_IDS_MAX {
             let most = limits::FILE_IDS_MAX;
-            return Err(Error::invalid_input(format_args!("file_ids: {count} are over {most}")));
+            return Err(Error::invalid_input(format_args!(
+                "`file_ids` must have at most {most} ids, got {count}"
+            )));
         }
         let alone = ids.as_ref().filter(|_| start_byte.is_some() && count == 1);
         let start = start.or_else(|| alone?.first().cloned());
         if start_byte.is_some() && start.is_none() {
             return Err(Error::invalid_input(
-                "start_byte: it needs start_id, or one id in file_ids",
+                "`start_byte` requires `start_id`, or exactly one id in `file_ids`",
             ));
         }
         Ok(Self { ids, start_id: start, start_byte: start_byte.unwrap_or(0) })
     }
 
-    /// What to begin with.
+    /// Returns the id at which the scan begins.
     pub(super) fn start_id(&self) -> Option<&str> {
         self.start_id.as_deref()
     }
 }
 
-/// A message that has payloads.
+/// A message that holds at least one payload.
 #[derive(Clone, Copy)]
 struct PayloadHolder {
     conversation_number: usize,
@@ -92,29 +96,29 @@ struct PayloadHolder {
     time: Timestamp,
 }
 
-/// A file that is there, and the newest message that has it.
+/// A file that the query names, and the newest message that holds the file.
 struct NamedFile {
     conversation_number: usize,
     seq: u64,
     id: [u8; 8],
 }
 
-/// Where a search begins.
+/// Position at which a scan begins.
 #[derive(Clone, Copy)]
 struct FileScanStart {
     conversation_number: usize,
     seq: u64,
-    /// `None`: with the first file of the message.
+    /// Id of the file; `None`: the first file of the message.
     id: Option<[u8; 8]>,
     byte: u64,
 }
 
-/// Searches files.
+/// Searches the texts of files.
 ///
 /// # Errors
 ///
-/// `not-found`: a file that was named, or what to begin with; `limit-exceeded`: the expression; as
-/// [`Index::postings`].
+/// `not-found`: a named file, or the start of the scan; `limit-exceeded`: the regular expression;
+/// as [`SearchIndex::read_postings`].
 pub(super) fn search_files(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -164,7 +168,7 @@ pub(super) fn search_files(
     Ok(answered)
 }
 
-/// The messages that have payloads and fit, in the order in which they are looked through.
+/// Lists the messages with payloads that match the filters, in scan order (newest first).
 fn list_holders(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -185,7 +189,7 @@ fn list_holders(
             continue;
         }
         let mut found = find_conversation_holders(reader, place, index, &wanted, bounds)?;
-        // Where the newest message of each fits, no other is looked at.
+        // If the newest message of each named file matches, older messages need no scan.
         let fits = |seq: &u64| found.iter().any(|(_, known)| known == seq);
         if let Some(seqs) = of_place.filter(|seqs| seqs.iter().all(fits)) {
             found.retain(|(_, seq)| seqs.contains(seq));
@@ -202,7 +206,7 @@ fn list_holders(
     Ok(holders)
 }
 
-/// The files of these names that may be read.
+/// Finds the named files that the caller may read.
 fn resolve_files(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -229,14 +233,14 @@ fn resolve_files(
         }
         if out.len() == before {
             return Err(Error::not_found(format_args!(
-                "there is no file `{name}` in the conversations that are searched"
+                "file `{name}` does not exist in the searched conversations"
             )));
         }
     }
     Ok(out)
 }
 
-/// Where to begin; `None`: with the newest.
+/// Finds the position at which the scan begins; `None`: at the newest message.
 fn resolve_start(
     reader: &mut StoreSession<'_>,
     places: &[SearchedConversation],
@@ -280,7 +284,7 @@ fn resolve_start(
     }))
 }
 
-/// The messages of a conversation that have payloads and fit: their times and seqs.
+/// Returns times and seqs of the messages of a conversation that hold payloads and match.
 fn find_conversation_holders(
     reader: &mut StoreSession<'_>,
     place: &SearchedConversation,
@@ -301,7 +305,7 @@ fn find_conversation_holders(
     Ok(times.into_iter().zip(documents).collect())
 }
 
-/// Orders passages, which come from the newest file on.
+/// Sorts hits by rank. Equal ranks keep the order of the scan, newest file first.
 fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
     for hit in hits.iter_mut() {
         hit.rank = bounds.rank_hit(hit.passage.score, hit.placed.stored.time);
@@ -309,7 +313,7 @@ fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
     sort::sort_by(hits, &mut |a, b| b.rank.cmp(&a.rank));
 }
 
-/// What is shown of a passage.
+/// Renders a hit in a file.
 fn render_file_hit(
     reader: &mut StoreSession<'_>,
     place: &SearchedConversation,
@@ -339,7 +343,7 @@ fn render_file_hit(
     Ok(RenderedHit { json: w.end_object(), tokens: tokens::estimate(&passage.snippet.text) })
 }
 
-/// A string of a message that may have megabytes.
+/// Reads one JSON string of a message without reading the whole message.
 fn read_string(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
