@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Corpus, terms};
+use super::{corpus::Corpus, terms};
 use crate::storage::{codec, keys::ConversationKeys, store::Put};
 use lcm_text::{
     base::{error::Result, int},

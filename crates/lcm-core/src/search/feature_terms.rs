@@ -6,7 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::{IndexingBudget, SearchField, each_term};
+use super::{
+    fields::{IndexingBudget, SearchField},
+    terms::each_term,
+};
 use lcm_text::{base::json, types::api::Timestamp};
 
 /// Kind of a term for a word of the speaker name.
@@ -38,21 +41,21 @@ pub(super) struct FeatureTerms {
 
 impl FeatureTerms {
     /// Creates the features of a message whose texts were not observed yet.
-    pub(super) fn new(begins: bool, has_payload: bool) -> Self {
-        Self { begins_session: begins, has_payload, ..Self::default() }
+    pub(super) fn new(begins_session: bool, has_payload: bool) -> Self {
+        Self { begins_session, has_payload, ..Self::default() }
     }
 
     /// Records whether the message was indexed only in part.
-    pub(super) const fn observe_budget(&mut self, allowance: &IndexingBudget) {
-        self.is_partial = allowance.is_exceeded;
+    pub(super) const fn observe_budget(&mut self, budget: &IndexingBudget) {
+        self.is_partial = budget.is_exceeded;
     }
 
     /// Observes the next text of the message.
     pub(super) fn observe_text(&mut self, field: SearchField, text: &str) {
         if field == SearchField::Text {
-            let marks = ['?', '\u{ff1f}', '\u{61f}'];
-            self.has_question |= text.contains(marks);
-            self.ends_with_question = text.trim_end().ends_with(marks);
+            let question_marks = ['?', '\u{ff1f}', '\u{61f}'];
+            self.has_question |= text.contains(question_marks);
+            self.ends_with_question = text.trim_end().ends_with(question_marks);
         }
     }
 
@@ -65,7 +68,11 @@ impl FeatureTerms {
             each(PARTIAL);
         }
         let has = [self.begins_session, self.has_question, self.ends_with_question];
-        FEATURES.iter().zip(has).filter(|(_, has)| *has).for_each(|(sign, _)| each(sign));
+        FEATURES
+            .iter()
+            .zip(has)
+            .filter(|(_, is_set)| *is_set)
+            .for_each(|(feature, _)| each(feature));
         if !raw.contains("\"speaker\"") {
             return;
         }
@@ -106,10 +113,10 @@ mod tests {
     #[test]
     fn speaker_and_question_marks_are_signs() {
         let of = |raw: &str, texts: &[(SearchField, &str)], begins| {
-            let mut signs = FeatureTerms::new(begins, raw.is_empty());
-            texts.iter().for_each(|(field, text)| signs.observe_text(*field, text));
+            let mut features = FeatureTerms::new(begins, raw.is_empty());
+            texts.iter().for_each(|(field, text)| features.observe_text(*field, text));
             let mut out = Vec::new();
-            signs.each_feature(raw, &mut |term| {
+            features.each_feature(raw, &mut |term| {
                 out.push(String::from_utf8_lossy(term).into_owned());
             });
             out

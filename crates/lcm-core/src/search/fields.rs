@@ -38,13 +38,16 @@ pub(crate) enum SearchField {
 /// letters, is searched without an index.
 pub(crate) const INDEXED_BYTES_MAX: usize = 512 << 10;
 
+/// Positions skipped between two texts of a document, so that no phrase spans two texts.
+pub(crate) const FIELD_GAP: u32 = 2;
+
 /// Passes the searchable texts of a message to a callback.
 pub(crate) fn each_field<'a>(
     raw: &'a str,
     parts: &[Part],
     each: &mut dyn FnMut(SearchField, Cow<'a, str>),
 ) {
-    let mut some = |field: SearchField, span: Option<ByteSpan>| {
+    let mut emit = |field: SearchField, span: Option<ByteSpan>| {
         if let Some(span) = span {
             let text = json::text(raw, span);
             if !text.is_empty() {
@@ -54,19 +57,19 @@ pub(crate) fn each_field<'a>(
     };
     for part in parts {
         match *part {
-            Part::Text { text } => some(SearchField::Text, Some(text)),
-            Part::Reasoning { text } => some(SearchField::Reasoning, Some(text)),
+            Part::Text { text } => emit(SearchField::Text, Some(text)),
+            Part::Reasoning { text } => emit(SearchField::Reasoning, Some(text)),
             Part::ToolCall { name, input, .. } => {
-                some(SearchField::ToolName, name);
-                some(SearchField::Arguments, input);
+                emit(SearchField::ToolName, name);
+                emit(SearchField::Arguments, input);
             }
             Part::ToolResult { name, output, .. } => {
-                some(SearchField::ToolName, name);
-                some(SearchField::Result, output);
+                emit(SearchField::ToolName, name);
+                emit(SearchField::Result, output);
             }
             Part::File { name, text, .. } => {
-                some(SearchField::FileName, name);
-                some(SearchField::FileText, text);
+                emit(SearchField::FileName, name);
+                emit(SearchField::FileText, text);
             }
             Part::Other { .. } => {}
         }
@@ -90,16 +93,16 @@ impl IndexingBudget {
     }
 
     /// Returns the beginning and the end of a text that are indexed: all of it without a limit. A
-    /// text takes at most half of the remaining bytes, so that every later text gets some.
+    /// text takes at bytes_max half of the remaining bytes, so that every later text gets some.
     pub(crate) fn take_edges<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
         let Some(left) = &mut self.left else { return [text, ""] };
-        let most = *left / 2;
-        *left -= most.min(text.len());
-        if text.len() <= most {
+        let bytes_max = *left / 2;
+        *left -= bytes_max.min(text.len());
+        if text.len() <= bytes_max {
             return [text, ""];
         }
         self.is_exceeded = true;
-        let (mut head, mut tail) = (most / 2, text.len() - most / 2);
+        let (mut head, mut tail) = (bytes_max / 2, text.len() - bytes_max / 2);
         while !text.is_char_boundary(head) {
             head -= 1;
         }
@@ -147,13 +150,13 @@ mod tests {
         let text = "\u{e9}".repeat(40_000);
         let bytes = |[head, tail]: [&str; 2]| (head.len(), tail.len());
         assert_eq!(IndexingBudget::new(65_536).take_edges(&text), [text.as_str(), ""]);
-        let mut allowance = IndexingBudget::new(65_537);
-        let read: Vec<_> = (0..6).map(|_| bytes(allowance.take_edges(&text))).collect();
+        let mut budget = IndexingBudget::new(65_537);
+        let read: Vec<_> = (0..6).map(|_| bytes(budget.take_edges(&text))).collect();
         let all = (80_000, 0);
         let edges = |left: usize| (left / 4, left / 4);
         let left = INDEXED_BYTES_MAX - 5 * 80_000;
         assert_eq!(read, [all, all, all, all, all, edges(left)]);
-        assert!(allowance.is_exceeded);
+        assert!(budget.is_exceeded);
         let long = "x".repeat(1 << 20);
         assert_eq!(bytes(IndexingBudget::new(1 << 20).take_edges(&long)), (128 << 10, 128 << 10));
     }

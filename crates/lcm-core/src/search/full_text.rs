@@ -8,13 +8,14 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Corpus, Postings, SearchIndex,
+    corpus::Corpus,
+    index_reader::{Postings, SearchIndex},
     ranking::{self, DocumentLayout, Ranker, TermPostings},
     score,
     sessions::{self, SessionBounds},
     text_query::{FilterProperty, Presence, QueryFilter, QueryItem, TextQuery},
     time_window::TimeWindow,
-    unindexed::UnindexedMessages,
+    unindexed::{UnindexedEntry, UnindexedMessages},
 };
 use crate::storage::{history::MessageHistory, store_session::StoreSession};
 use lcm_text::{
@@ -84,6 +85,35 @@ pub(crate) struct RankedDocuments {
     pub(crate) scores: Vec<u64>,
 }
 
+/// Conversation, index, query and time window of a search: the arguments of every step.
+#[derive(Clone, Copy)]
+pub(crate) struct FullTextContext<'s> {
+    history: &'s MessageHistory<'s>,
+    index: &'s SearchIndex,
+    query: &'s TextQuery,
+    /// Times of `bounds` that the query also allows.
+    window: TimeWindow,
+}
+
+impl<'s> FullTextContext<'s> {
+    /// Creates the context of a search within `bounds` and the time window of the query.
+    pub(crate) fn new(
+        history: &'s MessageHistory<'s>,
+        index: &'s SearchIndex,
+        query: &'s TextQuery,
+        bounds: TimeWindow,
+    ) -> Self {
+        Self { history, index, query, window: bounds.intersection(&query.window) }
+    }
+}
+
+/// Whether messages beside a match are hits, too, if the query is a question.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum NeighbourHits {
+    Include,
+    Exclude,
+}
+
 /// Looks up a query in the index.
 ///
 /// # Errors
@@ -91,34 +121,35 @@ pub(crate) struct RankedDocuments {
 /// As [`SearchIndex::read_postings`].
 pub(crate) fn gather_matches(
     reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    index: &mut SearchIndex,
+    search: &FullTextContext<'_>,
     corpus: Corpus,
-    query: &TextQuery,
 ) -> Result<CorpusMatches> {
-    let direct = match corpus {
+    let FullTextContext { history, index, query, .. } = *search;
+    let unindexed = match corpus {
         Corpus::Messages => UnindexedMessages::read(reader, history, index, query)?,
         Corpus::Summaries => UnindexedMessages::default(),
     };
     let mut terms = index.read_postings(reader, corpus, &query.terms)?;
-    for (postings, more) in terms.iter_mut().zip(&direct.postings) {
+    for (postings, more) in terms.iter_mut().zip(&unindexed.postings) {
         if !more.documents.is_empty() {
             *postings = union_postings(postings, more, |first, second| first.max(second));
         }
     }
     let mut items = Vec::with_capacity(query.items.len());
-    let is_alone = query.items.len() == 1;
-    let mut placing = PositionBudget {
-        terms: &query.terms,
+    let mut lookup = ItemLookup {
+        search,
+        corpus,
+        unindexed: &unindexed,
+        postings: &terms,
         documents_left: POSITION_DOCUMENTS_MAX,
-        is_alone,
         is_cut: false,
     };
     for item in &query.items {
-        items.push(find_item_postings(reader, index, corpus, &direct, item, &terms, &mut placing)?);
+        items.push(lookup.find_postings(reader, item)?);
     }
-    let is_cut = drop_frequent_items(query, &mut items) || placing.is_cut;
-    let lengths = direct.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
+    let is_over_budget = lookup.is_cut;
+    let has_dropped_items = drop_frequent_items(query, &mut items) || is_over_budget;
+    let lengths = unindexed.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
     let documents = match corpus {
         Corpus::Messages => history.head.messages,
         Corpus::Summaries => index.count_documents(corpus),
@@ -133,7 +164,7 @@ pub(crate) fn gather_matches(
             sessions::count_distinct(&sessions.session_numbers(documents)),
         ]
     };
-    let holding = query.items.iter().zip(&items).map(|(item, postings)| {
+    let item_counts = query.items.iter().zip(&items).map(|(item, postings)| {
         let [documents, sessions] = count(&postings.documents);
         let typed = match item.forms.is_empty() {
             true => 0,
@@ -145,31 +176,23 @@ pub(crate) fn gather_matches(
         documents,
         length_total: index.length_total(corpus) + lengths,
         sessions: sessions.count(documents),
-        item_counts: holding.collect(),
+        item_counts: item_counts.collect(),
         speaker_counts: query
             .names
             .iter()
             .map(|name| count(term_documents(&terms, Some(name))))
             .collect(),
     };
-    Ok(CorpusMatches {
-        corpus,
-        items,
-        terms,
-        sessions,
-        unindexed: direct,
-        statistics,
-        has_dropped_items: is_cut,
-    })
+    Ok(CorpusMatches { corpus, items, terms, sessions, unindexed, statistics, has_dropped_items })
 }
 
 /// Drops the most frequent optional items until the rest fits the limit. Returns whether any was
 /// dropped.
 fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     let numbered = items.iter().zip(&query.items).enumerate();
-    let may = numbered.filter(|(_, (_, item))| item.presence == Presence::Should);
+    let optional = numbered.filter(|(_, (_, item))| item.presence == Presence::Should);
     let mut sizes: Vec<(usize, usize)> =
-        may.map(|(number, (postings, _))| (postings.documents.len(), number)).collect();
+        optional.map(|(number, (postings, _))| (postings.documents.len(), number)).collect();
     sort::sort(&mut sizes);
     let (mut sum, mut is_cut) = (0, false);
     for (place, (size, number)) in sizes.into_iter().enumerate() {
@@ -188,27 +211,30 @@ fn term_documents<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64
     postings.map_or(&[], |postings| postings.documents.as_slice())
 }
 
-/// Budget for reading the positions of phrases.
-struct PositionBudget<'q> {
-    /// Terms of the query.
-    terms: &'q [Vec<u8>],
+/// Lookup of query items, with the budget for reading the positions of phrases.
+struct ItemLookup<'q> {
+    search: &'q FullTextContext<'q>,
+    corpus: Corpus,
+    unindexed: &'q UnindexedMessages,
+    /// Postings of each term of the query.
+    postings: &'q [Postings],
+    /// Documents whose positions may still be read.
     documents_left: usize,
-    /// The query has a single item.
-    is_alone: bool,
+    /// Some phrase was not checked, or only in part.
     is_cut: bool,
 }
 
-impl PositionBudget<'_> {
+impl ItemLookup<'_> {
     /// Selects the terms of a phrase whose positions are read, rarest first, until the budget is
     /// spent. Returns indexes into the order of the phrase.
     ///
     /// # Errors
     ///
     /// `limit-exceeded`: an excluded phrase does not fit the budget, so documents would be lost.
-    fn select_terms(&mut self, item: &QueryItem, terms: &[Postings]) -> Result<Vec<usize>> {
+    fn select_terms(&mut self, item: &QueryItem) -> Result<Vec<usize>> {
         let size = |(term, _): &(Vec<u8>, u32)| {
-            let number = self.terms.iter().position(|known| known == term);
-            term_documents(terms, number.as_ref()).len().max(POSITION_DOCUMENTS_MIN)
+            let number = self.search.query.terms.iter().position(|other| other == term);
+            term_documents(self.postings, number.as_ref()).len().max(POSITION_DOCUMENTS_MIN)
         };
         let mut sizes: Vec<(usize, usize)> =
             item.order.iter().enumerate().map(|(place, entry)| (size(entry), place)).collect();
@@ -230,100 +256,93 @@ impl PositionBudget<'_> {
         }
         Ok(out)
     }
-}
 
-/// Finds the documents that contain an item, with the number of occurrences.
-fn find_item_postings(
-    reader: &mut StoreSession<'_>,
-    index: &mut SearchIndex,
-    corpus: Corpus,
-    direct: &UnindexedMessages,
-    item: &QueryItem,
-    terms: &[Postings],
-    placing: &mut PositionBudget<'_>,
-) -> Result<Postings> {
-    if !item.forms.is_empty() {
-        let forms = item.forms.iter().filter_map(|number| terms.get(*number));
-        return Ok(
-            forms.fold(Postings::default(), |all, form| union_postings(&all, form, |a, b| a + b))
-        );
-    }
-    let mut of_terms = item.terms.iter().filter_map(|number| terms.get(*number));
-    let Some(first) = of_terms.next() else { return Ok(Postings::default()) };
-    if item.order.is_empty() {
-        return Ok(first.clone());
-    }
-    if placing.documents_left < POSITION_DOCUMENTS_MIN
-        && item.presence == Presence::Should
-        && !placing.is_alone
-    {
-        placing.is_cut = true;
-        return Ok(Postings::default());
-    }
-    let mut documents = first.documents.clone();
-    for other in of_terms {
-        intersect_in_place(&mut documents, &other.documents);
-    }
-    let places = match documents.is_empty() {
-        true => Vec::new(),
-        false => placing.select_terms(item, terms)?,
-    };
-    if places.is_empty() && item.presence == Presence::Should && !placing.is_alone {
-        return Ok(Postings::default());
-    }
-    // Start positions of the phrase in each document, from the terms read so far.
-    let mut starts: Option<Vec<Vec<u32>>> = None;
-    for (term, distance) in places.into_iter().filter_map(|place| item.order.get(place)) {
-        if documents.is_empty() {
-            break;
+    /// Finds the documents that contain an item, with the number of occurrences.
+    fn find_postings(
+        &mut self,
+        reader: &mut StoreSession<'_>,
+        item: &QueryItem,
+    ) -> Result<Postings> {
+        let postings = self.postings;
+        let is_droppable = item.presence == Presence::Should && self.search.query.items.len() != 1;
+        if !item.forms.is_empty() {
+            let forms = item.forms.iter().filter_map(|number| postings.get(*number));
+            return Ok(forms
+                .fold(Postings::default(), |all, form| union_postings(&all, form, |a, b| a + b)));
         }
-        let found = read_positions(reader, index, corpus, direct, term, &documents)?;
-        let begins = found.into_iter().map(|positions| {
-            let begin =
-                positions.into_iter().filter_map(|position| position.checked_sub(*distance));
-            begin.collect::<Vec<u32>>()
-        });
-        let mut both: Vec<Vec<u32>> = match starts {
-            None => begins.collect(),
-            Some(starts) => {
-                let both = starts.into_iter().zip(begins);
-                both.map(|(mut known, more)| {
-                    known.retain(|start| more.binary_search(start).is_ok());
-                    known
-                })
-                .collect()
-            }
+        let mut of_terms = item.terms.iter().filter_map(|number| postings.get(*number));
+        let Some(first) = of_terms.next() else { return Ok(Postings::default()) };
+        if item.order.is_empty() {
+            return Ok(first.clone());
+        }
+        if self.documents_left < POSITION_DOCUMENTS_MIN && is_droppable {
+            self.is_cut = true;
+            return Ok(Postings::default());
+        }
+        let mut documents = first.documents.clone();
+        for other in of_terms {
+            intersect_in_place(&mut documents, &other.documents);
+        }
+        let places = match documents.is_empty() {
+            true => Vec::new(),
+            false => self.select_terms(item)?,
         };
-        let mut left = both.iter();
-        documents.retain(|_| left.next().is_some_and(|starts| !starts.is_empty()));
-        both.retain(|starts| !starts.is_empty());
-        starts = Some(both);
+        if places.is_empty() && is_droppable {
+            return Ok(Postings::default());
+        }
+        // Start positions of the phrase in each document, from the terms read so far.
+        let mut starts: Option<Vec<Vec<u32>>> = None;
+        for (term, distance) in places.into_iter().filter_map(|place| item.order.get(place)) {
+            if documents.is_empty() {
+                break;
+            }
+            let found = self.read_positions(reader, term, &documents)?;
+            let begins = found.into_iter().map(|positions| {
+                let begin =
+                    positions.into_iter().filter_map(|position| position.checked_sub(*distance));
+                begin.collect::<Vec<u32>>()
+            });
+            let mut both: Vec<Vec<u32>> = match starts {
+                None => begins.collect(),
+                Some(starts) => {
+                    let both = starts.into_iter().zip(begins);
+                    both.map(|(mut known, more)| {
+                        known.retain(|start| more.binary_search(start).is_ok());
+                        known
+                    })
+                    .collect()
+                }
+            };
+            let mut left = both.iter();
+            documents.retain(|_| left.next().is_some_and(|starts| !starts.is_empty()));
+            both.retain(|starts| !starts.is_empty());
+            starts = Some(both);
+        }
+        let starts = starts.unwrap_or_else(|| alloc::vec![alloc::vec![0]; documents.len()]);
+        let counts = starts.iter().map(|starts| int::to_u32(starts.len())).collect();
+        Ok(Postings { documents, counts })
     }
-    let starts = starts.unwrap_or_else(|| alloc::vec![alloc::vec![0]; documents.len()]);
-    let counts = starts.iter().map(|starts| int::to_u32(starts.len())).collect();
-    Ok(Postings { documents, counts })
-}
 
-/// Reads the positions of a term in documents, indexed or not.
-fn read_positions(
-    reader: &mut StoreSession<'_>,
-    index: &mut SearchIndex,
-    corpus: Corpus,
-    direct: &UnindexedMessages,
-    term: &[u8],
-    documents: &[u64],
-) -> Result<Vec<Vec<u32>>> {
-    let stored: Vec<u64> = documents
-        .iter()
-        .copied()
-        .filter(|document| direct.find_entry(*document).is_none())
-        .collect();
-    let mut found = index.read_positions(reader, corpus, term, &stored)?.into_iter();
-    let of = |document: &u64| match direct.find_entry(*document) {
-        Some(_) => direct.term_positions(term, *document).to_vec(),
-        None => found.next().unwrap_or_default(),
-    };
-    Ok(documents.iter().map(of).collect())
+    /// Reads the positions of a term in documents, indexed or not.
+    fn read_positions(
+        &self,
+        reader: &mut StoreSession<'_>,
+        term: &[u8],
+        documents: &[u64],
+    ) -> Result<Vec<Vec<u32>>> {
+        let stored: Vec<u64> = documents
+            .iter()
+            .copied()
+            .filter(|document| self.unindexed.find_entry(*document).is_none())
+            .collect();
+        let mut found =
+            self.search.index.read_positions(reader, self.corpus, term, &stored)?.into_iter();
+        let of = |document: &u64| match self.unindexed.find_entry(*document) {
+            Some(_) => self.unindexed.term_positions(term, *document).to_vec(),
+            None => found.next().unwrap_or_default(),
+        };
+        Ok(documents.iter().map(of).collect())
+    }
 }
 
 impl CorpusMatches {
@@ -335,27 +354,25 @@ impl CorpusMatches {
     pub(crate) fn rank_documents(
         &self,
         reader: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
-        window: &TimeWindow,
+        search: &FullTextContext<'_>,
         statistics: &CorpusStatistics,
-        with_neighbours: bool,
+        neighbours: NeighbourHits,
     ) -> Result<RankedDocuments> {
-        let mut documents = self.find_candidates(history, index, query);
-        if with_neighbours && query.is_question() {
+        let FullTextContext { index, query, window, .. } = *search;
+        let mut documents = self.find_candidates(search);
+        if neighbours == NeighbourHits::Include && query.is_question() {
             documents = self.sessions.with_neighbours(&documents, self.statistics.documents);
         }
         if !window.is_unbounded() {
             let times = self.read_times(reader, index, &documents)?;
             retain_by_value(&mut documents, &times, |time| window.contains(*time));
         }
-        self.apply_filters(reader, history, index, query, &mut documents)?;
+        self.apply_filters(reader, search, &mut documents)?;
         if !query.has_text_items() {
             let scores = alloc::vec![0; documents.len()];
             return Ok(RankedDocuments { documents, scores });
         }
-        let scores = self.score_documents(reader, index, query, &documents, statistics)?;
+        let scores = self.score_documents(reader, search, &documents, statistics)?;
         Ok(RankedDocuments { documents, scores })
     }
 
@@ -368,12 +385,10 @@ impl CorpusMatches {
     pub(crate) fn retain_admissible(
         &self,
         reader: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
-        window: &TimeWindow,
+        search: &FullTextContext<'_>,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
+        let FullTextContext { index, query, window, .. } = *search;
         for (item, postings) in query.items.iter().zip(&self.items) {
             match item.presence {
                 Presence::Must => intersect_in_place(documents, &postings.documents),
@@ -385,24 +400,24 @@ impl CorpusMatches {
             let times = self.read_times(reader, index, documents)?;
             retain_by_value(documents, &times, |time| window.contains(*time));
         }
-        self.apply_filters(reader, history, index, query, documents)
+        self.apply_filters(reader, search, documents)
     }
 
     /// Scores documents (ascending) that match.
     fn score_documents(
         &self,
         reader: &mut StoreSession<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
+        search: &FullTextContext<'_>,
         documents: &[u64],
         statistics: &CorpusStatistics,
     ) -> Result<Vec<u64>> {
+        let FullTextContext { index, query, .. } = *search;
         let are_messages = self.corpus == Corpus::Messages;
         let all = statistics.documents;
         let mean = score::compute_mean_length(all, statistics.length_total, are_messages);
-        let ranked = self.read_layout(reader, index, documents)?;
-        let mut ranking = Ranker::new(documents, &ranked, mean);
-        let asks = term_documents(&self.terms, Some(&1));
+        let document_layout = self.read_layout(reader, index, documents)?;
+        let mut ranker = Ranker::new(documents, &document_layout, mean);
+        let questions = term_documents(&self.terms, Some(&1));
         let has_spoken =
             |name: &usize| statistics.speaker_counts.get(*name).is_some_and(|n| n[0] > 0);
         for ((item, postings), holding) in
@@ -418,22 +433,24 @@ impl CorpusMatches {
                 ranking::scale_weights(weights, item.name.as_ref().is_some_and(has_spoken));
             let apart;
             let layout = if postings.documents == documents {
-                &ranked
+                &document_layout
             } else {
                 apart = self.read_layout(reader, index, &postings.documents)?;
                 &apart
             };
             let places = TermPostings { postings, layout };
-            ranking.add_session(&places, sessions);
+            ranker.add_session(&places, sessions);
             let as_typed = item.terms.first().filter(|_| !item.forms.is_empty());
             match as_typed.and_then(|term| self.terms.get(*term)) {
-                None => ranking.add_term(&places, asks, &[any]),
+                None => ranker.add_term(&places, questions, &[any]),
                 // The word occurs in a single form.
-                Some(same) if same == postings => ranking.add_term(&places, asks, &[any, typed]),
+                Some(same) if same == postings => {
+                    ranker.add_term(&places, questions, &[any, typed])
+                }
                 Some(postings) => {
-                    ranking.add_term(&places, asks, &[any]);
+                    ranker.add_term(&places, questions, &[any]);
                     let layout = &self.read_layout(reader, index, &postings.documents)?;
-                    ranking.add_term(&TermPostings { postings, layout }, asks, &[typed]);
+                    ranker.add_term(&TermPostings { postings, layout }, questions, &[typed]);
                 }
             }
         }
@@ -444,20 +461,20 @@ impl CorpusMatches {
                 score::compute_idf(all, *documents),
                 score::compute_idf(statistics.sessions, *sessions),
             ];
-            ranking.add_speaker(spoken, &self.sessions.session_numbers(spoken), weights, names);
+            ranker.add_speaker(spoken, &self.sessions.session_numbers(spoken), weights, names);
         }
         if let Some(date) = query.date.filter(|_| are_messages && query.is_question()) {
-            ranking.add_date(&self.read_times(reader, index, documents)?, date);
+            ranker.add_date(&self.read_times(reader, index, documents)?, date);
         }
-        ranking.penalize_questions(term_documents(&self.terms, Some(&2)), &ranked.lengths);
-        Ok(ranking.scores)
+        ranker.penalize_questions(term_documents(&self.terms, Some(&2)), &document_layout.lengths);
+        Ok(ranker.scores)
     }
 
     /// Reads the lengths and sessions of documents (ascending).
     fn read_layout(
         &self,
         reader: &mut StoreSession<'_>,
-        index: &mut SearchIndex,
+        index: &SearchIndex,
         documents: &[u64],
     ) -> Result<DocumentLayout> {
         let lengths = self.read_column(
@@ -469,12 +486,8 @@ impl CorpusMatches {
     }
 
     /// Combines the postings of required, optional and excluded items to matching documents.
-    fn find_candidates(
-        &self,
-        history: &MessageHistory<'_>,
-        index: &SearchIndex,
-        query: &TextQuery,
-    ) -> Vec<u64> {
+    fn find_candidates(&self, search: &FullTextContext<'_>) -> Vec<u64> {
+        let FullTextContext { history, index, query, .. } = *search;
         let of = |presence: Presence| {
             let items = query.items.iter().zip(&self.items);
             items.filter(move |(item, _)| item.presence == presence).map(|(_, found)| found)
@@ -508,11 +521,10 @@ impl CorpusMatches {
     fn apply_filters(
         &self,
         reader: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
+        search: &FullTextContext<'_>,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
+        let FullTextContext { history, index, query, .. } = *search;
         if query.filters.is_empty() {
             return Ok(());
         }
@@ -544,10 +556,10 @@ impl CorpusMatches {
         documents: &mut Vec<u64>,
     ) -> Result<()> {
         for negated in [false, true] {
-            let (mut named, mut read, mut is_asked) = (Vec::new(), None, false);
+            let (mut named, mut read, mut has_filter) = (Vec::new(), None, false);
             for filter in query.filters.iter().filter(|filter| filter.is_negated == negated) {
                 let FilterProperty::Speaker { name, words } = &filter.property else { continue };
-                is_asked = true;
+                has_filter = true;
                 let spoken = match words.split_first() {
                     Some((first, rest)) => {
                         let mut spoken = term_documents(&self.terms, Some(first)).to_vec();
@@ -574,7 +586,7 @@ impl CorpusMatches {
                 named = union_documents(named, &spoken);
             }
             match negated {
-                _ if !is_asked => {}
+                _ if !has_filter => {}
                 true => subtract_in_place(documents, &named),
                 false => intersect_in_place(documents, &named),
             }
@@ -607,7 +619,7 @@ impl CorpusMatches {
     pub(crate) fn read_times(
         &self,
         reader: &mut StoreSession<'_>,
-        index: &mut SearchIndex,
+        index: &SearchIndex,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
         self.read_column(
@@ -621,7 +633,7 @@ impl CorpusMatches {
     fn read_column<T>(
         &self,
         documents: &[u64],
-        of_direct: impl Fn(&super::unindexed::UnindexedEntry) -> T,
+        of_unindexed: impl Fn(&UnindexedEntry) -> T,
         of_stored: impl FnOnce(&[u64]) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
         if self.unindexed.entries.is_empty() {
@@ -631,7 +643,7 @@ impl CorpusMatches {
         let stored: Vec<u64> = documents.iter().copied().filter(is_stored).collect();
         let mut values = of_stored(&stored)?.into_iter();
         let value = |document: &u64| match self.unindexed.find_entry(*document) {
-            Some(entry) => Some(of_direct(entry)),
+            Some(entry) => Some(of_unindexed(entry)),
             None => values.next(),
         };
         Ok(documents.iter().filter_map(value).collect())
@@ -640,15 +652,15 @@ impl CorpusMatches {
 
 /// Returns whether a role passes the role filters.
 fn is_role_allowed(filters: &[QueryFilter], role: Role) -> bool {
-    let is_it = |filter: &QueryFilter| match &filter.property {
-        FilterProperty::Role(wanted) => Some(*wanted == role),
+    let compare = |filter: &QueryFilter| match &filter.property {
+        FilterProperty::Role(other) => Some(*other == role),
         _ => None,
     };
-    let mut wanted =
-        filters.iter().filter(|filter| !filter.is_negated).filter_map(is_it).peekable();
-    let is_wanted = wanted.peek().is_none() || wanted.any(|equal| equal);
-    let mut unwanted = filters.iter().filter(|filter| filter.is_negated).filter_map(is_it);
-    is_wanted && !unwanted.any(|equal| equal)
+    let mut allowed =
+        filters.iter().filter(|filter| !filter.is_negated).filter_map(compare).peekable();
+    let is_allowed = allowed.peek().is_none() || allowed.any(|is_equal| is_equal);
+    let mut excluded = filters.iter().filter(|filter| filter.is_negated).filter_map(compare);
+    is_allowed && !excluded.any(|is_equal| is_equal)
 }
 
 /// Reads the `speaker` of messages, in lower case. Reads the texts of the messages.
@@ -675,9 +687,9 @@ fn read_speakers(
 }
 
 /// Keeps the documents whose value passes a test.
-fn retain_by_value<T>(documents: &mut Vec<u64>, values: &[T], is_wanted: impl Fn(&T) -> bool) {
+fn retain_by_value<T>(documents: &mut Vec<u64>, values: &[T], is_kept: impl Fn(&T) -> bool) {
     let mut values = values.iter();
-    documents.retain(|_| values.next().is_some_and(&is_wanted));
+    documents.retain(|_| values.next().is_some_and(&is_kept));
 }
 
 /// Keeps the documents that are also in the other list. Both lists are ascending.

@@ -11,7 +11,7 @@ use lcm_text::base::hash;
 use lcm_loops::lengths;
 
 use super::{
-    Corpus,
+    corpus::Corpus,
     doc_values::DocValueRow,
     feature_terms::{self, FeatureTerms},
     manifest::{IndexManifest, SEGMENTS_MAX},
@@ -242,16 +242,19 @@ impl<'k> IndexMaintenance<'k> {
         puts: &mut Vec<Put>,
     ) -> Result<()> {
         let (bytes_max, puts_max) = remaining_room(puts);
-        let mut kept = documents.len();
+        let mut indexed_count = documents.len();
         let (builder, blocks) = loop {
             let mut builder = SegmentBuilder::new(Corpus::Messages, first);
-            let mut before = (first > 1).then_some(self.manifest.messages.doc_values.last_time);
+            let mut previous_time =
+                (first > 1).then_some(self.manifest.messages.doc_values.last_time);
             for (at, message) in documents.iter().enumerate() {
-                let begins =
-                    feature_terms::begins_session(before.replace(message.time), message.time);
-                if at < kept {
-                    let signs = FeatureTerms::new(begins, message.has_payload);
-                    builder.add_message(message.raw, message.parts, signs);
+                let begins = feature_terms::begins_session(
+                    previous_time.replace(message.time),
+                    message.time,
+                );
+                if at < indexed_count {
+                    let features = FeatureTerms::new(begins, message.has_payload);
+                    builder.add_message(message.raw, message.parts, features);
                 } else {
                     builder.skip_document();
                 }
@@ -259,14 +262,14 @@ impl<'k> IndexMaintenance<'k> {
             let blocks = build_message_blocks(&mut builder);
             let bytes: usize = blocks.iter().map(|(_, block)| block.len() + 16).sum();
             let inline = segment::fits_inline(&blocks);
-            if kept == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
+            if indexed_count == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
                 break (builder, blocks);
             }
-            kept /= 2;
+            indexed_count /= 2;
         };
         let last = first + int::to_u64(documents.len()) - 1;
-        if kept < documents.len() {
-            self.mark_unindexed(first + int::to_u64(kept), last);
+        if indexed_count < documents.len() {
+            self.mark_unindexed(first + int::to_u64(indexed_count), last);
         }
         let state = &mut self.manifest.messages;
         for (message, length) in documents.iter().zip(&builder.document_lengths().bytes) {
@@ -277,20 +280,21 @@ impl<'k> IndexMaintenance<'k> {
         state.documents = last;
         let revision = (head.revision + 1).to_be_bytes();
         let range = [first.to_be_bytes(), last.to_be_bytes()];
-        let made_of: [&[u8]; 4] = [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
-        let id = hash::hash_prefix(&hash::hash_fields(&made_of));
-        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
-        state.segments.push(made);
+        let id_fields: [&[u8]; 4] =
+            [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
+        let id = hash::hash_prefix(&hash::hash_fields(&id_fields));
+        let segment = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        state.segments.push(segment);
         Ok(())
     }
 
     /// Records that messages are searched without the index.
     fn mark_unindexed(&mut self, from: u64, to: u64) {
-        let direct = &mut self.manifest.unindexed;
-        let full = direct.len() >= UNINDEXED_RANGES_MAX;
-        match direct.last_mut() {
-            Some(range) if full || range.1 + 1 == from => range.1 = to,
-            _ => direct.push((from, to)),
+        let ranges = &mut self.manifest.unindexed;
+        let is_full = ranges.len() >= UNINDEXED_RANGES_MAX;
+        match ranges.last_mut() {
+            Some(range) if is_full || range.1 + 1 == from => range.1 = to,
+            _ => ranges.push((from, to)),
         }
     }
 
@@ -326,8 +330,8 @@ impl<'k> IndexMaintenance<'k> {
         let mut hashed: Vec<&[u8]> = alloc::vec![b"lcm summary segment", &ordinal];
         hashed.extend(fields.iter().map(Vec::as_slice));
         let id = hash::hash_prefix(&hash::hash_fields(&hashed));
-        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
-        state.segments.push(made);
+        let segment = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        state.segments.push(segment);
         step_merge_and_write(self, puts)
     }
 }
@@ -356,18 +360,18 @@ fn is_flush_due(head: &ConversationHead, messages: u64, bytes: u64, packs: usize
 /// Returns the bytes and puts that a commit has left.
 fn remaining_room(puts: &[Put]) -> (usize, usize) {
     let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
-    let most = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
-    let bytes = most.saturating_sub(RESERVED_BYTES + bytes);
+    let bytes_max = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
+    let bytes = bytes_max.saturating_sub(RESERVED_BYTES + bytes);
     (bytes, limits::PUTS_MAX.saturating_sub(RESERVED_PUTS + puts.len()))
 }
 
 /// Performs one merge step, deletes some merged segments, and writes the manifest.
-fn step_merge_and_write(upkeep: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Result<()> {
-    let IndexMaintenance { keys, mut manifest, corpus, merge_inputs: material, .. } = upkeep;
+fn step_merge_and_write(maintenance: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Result<()> {
+    let IndexMaintenance { keys, mut manifest, corpus, merge_inputs, .. } = maintenance;
     let (bytes, count) = remaining_room(puts);
     let fits = bytes >= OUTPUT_BYTES_MAX && count >= OUTPUT_PUTS_MAX;
-    if let Some(material) = material.filter(|_| fits) {
-        segment_merge::run_step(keys, corpus, manifest.for_corpus_mut(corpus), &material, puts)?;
+    if let Some(inputs) = merge_inputs.filter(|_| fits) {
+        segment_merge::run_step(keys, corpus, manifest.for_corpus_mut(corpus), &inputs, puts)?;
     }
     for corpus in [Corpus::Messages, Corpus::Summaries] {
         let (_, count) = remaining_room(puts);

@@ -13,7 +13,7 @@ use lcm_loops::{
 };
 
 use super::{
-    Corpus,
+    corpus::Corpus,
     doc_values::{self, DocValueRow, LENGTHS_CHUNK},
     manifest::IndexManifest,
     segment::{self, BLOCK_BYTES_MAX, SegmentRef, SegmentRoot},
@@ -83,6 +83,11 @@ impl SearchIndex {
         Ok(Self { keys: keys.clone(), manifest, unflushed })
     }
 
+    /// Returns the keys of the conversation.
+    pub(super) const fn keys(&self) -> &ConversationKeys {
+        &self.keys
+    }
+
     /// Returns the number of documents in segments.
     pub(crate) fn count_documents(&self, corpus: Corpus) -> u64 {
         self.manifest.for_corpus(corpus).documents
@@ -112,7 +117,7 @@ impl SearchIndex {
     ///
     /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
     pub(crate) fn read_postings(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         terms: &[Vec<u8>],
@@ -143,7 +148,7 @@ impl SearchIndex {
     ///
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_positions(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         term: &[u8],
@@ -192,7 +197,7 @@ impl SearchIndex {
     ///
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_units(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         grams: &[[u8; 3]],
@@ -206,9 +211,9 @@ impl SearchIndex {
                 list.extend_from_slice(units);
             }
         })?;
-        let every = out.pop().unwrap_or_default();
+        let all_gram_units = out.pop().unwrap_or_default();
         for list in &mut out {
-            list.extend_from_slice(&every);
+            list.extend_from_slice(&all_gram_units);
             sort::sort_and_dedup_numbers(list);
         }
         Ok(out)
@@ -229,40 +234,40 @@ impl SearchIndex {
             .map(|segment| (self.keys.segment_key(&segment.id), segment.root_bytes))
             .collect();
         let values = reader.read_immutable(&roots)?;
-        let mut places: Vec<BlockLookup<'_>> = Vec::new();
+        let mut lookups: Vec<BlockLookup<'_>> = Vec::new();
         for ((segment, value), (name, _)) in segments.iter().zip(values).zip(&roots) {
             let payload = codec::decode_raw_bytes(name, &value)?;
             let root = SegmentRoot::new(payload).ok_or_else(|| segment::corrupt_index(name))?;
-            let mut wanted: SortedMap<usize, Vec<usize>> = SortedMap::default();
+            let mut blocks: SortedMap<usize, Vec<usize>> = SortedMap::default();
             for (at, key) in keys.iter().enumerate() {
                 for number in root.find_blocks(*key) {
-                    if let Some(list) = wanted.get_or_insert_default(number) {
+                    if let Some(list) = blocks.get_or_insert_default(number) {
                         list.push(at);
                     }
                 }
             }
-            for (number, keys) in wanted.into_entries() {
-                places.push(BlockLookup { segment, root: Rc::clone(&value), number, keys });
+            for (number, keys) in blocks.into_entries() {
+                lookups.push(BlockLookup { segment, root: Rc::clone(&value), number, keys });
             }
         }
         let mut names: Vec<(String, u32)> = Vec::new();
-        for place in places.iter().filter(|place| place.segment.blocks > 0) {
-            let number = int::to_u32(place.number);
-            names.push((self.keys.segment_block_key(&place.segment.id, number), BLOCK_BYTES_MAX));
+        for lookup in lookups.iter().filter(|lookup| lookup.segment.blocks > 0) {
+            let number = int::to_u32(lookup.number);
+            names.push((self.keys.segment_block_key(&lookup.segment.id, number), BLOCK_BYTES_MAX));
         }
         let mut values = reader.read_immutable(&names)?.into_iter().zip(&names);
-        for place in &places {
-            let segment = place.segment;
+        for lookup in &lookups {
+            let segment = lookup.segment;
             let name = self.keys.segment_key(&segment.id);
             let read = |block: Option<&[u8]>, name: &str, each: EachKeyList<'_>| {
                 let block = block.ok_or_else(|| segment::corrupt_index(name))?;
-                read_block(block, place, corpus, keys, lengths, each)
+                read_block(block, lookup, corpus, keys, lengths, each)
                     .map_err(|_| segment::corrupt_index(name))
             };
             if segment.blocks == 0 {
-                let payload = codec::decode_raw_bytes(&name, &place.root)?;
+                let payload = codec::decode_raw_bytes(&name, &lookup.root)?;
                 let block =
-                    SegmentRoot::new(payload).and_then(|root| root.inline_block(place.number));
+                    SegmentRoot::new(payload).and_then(|root| root.inline_block(lookup.number));
                 read(block, &name, each)?;
             } else if let Some((value, (name, _))) = values.next() {
                 read(Some(codec::decode_raw_bytes(name, &value)?), name, each)?;
@@ -317,7 +322,7 @@ impl SearchIndex {
     ///
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_lengths(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
@@ -343,16 +348,16 @@ impl SearchIndex {
         let number = |document: u64| int::to_usize(document.saturating_sub(1) / chunk);
         let mut numbers: Vec<usize> = documents.iter().map(|document| number(*document)).collect();
         numbers.dedup();
-        let sealed: Vec<usize> = numbers.iter().copied().filter(|n| *n < written).collect();
-        let names: Vec<String> = sealed
+        let stored: Vec<usize> = numbers.iter().copied().filter(|n| *n < written).collect();
+        let names: Vec<String> = stored
             .iter()
             .map(|number| doc_values::rows_key(&self.keys, corpus, int::to_u32(*number)))
             .collect();
         let checks: Vec<u32> =
-            sealed.iter().filter_map(|n| columns.rows_checksums.get(*n).copied()).collect();
+            stored.iter().filter_map(|n| columns.rows_checksums.get(*n).copied()).collect();
         let mut decoded: SortedMap<usize, Vec<DocValueRow>> = SortedMap::default();
         for ((number, name), value) in
-            sealed.iter().zip(&names).zip(read_checked_values(reader, &names, &checks)?)
+            stored.iter().zip(&names).zip(read_checked_values(reader, &names, &checks)?)
         {
             let rows = doc_values::decode_rows(value.get(2..).unwrap_or_default(), corpus);
             decoded.insert(*number, rows.ok_or_else(|| segment::corrupt_index(name))?);
@@ -377,7 +382,7 @@ impl SearchIndex {
     ///
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_times(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
@@ -402,7 +407,7 @@ impl SearchIndex {
     ///
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_roles(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         messages: &[u64],
     ) -> Result<Vec<Role>> {
@@ -416,7 +421,7 @@ impl SearchIndex {
     ///
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_summaries(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         ordinals: &[u64],
     ) -> Result<Vec<([u8; 8], u32)>> {
@@ -437,15 +442,15 @@ impl SearchIndex {
 /// Passes the lists of the keys of one block to a callback.
 fn read_block(
     block: &[u8],
-    place: &BlockLookup<'_>,
+    lookup: &BlockLookup<'_>,
     corpus: Corpus,
     keys: &[u64],
     lengths: Option<&DocumentLengths>,
     each: EachKeyList<'_>,
 ) -> core::result::Result<(), DamagedBlock> {
-    for at in &place.keys {
+    for at in &lookup.keys {
         let mut reader =
-            BlockReader::new(block, place.segment.covered_range(corpus)).ok_or(DamagedBlock)?;
+            BlockReader::new(block, lookup.segment.covered_range(corpus)).ok_or(DamagedBlock)?;
         let key = keys.get(*at).copied().unwrap_or_default();
         reader.find_lists(key, lengths, &mut |documents, counts, positions| {
             each(*at, documents, counts, positions);
@@ -460,16 +465,16 @@ fn read_checked_values(
     names: &[String],
     checks: &[u32],
 ) -> Result<Vec<Rc<Vec<u8>>>> {
-    let wanted: Vec<(String, u32)> =
+    let keys: Vec<(String, u32)> =
         names.iter().map(|name| (name.clone(), BLOCK_BYTES_MAX)).collect();
-    let mut out = reader.read_immutable(&wanted)?;
+    let mut out = reader.read_immutable(&keys)?;
     for ((value, check), name) in out.iter_mut().zip(checks).zip(names) {
-        let is_it = |value: &[u8]| {
+        let is_current = |value: &[u8]| {
             codec::decode_raw_bytes(name, value)
                 .is_ok_and(|bytes| doc_values::column_checksum(bytes) == *check)
         };
-        if !is_it(value) {
-            *value = reader.read_checked(name, BLOCK_BYTES_MAX, &is_it)?;
+        if !is_current(value) {
+            *value = reader.read_checked(name, BLOCK_BYTES_MAX, &is_current)?;
         }
     }
     Ok(out)

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Corpus,
+    corpus::Corpus,
     doc_values::DocValues,
     segment::{INDEX_ROW_BYTES, SegmentRef},
 };

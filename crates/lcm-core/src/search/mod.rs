@@ -5,6 +5,7 @@
 //! A document is a message, numbered by seq, or a summary, numbered from 1 in order of creation.
 //! Elsewhere: the operations that return stored texts (`crate::recall`).
 
+mod corpus;
 mod doc_values;
 mod feature_terms;
 mod fields;
@@ -34,36 +35,14 @@ pub(crate) mod time_window;
 mod unindexed;
 pub(crate) mod vectors;
 
-pub(crate) use fields::{INDEXED_BYTES_MAX, IndexingBudget, SearchField, each_field};
+pub(crate) use corpus::Corpus;
+pub(crate) use fields::{INDEXED_BYTES_MAX, SearchField, each_field};
 #[cfg(test)]
 pub(crate) use grams::each_gram;
-pub(crate) use grams::{messages_of_unit, unit_of_message};
 pub(crate) use index_check::check;
 pub(crate) use index_maintenance::{IndexMaintenance, NewMessage};
-pub(crate) use index_reader::{Postings, SearchIndex};
+pub(crate) use index_reader::SearchIndex;
 pub(crate) use terms::{each_term, has_positions};
-
-/// Set of documents with segments of its own.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Corpus {
-    /// Messages, numbered by seq.
-    Messages,
-    /// Summaries, numbered by ordinal, from 1.
-    Summaries,
-}
-
-impl Corpus {
-    /// Returns the letter of this corpus in store keys.
-    const fn key_letter(self) -> char {
-        match self {
-            Self::Messages => 'm',
-            Self::Summaries => 's',
-        }
-    }
-}
-
-/// Positions skipped between two texts of a document, so that no phrase spans two texts.
-pub(crate) const FIELD_GAP: u32 = 2;
 
 #[cfg(test)]
 #[expect(

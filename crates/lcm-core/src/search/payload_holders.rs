@@ -6,7 +6,13 @@
 use alloc::vec::Vec;
 
 use crate::{
-    search::{Corpus, SearchIndex, full_text, text_query::TextQuery},
+    search::{
+        corpus::Corpus,
+        full_text::{self, FullTextContext, NeighbourHits},
+        index_reader::SearchIndex,
+        text_query::TextQuery,
+        time_window::TimeWindow,
+    },
     storage::{history::MessageHistory, records::grants, store_session::StoreSession},
 };
 use lcm_text::{
@@ -41,12 +47,12 @@ pub(crate) fn find_newest_holder(
     if grants::is_within(spans, file.seq, file.seq) {
         return Ok(Some(file.seq));
     }
-    let mut index = SearchIndex::open(reader, history.keys, history.head)?;
-    let (wanted, corpus) = (TextQuery::for_payloads(None), Corpus::Messages);
-    let gathered = full_text::gather_matches(reader, history, &mut index, corpus, &wanted)?;
-    let (window, weights) = (&wanted.window, &gathered.statistics);
-    let ranked =
-        gathered.rank_documents(reader, history, &mut index, &wanted, window, weights, false)?;
+    let index = SearchIndex::open(reader, history.keys, history.head)?;
+    let query = TextQuery::for_payloads(None);
+    let search = FullTextContext::new(history, &index, &query, TimeWindow::default());
+    let gathered = full_text::gather_matches(reader, &search, Corpus::Messages)?;
+    let statistics = &gathered.statistics;
+    let ranked = gathered.rank_documents(reader, &search, statistics, NeighbourHits::Exclude)?;
     let mut seqs = ranked.documents;
     seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
     sort::sort_by(&mut seqs, &mut |a, b| b.cmp(a));
@@ -82,11 +88,11 @@ pub(crate) fn find_holder_among(
     id: [u8; 8],
     seqs: &[u64],
 ) -> Result<Option<u64>> {
-    let mut naming = Vec::new();
+    let mut mentions = Vec::new();
     for_each_mention(reader, history, seqs, &mut |seq, ids| {
-        naming.extend(ids.contains(&id).then_some(seq));
+        mentions.extend(ids.contains(&id).then_some(seq));
     })?;
-    for seq in naming {
+    for seq in mentions {
         if contains_payload(reader, history, seq, id)? {
             return Ok(Some(seq));
         }
@@ -108,16 +114,18 @@ pub(crate) fn contains_payload(
     id: [u8; 8],
 ) -> Result<bool> {
     for placed in history.read_messages_at(reader, &[seq])? {
-        let Some(stand_in) = &placed.stored.placeholder else { continue };
+        let Some(placeholder) = &placed.stored.placeholder else { continue };
         let raw = history.read_text(reader, &placed.stored)?;
         if !raw.contains(&large_payload::format_name(id)) {
             return Ok(true);
         }
-        let made = message::parse(placed.dialect, &raw).ok().and_then(|message| {
-            let (least, root) = (stand_in.payload_tokens_min, history.keys.key_prefix());
-            large_payload::build_placeholder(placed.dialect, &raw, &message, least, root)
+        let rebuilt = message::parse(placed.dialect, &raw).ok().and_then(|message| {
+            let (tokens_min, root) = (placeholder.payload_tokens_min, history.keys.key_prefix());
+            large_payload::build_placeholder(placed.dialect, &raw, &message, tokens_min, root)
         });
-        return Ok(made.is_some_and(|made| made.files.iter().any(|(known, _)| *known == id)));
+        return Ok(
+            rebuilt.is_some_and(|rebuilt| rebuilt.files.iter().any(|(known, _)| *known == id))
+        );
     }
     Ok(false)
 }
@@ -135,11 +143,11 @@ pub(crate) fn for_each_mention(
     take: &mut dyn FnMut(u64, Vec<[u8; 8]>),
 ) -> Result<()> {
     let seqs = seqs.get(..MENTIONS_MAX.min(seqs.len())).unwrap_or_default();
-    for together in seqs.chunks(MENTIONS_PER_READ) {
-        let mut ascending = together.to_vec();
+    for chunk in seqs.chunks(MENTIONS_PER_READ) {
+        let mut ascending = chunk.to_vec();
         sort::sort_numbers(&mut ascending);
         let placed = history.read_messages_at(reader, &ascending)?;
-        for seq in together {
+        for seq in chunk {
             let at = placed.binary_search_by_key(seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { continue };
             let shown = history.read_rendered_text(reader, &placed.stored)?;

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    Postings,
+    index_reader::Postings,
     query_dates::QueryDate,
     score::{self, ONE},
     sessions::NEIGHBOURS,

@@ -8,7 +8,8 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Corpus, SearchIndex, each_field, messages_of_unit, regex::Regex, time_window::TimeWindow,
+    corpus::Corpus, fields::each_field, grams::messages_of_unit, index_reader::SearchIndex,
+    regex::Regex, time_window::TimeWindow,
 };
 use crate::storage::{
     codec, history::MessageHistory, store_session::StoreSession, summary::Summary,
@@ -40,8 +41,18 @@ pub(crate) struct RegexScan {
     pub(crate) has_finished_step: bool,
 }
 
-/// Scans the documents of a corpus from `last` (included) to the first. `spans` restricts messages
-/// to ranges of seqs; `None`: all messages.
+/// Documents that a scan covers.
+#[derive(Clone, Copy)]
+pub(crate) struct ScanRange<'s> {
+    pub(crate) corpus: Corpus,
+    /// Last document, with which the scan begins.
+    pub(crate) last: u64,
+    /// For messages: ranges of seqs that may match; `None`: all.
+    pub(crate) spans: Option<&'s [(u64, u64)]>,
+    pub(crate) window: TimeWindow,
+}
+
+/// Scans the documents of a range, from the last to the first.
 ///
 /// # Errors
 ///
@@ -49,17 +60,13 @@ pub(crate) struct RegexScan {
 pub(crate) fn scan(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    index: &mut SearchIndex,
-    corpus: Corpus,
-    last: u64,
-    spans: Option<&[(u64, u64)]>,
+    index: &SearchIndex,
+    range: &ScanRange<'_>,
     regex: &mut Regex,
-    window: &TimeWindow,
 ) -> Result<RegexScan> {
+    let ScanRange { corpus, last, spans, window } = *range;
     if corpus == Corpus::Summaries {
-        // Grams of summaries are not indexed: a history has one summary for hundreds of messages.
-        let ordinals: Vec<u64> = (1..=last.min(index.count_documents(corpus))).collect();
-        return scan_summaries(reader, history, index, &ordinals, regex, window);
+        return scan_summaries(reader, history, index, range, regex);
     }
     let query = regex.build_gram_query();
     let grams = query.list_grams();
@@ -78,8 +85,8 @@ pub(crate) fn scan(
     if let Some(spans) = spans {
         ranges = intersect_ranges(&ranges, spans);
     }
-    let ranges = filter_by_window(reader, index, ranges, window)?;
-    scan_messages(reader, history, ranges, regex, window)
+    let ranges = filter_by_window(reader, index, ranges, &window)?;
+    scan_messages(reader, history, ranges, regex, &window)
 }
 
 /// Returns the ranges of messages that may match: those of the units, and those not indexed.
@@ -111,26 +118,28 @@ fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 /// their own time is checked when they are read.
 fn filter_by_window(
     reader: &mut StoreSession<'_>,
-    index: &mut SearchIndex,
+    index: &SearchIndex,
     ranges: Vec<(u64, u64)>,
     window: &TimeWindow,
 ) -> Result<Vec<(u64, u64)>> {
     if window.is_unbounded() {
         return Ok(ranges);
     }
-    let direct = index.unindexed_ranges();
-    let is_direct = |seq: u64| direct.iter().any(|(from, to)| (*from..=*to).contains(&seq));
-    let last =
-        direct.last().map_or(u64::MAX, |(_, to)| *to).max(index.count_documents(Corpus::Messages));
+    let unindexed = index.unindexed_ranges();
+    let is_unindexed = |seq: u64| unindexed.iter().any(|(from, to)| (*from..=*to).contains(&seq));
+    let last = unindexed
+        .last()
+        .map_or(u64::MAX, |(_, to)| *to)
+        .max(index.count_documents(Corpus::Messages));
     let seqs: Vec<u64> = ranges
         .iter()
         .flat_map(|(from, to)| *from..=(*to).min(last))
-        .filter(|seq| !is_direct(*seq))
+        .filter(|seq| !is_unindexed(*seq))
         .collect();
     let times = index.read_times(reader, Corpus::Messages, &seqs)?;
     let inside = seqs.iter().zip(times).filter(|(_, time)| window.contains(*time));
     let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
-    out.extend(intersect_ranges(&ranges, &direct));
+    out.extend(intersect_ranges(&ranges, &unindexed));
     Ok(merge_ranges(out))
 }
 
@@ -222,24 +231,26 @@ fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Pa
 fn scan_summaries(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    index: &mut SearchIndex,
-    ordinals: &[u64],
+    index: &SearchIndex,
+    range: &ScanRange<'_>,
     regex: &mut Regex,
-    window: &TimeWindow,
 ) -> Result<RegexScan> {
+    // Grams of summaries are not indexed: a history has one summary for hundreds of messages.
+    let last = range.last.min(index.count_documents(Corpus::Summaries));
+    let ordinals: Vec<u64> = (1..=last).collect();
     let mut scanned = RegexScan::default();
     let mut steps = ordinals.rchunks(SUMMARIES_PER_STEP).peekable();
     while let Some(ordinals) = steps.next() {
         let mut found = Vec::new();
-        let places = index.read_summaries(reader, ordinals)?;
-        let wanted: Vec<(String, u32)> =
-            places.iter().map(|(id, bytes)| (history.keys.summary_key(*id), *bytes)).collect();
+        let references = index.read_summaries(reader, ordinals)?;
+        let records: Vec<(String, u32)> =
+            references.iter().map(|(id, bytes)| (history.keys.summary_key(*id), *bytes)).collect();
         for ((ordinal, (key, _)), value) in
-            ordinals.iter().zip(&wanted).zip(reader.read_immutable_uncached(&wanted)?)
+            ordinals.iter().zip(&records).zip(reader.read_immutable_uncached(&records)?)
         {
             let summary: Summary = codec::decode(key, &value)?;
             if !regex.is_refused()
-                && window.contains(summary.latest_at)
+                && range.window.contains(summary.latest_at)
                 && regex.is_match(&summary.text)
             {
                 found.push((*ordinal, summary.latest_at));

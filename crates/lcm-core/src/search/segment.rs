@@ -16,7 +16,7 @@ use core::ops::Range;
 use lcm_loops::posting_block;
 use serde::{Deserialize, Serialize};
 
-use super::{Corpus, unit_of_message};
+use super::{corpus::Corpus, grams::unit_of_message};
 use crate::storage::{codec, keys::ConversationKeys, store::Put};
 use lcm_text::base::{
     error::{Error, Result},

@@ -12,8 +12,12 @@ use lcm_loops::{
 };
 
 use super::{
-    Corpus, FIELD_GAP, IndexingBudget, SearchField, each_field, each_term,
-    feature_terms::FeatureTerms, segment, unit_of_message,
+    corpus::Corpus,
+    feature_terms::FeatureTerms,
+    fields::{FIELD_GAP, IndexingBudget, SearchField, each_field},
+    grams::unit_of_message,
+    segment,
+    terms::each_term,
 };
 use lcm_text::{base::int, message::Part};
 
@@ -40,21 +44,21 @@ impl SegmentBuilder {
         &self.collector.lengths
     }
 
-    /// Adds the next message. `signs` must be new, without an observed text.
-    pub(super) fn add_message(&mut self, raw: &str, parts: &[Part], mut signs: FeatureTerms) {
+    /// Adds the next message. `features` must be new, without an observed text.
+    pub(super) fn add_message(&mut self, raw: &str, parts: &[Part], mut features: FeatureTerms) {
         let collector = &mut self.collector;
         collector.enter_unit(unit_of_message(collector.next_document()));
-        let mut allowance = IndexingBudget::new(int::to_u64(raw.len()));
+        let mut budget = IndexingBudget::new(int::to_u64(raw.len()));
         let mut position = 0;
         each_field(raw, parts, &mut |field, text| {
-            signs.observe_text(field, &text);
+            features.observe_text(field, &text);
             collector.add_grams(&text);
-            for piece in allowance.take_edges(&text) {
+            for piece in budget.take_edges(&text) {
                 position = add_text(collector, field, piece, position);
             }
         });
-        signs.observe_budget(&allowance);
-        signs.each_feature(raw, &mut |term| collector.add_term(term, position));
+        features.observe_budget(&budget);
+        features.each_feature(raw, &mut |term| collector.add_term(term, position));
         collector.close_document(position);
     }
 

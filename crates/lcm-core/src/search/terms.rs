@@ -7,7 +7,7 @@ pub(crate) use lcm_loops::term_tokenizer::has_positions;
 pub(super) use lcm_loops::term_tokenizer::hash_bytes;
 use lcm_loops::term_tokenizer::{EachTerm, TermTokenizer};
 
-use super::SearchField;
+use super::fields::SearchField;
 use lcm_text::base::json::{self, ByteSpan, JsonScanner, JsonTokenKind};
 
 /// Passes each term of a text to a callback: kind and bytes, position, and byte range in `text`.

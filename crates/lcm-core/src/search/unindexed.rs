@@ -9,8 +9,10 @@ use alloc::{borrow::Cow, vec::Vec};
 use lcm_loops::lengths;
 
 use super::{
-    FIELD_GAP, IndexingBudget, Postings, SearchField, SearchIndex, each_field, each_term,
     feature_terms::{self, FeatureTerms},
+    fields::{FIELD_GAP, IndexingBudget, SearchField, each_field},
+    index_reader::{Postings, SearchIndex},
+    terms::each_term,
     text_query::TextQuery,
 };
 use crate::storage::{history::MessageHistory, store_session::StoreSession};
@@ -56,11 +58,11 @@ impl UnindexedMessages {
         index: &SearchIndex,
         query: &TextQuery,
     ) -> Result<Self> {
-        let mut direct = Self {
+        let mut unindexed = Self {
             postings: query.terms.iter().map(|_| Postings::default()).collect(),
             ..Self::default()
         };
-        let watched = QueryTermSet::new(query);
+        let query_terms = QueryTermSet::new(query);
         for (from, to) in index.unindexed_ranges() {
             let mut before = None;
             if from > 1 {
@@ -72,28 +74,28 @@ impl UnindexedMessages {
                 let raw = history.read_text(reader, &placed.stored)?;
                 let time = placed.stored.time;
                 let begins = feature_terms::begins_session(before.replace(time), time);
-                let signs = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
-                direct.add_message(&watched, &placed, &raw, signs);
+                let features = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
+                unindexed.add_message(&query_terms, &placed, &raw, features);
             }
         }
-        Ok(direct)
+        Ok(unindexed)
     }
 
     fn add_message(
         &mut self,
-        watched: &QueryTermSet<'_>,
+        query_terms: &QueryTermSet<'_>,
         placed: &PlacedMessage,
         raw: &str,
-        signs: FeatureTerms,
+        features: FeatureTerms,
     ) {
         let mut counts: Vec<u32> = alloc::vec![0; self.postings.len()];
         let (seq, stored) = (placed.seq, &placed.stored);
-        let length = each_message_term(raw, &stored.parts, signs, &mut |term, position| {
-            let Some(watch) = watched.find_term(term) else { return };
-            if let Some(count) = watch.number.and_then(|number| counts.get_mut(number)) {
+        let length = each_message_term(raw, &stored.parts, features, &mut |term, position| {
+            let Some(entry) = query_terms.find_term(term) else { return };
+            if let Some(count) = entry.number.and_then(|number| counts.get_mut(number)) {
                 *count = count.saturating_add(1);
             }
-            if watch.is_ordered {
+            if entry.is_ordered {
                 self.add_position(term, seq, position);
             }
         });
@@ -114,10 +116,10 @@ impl UnindexedMessages {
         if !self.positions.contains_key(term) {
             self.positions.insert(term.to_vec(), Vec::new());
         }
-        let Some(of_term) = self.positions.get_mut(term) else { return };
-        match of_term.last_mut() {
+        let Some(entries) = self.positions.get_mut(term) else { return };
+        match entries.last_mut() {
             Some((newest, positions)) if *newest == seq => positions.push(position),
-            _ => of_term.push((seq, alloc::vec![position])),
+            _ => entries.push((seq, alloc::vec![position])),
         }
     }
 
@@ -129,9 +131,9 @@ impl UnindexedMessages {
 
     /// Returns the positions of a phrase term in a message.
     pub(crate) fn term_positions(&self, term: &[u8], seq: u64) -> &[u32] {
-        let Some(of_term) = self.positions.get(term) else { return &[] };
-        let place = of_term.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
-        place.and_then(|place| of_term.get(place)).map_or(&[], |(_, positions)| positions)
+        let Some(entries) = self.positions.get(term) else { return &[] };
+        let place = entries.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
+        place.and_then(|place| entries.get(place)).map_or(&[], |(_, positions)| positions)
     }
 }
 
@@ -140,14 +142,14 @@ impl UnindexedMessages {
 fn each_message_term(
     raw: &str,
     parts: &[Part],
-    mut signs: FeatureTerms,
+    mut features: FeatureTerms,
     each: &mut dyn FnMut(&[u8], u32),
 ) -> u32 {
-    let mut allowance = IndexingBudget::new(lcm_text::base::int::to_u64(raw.len()));
+    let mut budget = IndexingBudget::new(lcm_text::base::int::to_u64(raw.len()));
     let mut length = 0u32;
     each_field(raw, parts, &mut |field: SearchField, text: Cow<'_, str>| {
-        signs.observe_text(field, &text);
-        for text in allowance.take_edges(&text) {
+        features.observe_text(field, &text);
+        for text in budget.take_edges(&text) {
             if !text.is_empty() {
                 let first = length;
                 let positions = each_term(field, text, &mut |term, position, _| {
@@ -157,8 +159,8 @@ fn each_message_term(
             }
         }
     });
-    signs.observe_budget(&allowance);
-    signs.each_feature(raw, &mut |term| each(term, length));
+    features.observe_budget(&budget);
+    features.each_feature(raw, &mut |term| each(term, length));
     length
 }
 
@@ -187,13 +189,13 @@ impl<'q> QueryTermSet<'q> {
         let mut all = ordered.clone();
         all.extend(query.terms.iter().map(Vec::as_slice));
         sort::sort_and_dedup(&mut all);
-        let watch = |term| QueryTerm {
+        let entry = |term| QueryTerm {
             term,
             number: query.terms.iter().position(|known| known == term),
             is_ordered: ordered.contains(&term),
         };
-        let terms: Vec<QueryTerm<'q>> = all.into_iter().map(watch).collect();
-        let lengths = terms.iter().fold(0, |mask, watch| mask | length_bit(watch.term));
+        let terms: Vec<QueryTerm<'q>> = all.into_iter().map(entry).collect();
+        let lengths = terms.iter().fold(0, |mask, entry| mask | length_bit(entry.term));
         Self { terms, lengths }
     }
 
@@ -201,7 +203,7 @@ impl<'q> QueryTermSet<'q> {
         if self.lengths & length_bit(term) == 0 {
             return None;
         }
-        let place = self.terms.binary_search_by(|watch| watch.term.cmp(term)).ok()?;
+        let place = self.terms.binary_search_by(|entry| entry.term.cmp(term)).ok()?;
         self.terms.get(place)
     }
 }

@@ -8,8 +8,8 @@
 use alloc::{format, string::String};
 use lcm_text::base::hash;
 
-use super::SearchedConversation;
-use crate::search::{Corpus, SearchIndex};
+use super::searched_conversation::SearchedConversation;
+use crate::search::{corpus::Corpus, index_reader::SearchIndex};
 use lcm_text::base::error::{Error, Result};
 
 /// Bytes of the conversation hash in a cursor.
@@ -27,11 +27,11 @@ pub(super) struct ScanCursor {
 
 impl ScanCursor {
     /// Encodes the cursor as the text that a query takes as `start_id`.
-    pub(super) fn encode(self, places: &[SearchedConversation]) -> String {
-        let place =
-            places.get(self.conversation_number).map(conversation_digest).unwrap_or_default();
+    pub(super) fn encode(self, conversations: &[SearchedConversation]) -> String {
+        let conversation = conversations.get(self.conversation_number);
+        let digest = conversation.map(conversation_digest).unwrap_or_default();
         let corpus = corpus_letter(self.corpus);
-        format!("scan_{place}_{corpus}{}", self.document)
+        format!("scan_{digest}_{corpus}{}", self.document)
     }
 
     /// Parses a cursor of these conversations and corpora.
@@ -42,7 +42,7 @@ impl ScanCursor {
     /// search.
     pub(super) fn parse(
         text: &str,
-        places: &[SearchedConversation],
+        conversations: &[SearchedConversation],
         indexes: &[SearchIndex],
         corpora: &[Corpus],
     ) -> Result<Self> {
@@ -52,36 +52,37 @@ impl ScanCursor {
                  expression, got `{text}`"
             ))
         })?;
-        let place = places.iter().position(|place| conversation_digest(place) == name);
-        let known = place.and_then(|at| places.get(at).zip(indexes.get(at)));
-        let documents = known.map_or(0, |(place, index)| last_document(place, index, corpus));
-        match place {
-            Some(place) if corpora.contains(&corpus) && document <= documents => {
-                Ok(Self { conversation_number: place, corpus, document })
+        let number = conversations.iter().position(|entry| conversation_digest(entry) == name);
+        let found = number.and_then(|at| conversations.get(at).zip(indexes.get(at)));
+        let documents =
+            found.map_or(0, |(conversation, index)| last_document(conversation, index, corpus));
+        match number {
+            Some(number) if corpora.contains(&corpus) && document <= documents => {
+                Ok(Self { conversation_number: number, corpus, document })
             }
-            _ => Err(super::foreign_cursor_error()),
+            _ => Err(foreign_cursor_error()),
         }
     }
 }
 
 /// Returns the number of the last document to search. For messages, the last one that may be found.
 pub(super) fn last_document(
-    place: &SearchedConversation,
+    conversation: &SearchedConversation,
     index: &SearchIndex,
     corpus: Corpus,
 ) -> u64 {
     match corpus {
         Corpus::Messages => {
-            let spans = place.spans.as_ref();
+            let spans = conversation.spans.as_ref();
             let last = spans.map(|spans| spans.iter().map(|(_, last)| *last).max().unwrap_or(0));
-            last.unwrap_or(u64::MAX).min(place.loaded.head.messages)
+            last.unwrap_or(u64::MAX).min(conversation.loaded.head.messages)
         }
         Corpus::Summaries => index.count_documents(corpus),
     }
 }
 
-fn conversation_digest(place: &SearchedConversation) -> String {
-    hash::hex(&hash::hash_prefix::<DIGEST_BYTES>(&place.keys.conversation_hash()))
+fn conversation_digest(conversation: &SearchedConversation) -> String {
+    hash::hex(&hash::hash_prefix::<DIGEST_BYTES>(&conversation.keys.conversation_hash()))
 }
 
 const fn corpus_letter(corpus: Corpus) -> char {
@@ -100,6 +101,13 @@ fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let document = digits.parse().ok().filter(|document| is_number && *document > 0)?;
     Some((name, corpus, document))
+}
+
+/// Builds the error for a cursor that is not part of this search.
+pub(super) fn foreign_cursor_error() -> Error {
+    Error::not_found(
+        "`start_id` does not belong to this query; repeat the query that returned the id",
+    )
 }
 
 #[cfg(test)]

@@ -8,41 +8,20 @@ use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 use core::iter;
 
-use super::{SearchedConversation, execute::GrepHit, render_hits::RenderedHit};
+use super::{hits::GrepHit, render_hits::RenderedHit, searched_conversation::SearchedConversation};
 use crate::{
-    search::{Corpus, each_field, snippet},
+    search::{corpus::Corpus, fields::each_field, snippet},
     storage::{
         history::MessageHistory, pack::RawText, records::grants, store_session::StoreSession,
     },
 };
-use lcm_text::base::{
-    error::{Error, Result},
-    json::{JsonFields, JsonWriter},
-    sort, tokens,
-};
+use lcm_text::base::{error::Result, json::JsonWriter, sort, tokens};
 
-/// Most neighbours on each side of a hit.
-pub(crate) const NEIGHBOURS_MAX: u64 = 3;
 /// Most characters of one neighbour: six neighbours cost about as much as the passage of the hit.
 const NEIGHBOUR_CHARACTERS_MAX: usize = 80;
 /// Most bytes of neighbours read for one query, and hits whose neighbours are read together.
 const NEIGHBOUR_BYTES_MAX: u64 = 4 << 20;
 const HITS_PER_STEP: usize = 16;
-
-/// Parses the number of neighbours on each side; absent: 0.
-///
-/// # Errors
-///
-/// `invalid-input`: the number is over 3.
-pub(super) fn parse_neighbours(fields: &mut JsonFields<'_>) -> Result<u64> {
-    let count = fields.take_optional_u64("neighbours").unwrap_or(0);
-    if count > NEIGHBOURS_MAX {
-        return Err(Error::invalid_input(format_args!(
-            "`neighbours` must be between 0 and {NEIGHBOURS_MAX}, got {count}"
-        )));
-    }
-    Ok(count)
-}
 
 /// Adds `count` neighbours on each side to the JSON of each message hit. Returns whether the byte
 /// limit left some hits without neighbours.
@@ -52,26 +31,32 @@ pub(super) fn parse_neighbours(fields: &mut JsonFields<'_>) -> Result<u64> {
 /// As [`StoreSession::read_immutable`].
 pub(super) fn add_neighbours(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
+    conversations: &[SearchedConversation],
     hits: &[GrepHit],
     rows: &mut [RenderedHit],
     count: u64,
 ) -> Result<bool> {
     let mut left = if count == 0 { 0 } else { NEIGHBOUR_BYTES_MAX };
     let mut is_limited = false;
-    for (number, place) in places.iter().enumerate() {
-        let of_place = |(_, hit): &(usize, &GrepHit)| {
+    for (number, conversation) in conversations.iter().enumerate() {
+        let is_message_here = |(_, hit): &(usize, &GrepHit)| {
             hit.conversation_number == number && hit.corpus == Corpus::Messages && count > 0
         };
-        let found = hits.iter().enumerate().filter(of_place);
+        let found = hits.iter().enumerate().filter(is_message_here);
         let found: Vec<(usize, u64)> = found.map(|(at, hit)| (at, hit.document)).collect();
-        place.enter_conversation(reader);
+        conversation.enter_conversation(reader);
         for found in found.chunks(HITS_PER_STEP) {
             if left == 0 {
                 is_limited = true;
                 break;
             }
-            left = left.saturating_sub(add_neighbours_of_hits(reader, place, found, rows, count)?);
+            left = left.saturating_sub(add_neighbours_of_hits(
+                reader,
+                conversation,
+                found,
+                rows,
+                count,
+            )?);
         }
     }
     Ok(is_limited)
@@ -81,21 +66,21 @@ pub(super) fn add_neighbours(
 /// the bytes of the neighbours.
 fn add_neighbours_of_hits(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
+    conversation: &SearchedConversation,
     found: &[(usize, u64)],
     rows: &mut [RenderedHit],
     count: u64,
 ) -> Result<u64> {
     let beside = |seq: u64| {
-        let last = place.loaded.head.messages.min(seq.saturating_add(count));
+        let last = conversation.loaded.head.messages.min(seq.saturating_add(count));
         let around = seq.saturating_sub(count).max(1)..=last;
         let is_shown =
-            |one: &u64| *one != seq && grants::is_within(place.spans.as_deref(), *one, *one);
+            |one: &u64| *one != seq && grants::is_within(conversation.spans.as_deref(), *one, *one);
         around.filter(is_shown).collect::<Vec<u64>>()
     };
     let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| beside(*seq)).collect();
     sort::sort_and_dedup_numbers(&mut seqs);
-    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    let history = MessageHistory { keys: &conversation.keys, head: &conversation.loaded.head };
     let placed = history.read_messages_at(reader, &seqs)?;
     let shown: Vec<RenderedHit> =
         placed.iter().map(|placed| render_neighbour(&history, placed)).collect();

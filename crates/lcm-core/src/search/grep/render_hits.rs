@@ -8,11 +8,19 @@ use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 use core::iter;
 
-use super::{GrepPattern, SearchedConversation, execute::GrepHit};
+use super::{
+    hits::GrepHit,
+    pattern::GrepPattern,
+    searched_conversation::{GrepContext, SearchedConversation},
+};
 use crate::{
     search::{
-        Corpus, IndexingBudget, SearchField, SearchIndex, each_field, each_term, score,
+        corpus::Corpus,
+        fields::{IndexingBudget, SearchField, each_field},
+        index_reader::SearchIndex,
+        score,
         snippet::{Highlight, Snippet, build_snippet, find_best_passage},
+        terms::each_term,
         text_query::{Presence, TextQuery},
     },
     storage::{
@@ -47,38 +55,40 @@ pub(super) struct RenderedHit {
 /// As [`StoreSession::read_immutable`].
 pub(super) fn render_hits(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
-    indexes: &mut [SearchIndex],
-    sought: &mut GrepPattern,
+    context: &GrepContext<'_>,
+    pattern: &mut GrepPattern,
     hits: &[GrepHit],
 ) -> Result<Vec<RenderedHit>> {
-    let mut glass = SnippetFinder::new(sought);
+    let mut finder = SnippetFinder::new(pattern);
     let mut shown: Vec<RenderedHit> = hits.iter().map(|_| RenderedHit::default()).collect();
-    for ((number, place), index) in places.iter().enumerate().zip(indexes) {
+    for (number, conversation, index) in context.iter() {
         for corpus in [Corpus::Messages, Corpus::Summaries] {
-            let mut wanted: Vec<(u64, usize)> = hits
+            let mut numbered: Vec<(u64, usize)> = hits
                 .iter()
                 .enumerate()
                 .filter(|(_, hit)| hit.conversation_number == number && hit.corpus == corpus)
                 .map(|(at, hit)| (hit.document, at))
                 .collect();
-            if wanted.is_empty() {
+            if numbered.is_empty() {
                 continue;
             }
-            sort::sort(&mut wanted);
-            place.enter_conversation(reader);
-            let documents: Vec<u64> = wanted.iter().map(|(document, _)| *document).collect();
+            sort::sort(&mut numbered);
+            conversation.enter_conversation(reader);
+            let documents: Vec<u64> = numbered.iter().map(|(document, _)| *document).collect();
             let rows = match corpus {
-                Corpus::Messages => read_message_rows(reader, place, &documents, &mut glass)?,
+                Corpus::Messages => {
+                    read_message_rows(reader, conversation, &documents, &mut finder)?
+                }
                 Corpus::Summaries => {
-                    read_summary_rows(reader, place, index, &documents, &mut glass)?
+                    read_summary_rows(reader, conversation, index, &documents, &mut finder)?
                 }
             };
-            for ((_, at), row) in wanted.into_iter().zip(rows) {
+            for ((_, at), row) in numbered.into_iter().zip(rows) {
                 let score = hits.get(at).and_then(|hit| hit.score).map(score::to_thousandths);
                 if let Some(slot) = shown.get_mut(at) {
                     let tokens = tokens::estimate(&row.snippet.text);
-                    *slot = RenderedHit { json: row.render_json(&place.name, score), tokens };
+                    *slot =
+                        RenderedHit { json: row.render_json(&conversation.name, score), tokens };
                 }
             }
         }
@@ -129,28 +139,28 @@ impl HitRow {
 
 fn read_message_rows(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
+    conversation: &SearchedConversation,
     seqs: &[u64],
-    glass: &mut SnippetFinder<'_>,
+    finder: &mut SnippetFinder<'_>,
 ) -> Result<Vec<HitRow>> {
-    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    let history = conversation.history();
     let placed = history.read_messages_at(reader, seqs)?;
     history.prefetch_texts(reader, &placed)?;
-    placed.iter().map(|placed| read_message_row(reader, &history, placed, glass)).collect()
+    placed.iter().map(|placed| read_message_row(reader, &history, placed, finder)).collect()
 }
 
 fn read_message_row(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,
-    glass: &mut SnippetFinder<'_>,
+    finder: &mut SnippetFinder<'_>,
 ) -> Result<HitRow> {
     let stored = &placed.stored;
     let raw = history.read_text(reader, stored)?;
     let mut found = BestPassage::default();
-    let mut allowance = IndexingBudget::new(stored.raw.bytes());
+    let mut budget = IndexingBudget::new(stored.raw.bytes());
     each_field(&raw, &stored.parts, &mut |field, text| {
-        glass.search_text(field, &text, &mut allowance, &mut found);
+        finder.search_text(field, &text, &mut budget, &mut found);
     });
     let entry_id = stored.entry_id.map(|span| json::text(&raw, span).into_owned());
     Ok(HitRow {
@@ -163,24 +173,24 @@ fn read_message_row(
 
 fn read_summary_rows(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
-    index: &mut SearchIndex,
+    conversation: &SearchedConversation,
+    index: &SearchIndex,
     ordinals: &[u64],
-    glass: &mut SnippetFinder<'_>,
+    finder: &mut SnippetFinder<'_>,
 ) -> Result<Vec<HitRow>> {
-    let places = index.read_summaries(reader, ordinals)?;
-    let wanted: Vec<(String, u32)> =
-        places.iter().map(|(id, bytes)| (place.keys.summary_key(*id), *bytes)).collect();
-    let values = reader.read_immutable(&wanted)?;
+    let references = index.read_summaries(reader, ordinals)?;
+    let records: Vec<(String, u32)> =
+        references.iter().map(|(id, bytes)| (conversation.keys.summary_key(*id), *bytes)).collect();
+    let values = reader.read_immutable(&records)?;
     if values.len() != ordinals.len() {
         return Err(Error::corrupt_store("the index names fewer summaries than it found"));
     }
     let mut rows = Vec::new();
-    for (((id, _), (key, _)), value) in places.iter().zip(&wanted).zip(values) {
+    for (((id, _), (key, _)), value) in references.iter().zip(&records).zip(values) {
         let record: Summary = codec::decode(key, &value)?;
         let mut found = BestPassage::default();
-        let mut allowance = IndexingBudget::new(0);
-        glass.search_text(SearchField::Text, &record.text, &mut allowance, &mut found);
+        let mut budget = IndexingBudget::new(0);
+        finder.search_text(SearchField::Text, &record.text, &mut budget, &mut found);
         rows.push(HitRow {
             id: summary::format_summary_id(*id),
             created_at: record.created_at,
@@ -206,8 +216,8 @@ enum SnippetFinder<'s> {
 }
 
 impl<'s> SnippetFinder<'s> {
-    fn new(sought: &'s mut GrepPattern) -> Self {
-        match sought {
+    fn new(pattern: &'s mut GrepPattern) -> Self {
+        match pattern {
             GrepPattern::Regex(regex) => {
                 regex.reset_budget();
                 Self::Regex(regex)
@@ -221,7 +231,7 @@ impl<'s> SnippetFinder<'s> {
         &mut self,
         field: SearchField,
         text: &str,
-        allowance: &mut IndexingBudget,
+        budget: &mut IndexingBudget,
         found: &mut BestPassage,
     ) {
         match self {
@@ -234,7 +244,7 @@ impl<'s> SnippetFinder<'s> {
                 }
             }
             Self::Text(terms) => {
-                for text in allowance.take_edges(text) {
+                for text in budget.take_edges(text) {
                     let marks = find_term_marks(terms, field, text);
                     let (weight, at) = find_best_passage(&marks).unwrap_or((0, 0));
                     if !text.is_empty() && found.weight.is_none_or(|known| weight > known) {

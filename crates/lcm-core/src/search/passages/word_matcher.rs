@@ -9,11 +9,15 @@ use core::ops::Range;
 
 use lcm_loops::stemmer::each_irregular;
 
-use super::{PassageCollector, TextLine, TextPassage};
+use super::{
+    passage_list::{PassageCollector, TextPassage},
+    text_lines::TextLine,
+};
 use crate::search::{
-    SearchField, each_term,
+    fields::SearchField,
     score::ONE,
     snippet::{Highlight, build_snippet, find_best_passage},
+    terms::each_term,
     text_query::{Presence, TextQuery},
 };
 use lcm_text::base::{int, sort::SortedMap};
@@ -31,7 +35,7 @@ const SKIPPED_POSITIONS: u32 = 1 << 10;
 /// Lines of a passage.
 const PASSAGE_LINES: usize = 3;
 
-/// Matcher for the words and phrases of a query. Each query item has its own bit.
+/// Matcher for the words and phrases of a query. Each query item has its own_items bit.
 pub(crate) struct WordMatcher<'q> {
     prefix_filter: PrefixFilter,
     terms: SortedMap<&'q [u8], Vec<TermTarget>>,
@@ -94,7 +98,7 @@ struct LineChunk {
 impl<'q> WordMatcher<'q> {
     /// Creates a matcher; `None` if the query has no item that can match.
     pub(crate) fn new(query: &'q TextQuery) -> Option<Self> {
-        let mut needles: Vec<(&[u8], TermTarget)> = Vec::new();
+        let mut targets: Vec<(&[u8], TermTarget)> = Vec::new();
         let [mut counts, mut must, mut must_not] = [0u128; 3];
         let mut phrases = Vec::new();
         for (number, item) in (0u32..).zip(&query.items) {
@@ -107,43 +111,43 @@ impl<'q> WordMatcher<'q> {
             if item.order.is_empty() {
                 let numbers = if item.forms.is_empty() { &item.terms } else { &item.forms };
                 let terms = numbers.iter().filter_map(|number| query.terms.get(*number));
-                needles.extend(terms.map(|term| (term.as_slice(), TermTarget::Item(bit))));
+                targets.extend(terms.map(|term| (term.as_slice(), TermTarget::Item(bit))));
                 continue;
             }
-            let mut whole = 0;
+            let mut all_parts = 0;
             for (part, (term, distance)) in (0u32..).zip(&item.order) {
                 let (phrase, distance) = (phrases.len(), *distance);
                 let bit = 1u128.checked_shl(part).unwrap_or(0);
-                whole |= bit;
-                needles.push((term, TermTarget::Part { phrase, bit, distance }));
+                all_parts |= bit;
+                targets.push((term, TermTarget::Part { phrase, bit, distance }));
             }
             let reach = item.order.iter().map(|(_, distance)| *distance).max().unwrap_or(0);
             phrases.push(PhraseMatcher {
                 item: bit,
-                all_parts: whole,
+                all_parts,
                 reach,
                 open_starts: VecDeque::new(),
             });
         }
         let mut terms: SortedMap<&[u8], Vec<TermTarget>> = SortedMap::default();
-        for (term, needle) in needles {
+        for (term, target) in targets {
             if let Some(list) = terms.get_or_insert_default(term) {
-                list.push(needle);
+                list.push(target);
             }
         }
-        let begins = PrefixFilter::from_terms(terms.as_entries().iter().map(|(term, _)| *term));
-        let (stretches, passed, position, newest) = (VecDeque::new(), 0, 0, None);
+        let prefix_filter =
+            PrefixFilter::from_terms(terms.as_entries().iter().map(|(term, _)| *term));
         (counts != 0).then_some(Self {
-            prefix_filter: begins,
+            prefix_filter,
             terms,
             counts,
             must,
             must_not,
             phrases,
-            chunks: stretches,
-            chunks_passed: passed,
-            position,
-            pending: newest,
+            chunks: VecDeque::new(),
+            chunks_passed: 0,
+            position: 0,
+            pending: None,
             is_json: false,
             bytes_left: BYTES_MAX,
         })
@@ -170,9 +174,9 @@ impl<'q> WordMatcher<'q> {
             let text = rest.get(..ahead).unwrap_or_default();
             let read = if self.is_json { blank_escapes(text) } else { Cow::Borrowed(text) };
             let end = find_chunk_end(&read);
-            let own = read.get(..end + PREFIX_BYTES - 1).unwrap_or(&read);
+            let own_text = read.get(..end + PREFIX_BYTES - 1).unwrap_or(&read);
             let place = (line.at + int::to_u64(from), line.number);
-            if self.prefix_filter.may_occur_in(own) {
+            if self.prefix_filter.may_occur_in(own_text) {
                 self.push_chunk(text, &read, end, place);
                 self.bytes_left = self.bytes_left.saturating_sub(int::to_u64(end));
             } else {
@@ -209,9 +213,9 @@ impl<'q> WordMatcher<'q> {
     /// Adds the beginning of a text as the next chunk. `read` is the same text with JSON escapes
     /// blanked; the part behind `end` serves for terms that cross the end.
     fn push_chunk(&mut self, text: &str, read: &str, end: usize, (at, number): (u64, u64)) {
-        let Self { terms, phrases, chunks: stretches, position: base, .. } = self;
-        let (mut items, mut marks) = (0u128, Vec::new());
-        let mut begun_before: Vec<(u32, u128)> = Vec::new();
+        let Self { terms, phrases, chunks, position: base, .. } = self;
+        let (mut items, mut highlights) = (0u128, Vec::new());
+        let mut completed_phrases: Vec<(u32, u128)> = Vec::new();
         let first = *base;
         let mut behind = None;
         let positions = each_term(SearchField::Text, read, &mut |term, position, bytes| {
@@ -219,39 +223,41 @@ impl<'q> WordMatcher<'q> {
                 behind = behind.or(Some(position));
                 return;
             }
-            let Some(needles) = terms.get(term) else { return };
+            let Some(targets) = terms.get(term) else { return };
             let position = first.saturating_add(position);
-            for needle in needles {
-                let bit = match *needle {
+            for target in targets {
+                let bit = match *target {
                     TermTarget::Item(bit) => bit,
                     TermTarget::Part { phrase, bit, distance } => {
                         let Some(phrase) = phrases.get_mut(phrase) else { continue };
                         let begin = position.checked_sub(distance);
                         if begin.is_some_and(|begin| phrase.add_part(begin, bit)) {
-                            begun_before.push((begin.unwrap_or(0), phrase.item));
+                            completed_phrases.push((begin.unwrap_or(0), phrase.item));
                         }
                         phrase.item
                     }
                 };
                 let weight = 4 + int::to_u64(term.len());
                 let what = int::to_usize(u64::from(bit.trailing_zeros()));
-                marks.push(Highlight { bytes: bytes.clone(), what, weight });
-                if matches!(needle, TermTarget::Item(_)) {
+                highlights.push(Highlight { bytes: bytes.clone(), what, weight });
+                if matches!(target, TermTarget::Item(_)) {
                     items |= bit;
                 }
             }
         });
         *base = first.saturating_add(behind.unwrap_or(positions));
-        let show = find_best_passage(&marks).map_or(0, |(_, at)| at);
+        let best_at = find_best_passage(&highlights).map_or(0, |(_, at)| at);
         let text = String::from(text.get(..end).unwrap_or_default());
-        let found = marks.into_iter().map(|mark| mark.bytes.start..mark.bytes.end.min(end));
+        let found = highlights
+            .into_iter()
+            .map(|highlight| highlight.bytes.start..highlight.bytes.end.min(end));
         let (found, position) = (found.collect(), first);
-        stretches.push_back(LineChunk { text, at, number, position, items, best_at: show, found });
+        chunks.push_back(LineChunk { text, at, number, position, items, best_at, found });
         // A phrase belongs to the chunk in which it begins.
-        for (begin, item) in begun_before {
-            let place = stretches.partition_point(|one| one.position <= begin);
-            let stretch = stretches.get_mut(place.saturating_sub(1));
-            stretch.into_iter().for_each(|one| one.items |= item);
+        for (begin, item) in completed_phrases {
+            let place = chunks.partition_point(|chunk| chunk.position <= begin);
+            let chunk = chunks.get_mut(place.saturating_sub(1));
+            chunk.into_iter().for_each(|chunk| chunk.items |= item);
         }
     }
 
@@ -260,28 +266,28 @@ impl<'q> WordMatcher<'q> {
         let number = self.chunks_passed;
         self.chunks_passed += 1;
         let Some(first) = self.chunks.pop_front() else { return };
-        let own = first.items & self.counts;
-        if own == 0 || first.items & self.must_not != 0 {
+        let own_items = first.items & self.counts;
+        if own_items == 0 || first.items & self.must_not != 0 {
             return;
         }
-        let beside = self.chunks.iter().take_while(|one| one.items & self.must_not == 0);
-        let (mut items, mut text, mut shown) = (own, first.text, first.found);
-        for one in beside {
-            items |= one.items & self.counts;
+        let following = self.chunks.iter().take_while(|chunk| chunk.items & self.must_not == 0);
+        let (mut items, mut text, mut ranges) = (own_items, first.text, first.found);
+        for chunk in following {
+            items |= chunk.items & self.counts;
             text.push('\n');
             let at = text.len();
-            shown.extend(one.found.iter().map(|range| at + range.start..at + range.end));
-            text.push_str(&one.text);
+            ranges.extend(chunk.found.iter().map(|range| at + range.start..at + range.end));
+            text.push_str(&chunk.text);
         }
         if items & self.must != self.must {
             return;
         }
-        let count = |items: u128| u64::from(items.count_ones());
+        let count_items = |items: u128| u64::from(items.count_ones());
         let passage = TextPassage {
             line: first.number,
             byte: first.at + int::to_u64(first.best_at),
-            snippet: build_snippet(&text, first.best_at, &mut shown.into_iter()),
-            score: Some(count(items) * ONE + count(own) * (ONE >> 8)),
+            snippet: build_snippet(&text, first.best_at, &mut ranges.into_iter()),
+            score: Some(count_items(items) * ONE + count_items(own_items) * (ONE >> 8)),
         };
         let newest = PendingPassage { number, at: first.at, passage };
         match &mut self.pending {
@@ -391,21 +397,21 @@ fn find_chunk_end(text: &str) -> usize {
     if text.len() <= CHUNK_BYTES_MAX {
         return text.len();
     }
-    let most = text.floor_char_boundary(CHUNK_BYTES_MAX);
-    let parts = |byte: &u8| {
+    let bytes_max = text.floor_char_boundary(CHUNK_BYTES_MAX);
+    let is_separator = |byte: &u8| {
         byte.is_ascii()
             && !byte.is_ascii_alphanumeric()
             && !matches!(byte, b'_' | b'-' | b'.' | b'/' | b':')
     };
-    let head = text.as_bytes().get(..most).unwrap_or_default();
-    if let Some(at) = head.iter().rposition(parts) {
+    let head = text.as_bytes().get(..bytes_max).unwrap_or_default();
+    if let Some(at) = head.iter().rposition(is_separator) {
         return at + 1;
     }
     let mut end = 0;
     each_term(SearchField::Text, text, &mut |_, _, bytes| {
-        end = if bytes.start <= most { end.max(bytes.start) } else { end };
+        end = if bytes.start <= bytes_max { end.max(bytes.start) } else { end };
     });
-    if end == 0 { most } else { end }
+    if end == 0 { bytes_max } else { end }
 }
 
 /// Replaces short JSON escapes by spaces, because their letters belong to no word.

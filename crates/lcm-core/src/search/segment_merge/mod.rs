@@ -111,6 +111,7 @@ fn init_merge(state: &mut CorpusManifest, found: InputRange, commits: u64, step_
     });
 }
 
+/// Range of indexes into the list of segments.
 type InputRange = Range<usize>;
 
 /// Counts the first segments that together fit the limits of one merged segment.
@@ -144,7 +145,7 @@ fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
         }
         from += count;
     }
-    best.map(|(_, places)| places)
+    best.map(|(_, range)| range)
 }
 
 /// Returns the index of the first segment behind all large ones.
@@ -213,28 +214,28 @@ pub(super) fn collect_inputs(
     for (key, value) in names.iter().flatten().zip(values) {
         let Some(value) = value else { return Err(reader.missing_record_error(key)) };
         let start = value.len() - codec::decode_raw_bytes(key, &value)?.len();
-        let place = start..value.len();
-        payloads.push((key, InputBlock { value, range: place }));
+        let range = start..value.len();
+        payloads.push((key, InputBlock { value, range }));
     }
     let mut payloads = payloads.into_iter();
-    let mut material = MergeInputs {
+    let mut inputs_read = MergeInputs {
         inputs: Vec::new(),
         has_more: Vec::new(),
         lengths: DocumentLengths::default(),
     };
     for (input, next) in state.merge_inputs().iter().zip(&merge.next_blocks) {
         let mut blocks = Vec::new();
-        let mut more = false;
+        let mut has_more = false;
         match (*next, input.blocks) {
             (INPUT_FINISHED, _) => {}
             (_, 0) => {
                 let Some((key, root)) = payloads.next() else { continue };
                 let next = int::to_usize(u64::from(*next));
-                let places =
+                let ranges =
                     SegmentRoot::new(root.bytes()).and_then(|read| read.block_ranges_from(next));
-                for place in places.ok_or_else(|| segment::corrupt_index(key))? {
-                    let place = root.range.start + place.start..root.range.start + place.end;
-                    blocks.push(InputBlock { value: Rc::clone(&root.value), range: place });
+                for range in ranges.ok_or_else(|| segment::corrupt_index(key))? {
+                    let range = root.range.start + range.start..root.range.start + range.end;
+                    blocks.push(InputBlock { value: Rc::clone(&root.value), range });
                 }
             }
             (next, count) => {
@@ -242,19 +243,19 @@ pub(super) fn collect_inputs(
                 blocks.extend(
                     payloads.by_ref().take(int::to_usize(u64::from(to - next))).map(|p| p.1),
                 );
-                more = to < count;
+                has_more = to < count;
             }
         }
-        material.inputs.push(blocks);
-        material.has_more.push(more);
+        inputs_read.inputs.push(blocks);
+        inputs_read.has_more.push(has_more);
     }
     let (from, _) = length_chunk_range(state);
-    material.lengths.first = u64::from(from) * LENGTHS_CHUNK + 1;
+    inputs_read.lengths.first = u64::from(from) * LENGTHS_CHUNK + 1;
     for (_, chunk) in payloads {
-        material.lengths.bytes.extend_from_slice(chunk.bytes());
+        inputs_read.lengths.bytes.extend_from_slice(chunk.bytes());
     }
-    material.lengths.bytes.extend_from_slice(&state.doc_values.lengths);
-    Ok(Some(material))
+    inputs_read.lengths.bytes.extend_from_slice(&state.doc_values.lengths);
+    Ok(Some(inputs_read))
 }
 
 /// Performs one merge step and writes its output.
@@ -266,22 +267,22 @@ pub(super) fn run_step(
     keys: &ConversationKeys,
     corpus: Corpus,
     state: &mut CorpusManifest,
-    material: &MergeInputs,
+    inputs_read: &MergeInputs,
     puts: &mut Vec<Put>,
 ) -> Result<()> {
     let inputs: Vec<SegmentRef> = state.merge_inputs().to_vec();
     let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else { return Ok(()) };
     let Some(merge) = &mut state.merge else { return Ok(()) };
     let range = segment::segment_range(corpus, (first.first_document, last.last_document));
-    let mut writer = BlockWriter::new(range, &material.lengths, BLOCK_TARGET);
-    let rows = inputs.iter().zip(material.inputs.iter().zip(&material.has_more));
+    let mut writer = BlockWriter::new(range, &inputs_read.lengths, BLOCK_TARGET);
+    let rows = inputs.iter().zip(inputs_read.inputs.iter().zip(&inputs_read.has_more));
     let mut cursors: Vec<MergeCursor<'_>> = rows
         .map(|(input, (blocks, more))| {
             let blocks = blocks.iter().map(InputBlock::bytes).collect();
             MergeCursor::new(input.covered_range(corpus), blocks, *more)
         })
         .collect();
-    let (lengths, bytes_max) = (&material.lengths, int::to_usize(u64::from(merge.step_bytes)));
+    let (lengths, bytes_max) = (&inputs_read.lengths, int::to_usize(u64::from(merge.step_bytes)));
     merge.last_written =
         merge_cursors(&mut cursors, lengths, merge.last_written, bytes_max, &mut writer).map_err(
             |at| {
@@ -297,9 +298,9 @@ pub(super) fn run_step(
         }
     }
     let blocks = writer.finish();
-    let complete = cursors.iter().all(|cursor| cursor.is_finished);
-    write_blocks(keys, merge, &blocks, complete, puts)?;
-    if complete {
+    let is_complete = cursors.iter().all(|cursor| cursor.is_finished);
+    write_blocks(keys, merge, &blocks, is_complete, puts)?;
+    if is_complete {
         replace_inputs(keys, state, &inputs, &blocks, puts)?;
     }
     Ok(())
@@ -310,10 +311,10 @@ fn write_blocks(
     keys: &ConversationKeys,
     merge: &mut PendingMerge,
     blocks: &SegmentBlocks,
-    complete: bool,
+    is_complete: bool,
     puts: &mut Vec<Put>,
 ) -> Result<()> {
-    if complete && merge.blocks == 0 && segment::fits_inline(blocks) {
+    if is_complete && merge.blocks == 0 && segment::fits_inline(blocks) {
         return Ok(());
     }
     merge.bytes += segment::put_blocks(keys, &merge.id, merge.blocks, blocks, puts)?;
@@ -361,10 +362,10 @@ fn replace_inputs(
 pub(super) fn delete_merged(
     keys: &ConversationKeys,
     state: &mut CorpusManifest,
-    most: usize,
+    deletes_max: usize,
     puts: &mut Vec<Put>,
 ) {
-    let mut left = most;
+    let mut left = deletes_max;
     while let Some((id, blocks)) = state.pending_deletes.first_mut() {
         if left == 0 {
             return;

@@ -6,11 +6,11 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    CorpusVectors, VectorRecord,
+    record::{CorpusVectors, VectorRecord, block_key, corrupt_vectors, vector_key},
     sign_block::{SignBlock, document_at, locate_document, pack_signs},
 };
 use crate::{
-    search::{Corpus, doc_values},
+    search::{corpus::Corpus, doc_values},
     storage::{codec, keys::ConversationKeys, store_session::StoreSession},
 };
 use lcm_text::base::{
@@ -62,7 +62,7 @@ pub(crate) fn check(
         }
         let missing = signs.as_entries().iter().find(|(_, check)| check.is_some());
         if let Some((document, _)) = missing {
-            findings.push(format!("`{}` is missing", super::vector_key(keys, corpus, *document)));
+            findings.push(format!("`{}` is missing", vector_key(keys, corpus, *document)));
         }
     }
     Ok(findings)
@@ -89,9 +89,9 @@ impl VectorCheck {
         let sides = self.sides.iter_mut().zip(&mut self.signs);
         for ((corpus, documents), (side, known)) in corpora.zip(documents).zip(sides) {
             let dimensions = int::to_usize(record.dimensions.into());
-            if key == super::block_key(keys, corpus, number) {
+            if key == block_key(keys, corpus, number) {
                 let block = SignBlock::from_value(key, Some(value), dimensions)?;
-                let block = block.ok_or_else(|| super::corrupt_vectors(key))?;
+                let block = block.ok_or_else(|| corrupt_vectors(key))?;
                 let last = u64::from(63 - block.covered.leading_zeros());
                 if number > documents || document_at(number, last) > documents {
                     return Err(Error::corrupt_store(format_args!(
@@ -104,16 +104,16 @@ impl VectorCheck {
                 }
                 return Ok(());
             }
-            if key == super::vector_key(keys, corpus, number) {
+            if key == vector_key(keys, corpus, number) {
                 let vector = codec::decode_raw_bytes(key, value)?;
                 let parts: Vec<i8> = vector.iter().map(|byte| i8::from_le_bytes([*byte])).collect();
                 if vector.len() != dimensions {
-                    return Err(super::corrupt_vectors(key));
+                    return Err(corrupt_vectors(key));
                 }
                 let check = known.get_mut(&number).and_then(Option::take);
                 if check != Some(doc_values::column_checksum(&pack_signs(&parts))) {
                     let (block, _) = locate_document(number);
-                    let block = super::block_key(keys, corpus, block);
+                    let block = block_key(keys, corpus, block);
                     return Err(Error::corrupt_store(format_args!(
                         "`{block}` must have the sign bits of `{key}`"
                     )));

@@ -112,9 +112,7 @@ pub(crate) fn parse_nullable_vector(
         let decimal = Decimal::parse(number).filter(|_| element.kind == JsonKind::Number);
         let wrong = || {
             let at = decimals.len();
-            Error::invalid_input(format_args!(
-                "`vector[{at}]` must be a finite number"
-            ))
+            Error::invalid_input(format_args!("`vector[{at}]` must be a finite number"))
         };
         decimals.push(decimal.ok_or_else(wrong)?);
     }

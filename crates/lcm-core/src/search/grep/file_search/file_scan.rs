@@ -7,17 +7,17 @@ use crate::search::payload_holders;
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 
-use super::{super::GrepResults, FileScanStart, PayloadHolder};
+use super::super::{
+    pattern::too_costly_error, results::GrepResults, searched_conversation::SearchedConversation,
+};
 use crate::{
-    search::{
-        grep::{SearchedConversation, too_costly_error},
-        passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
-    },
+    search::passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
     storage::{codec, history::MessageHistory, payload_text, store_session::StoreSession},
 };
 use lcm_text::{
     base::{error::Result, int, sort},
     message::large_payload::{self, PayloadRecord, SeekPoint},
+    types::api::Timestamp,
 };
 
 /// Bytes of payload text, as stored, that one query scans: the same limit as for messages and a
@@ -33,6 +33,24 @@ const RECORDS_PER_READ: usize = 64;
 /// for word boundaries.
 const CONTEXT_BYTES: u64 = 1 << 10;
 
+/// A message that holds at least one payload.
+#[derive(Clone, Copy)]
+pub(super) struct PayloadHolder {
+    pub(super) conversation_number: usize,
+    pub(super) seq: u64,
+    pub(super) time: Timestamp,
+}
+
+/// Position at which a scan begins.
+#[derive(Clone, Copy)]
+pub(super) struct FileScanStart {
+    pub(super) conversation_number: usize,
+    pub(super) seq: u64,
+    /// Id of the file; `None`: the first file of the message.
+    pub(super) id: Option<[u8; 8]>,
+    pub(super) byte: u64,
+}
+
 /// A passage of a file that matches the query.
 pub(super) struct FileHit {
     pub(super) conversation_number: usize,
@@ -46,7 +64,7 @@ pub(super) struct FileHit {
 
 /// State of a scan through files.
 pub(super) struct FileScan<'q> {
-    wanted: PassageQuery<'q>,
+    query: PassageQuery<'q>,
     /// Ids of the named files; `None`: all files.
     named_ids: Option<Vec<[u8; 8]>>,
     /// Start of the scan; `None` once the scan has reached the start.
@@ -68,6 +86,12 @@ pub(super) struct FileScan<'q> {
     pub(super) hits: Vec<FileHit>,
 }
 
+/// A payload with its record.
+struct PayloadFile {
+    id: [u8; 8],
+    record: PayloadRecord,
+}
+
 /// A message with the ids of its payloads.
 struct HolderPayloads<'p> {
     holder: PayloadHolder,
@@ -77,22 +101,22 @@ struct HolderPayloads<'p> {
 
 impl<'q> FileScan<'q> {
     pub(super) fn new(
-        wanted: PassageQuery<'q>,
-        named: Option<Vec<[u8; 8]>>,
+        query: PassageQuery<'q>,
+        named_ids: Option<Vec<[u8; 8]>>,
         start: Option<FileScanStart>,
         holders: &'q [PayloadHolder],
-        begin: usize,
+        first_holder: usize,
     ) -> Self {
-        let mut fitting: Vec<(usize, u64)> =
+        let mut matching_messages: Vec<(usize, u64)> =
             holders.iter().map(|one| (one.conversation_number, one.seq)).collect();
-        sort::sort(&mut fitting);
+        sort::sort(&mut matching_messages);
         Self {
-            wanted,
-            named_ids: named,
+            query,
+            named_ids,
             start,
             holders,
-            first_holder: begin,
-            matching_messages: fitting,
+            first_holder,
+            matching_messages,
             loaded_conversations: Vec::new(),
             earlier_mentions: Vec::new(),
             scanned_files: Vec::new(),
@@ -102,25 +126,25 @@ impl<'q> FileScan<'q> {
         }
     }
 
-    /// Scans the files of the messages in order, and stores in `answered` where the scan stopped.
+    /// Scans the files of the messages in order, and stores in `results` where the scan stopped.
     pub(super) fn scan_holders(
         &mut self,
         reader: &mut StoreSession<'_>,
-        places: &[SearchedConversation],
-        answered: &mut GrepResults,
+        conversations: &[SearchedConversation],
+        results: &mut GrepResults,
     ) -> Result<()> {
         let mut holders = self.holders.get(self.first_holder..).unwrap_or_default();
         let mut is_begun = false;
         while let Some(first) = holders.first() {
-            let Some(place) = places.get(first.conversation_number) else { break };
+            let Some(conversation) = conversations.get(first.conversation_number) else { break };
             if self.bytes_left == 0 && is_begun {
-                let id = place.keys.message_id(first.seq);
-                answered.unscanned_from = Some((id, 0));
+                let id = conversation.keys.message_id(first.seq);
+                results.unscanned_from = Some((id, 0));
                 return Ok(());
             }
             is_begun = true;
-            place.enter_conversation(reader);
-            let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+            conversation.enter_conversation(reader);
+            let history = conversation.history();
             let count = holders
                 .iter()
                 .take_while(|one| one.conversation_number == first.conversation_number)
@@ -129,9 +153,9 @@ impl<'q> FileScan<'q> {
             let mut seqs: Vec<u64> = now.iter().map(|one| one.seq).collect();
             sort::sort_numbers(&mut seqs);
             let placed = history.read_messages_at(reader, &seqs)?;
-            let steps = self.read_payload_ids(reader, &history, now, &placed, answered)?;
+            let steps = self.read_payload_ids(reader, &history, now, &placed, results)?;
             holders = holders.get(steps.len().max(1)..).unwrap_or_default();
-            if self.scan_files(reader, &history, &steps, answered)? {
+            if self.scan_files(reader, &history, &steps, results)? {
                 return Ok(());
             }
         }
@@ -145,7 +169,7 @@ impl<'q> FileScan<'q> {
         history: &MessageHistory<'_>,
         holders: &[PayloadHolder],
         placed: &'p [PlacedMessage],
-        answered: &mut GrepResults,
+        results: &mut GrepResults,
     ) -> Result<Vec<HolderPayloads<'p>>> {
         let mut steps = Vec::new();
         for holder in holders {
@@ -157,7 +181,7 @@ impl<'q> FileScan<'q> {
             let shown = history.read_rendered_text(reader, &placed.stored)?;
             let mut ids = large_payload::find_ids(&shown);
             // The message may have more ids than `find_ids` returns.
-            answered.has_more |= ids.len() == large_payload::IDS_MAX;
+            results.has_more |= ids.len() == large_payload::IDS_MAX;
             if let Some(named) = &self.named_ids {
                 ids.retain(|id| named.contains(id));
             }
@@ -174,7 +198,7 @@ impl<'q> FileScan<'q> {
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         steps: &[HolderPayloads<'_>],
-        answered: &mut GrepResults,
+        results: &mut GrepResults,
     ) -> Result<bool> {
         let ids = |step: &HolderPayloads<'_>| step.ids.clone();
         let all: Vec<[u8; 8]> = steps.iter().flat_map(ids).collect();
@@ -190,15 +214,16 @@ impl<'q> FileScan<'q> {
         let mut files = files.into_iter();
         for step in steps {
             for (id, file) in step.ids.iter().zip(files.by_ref()) {
-                let Some(file) = file else { continue };
-                if !self.is_newest_holder(reader, history, &step.holder, *id, &file)? {
+                let Some(record) = file else { continue };
+                let file = PayloadFile { id: *id, record };
+                if !self.is_newest_holder(reader, history, &step.holder, &file)? {
                     continue;
                 }
                 let Some(from) = self.take_start_byte(&step.holder, *id) else { continue };
-                let (next, more) = self.scan_file(reader, history, step, *id, &file, from)?;
-                answered.has_more |= more;
+                let (next, has_more) = self.scan_file(reader, history, step, &file, from)?;
+                results.has_more |= has_more;
                 if let Some(byte) = next {
-                    answered.unscanned_from = Some((large_payload::format_name(*id), byte));
+                    results.unscanned_from = Some((large_payload::format_name(*id), byte));
                     return Ok(true);
                 }
             }
@@ -215,24 +240,27 @@ impl<'q> FileScan<'q> {
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         holder: &PayloadHolder,
-        id: [u8; 8],
-        file: &PayloadRecord,
+        file: &PayloadFile,
     ) -> Result<bool> {
-        payload_holders::ensure_not_newer_than_head(reader, history, id, file)?;
-        if file.seq <= holder.seq
-            || self.matching_messages.binary_search(&(holder.conversation_number, file.seq)).is_ok()
+        let (id, record) = (file.id, &file.record);
+        payload_holders::ensure_not_newer_than_head(reader, history, id, record)?;
+        if record.seq <= holder.seq
+            || self
+                .matching_messages
+                .binary_search(&(holder.conversation_number, record.seq))
+                .is_ok()
             || !payload_holders::contains_payload(reader, history, holder.seq, id)?
         {
-            return Ok(file.seq == holder.seq);
+            return Ok(record.seq == holder.seq);
         }
         if !self.loaded_conversations.contains(&holder.conversation_number) {
             self.loaded_conversations.push(holder.conversation_number);
             let earlier = self.holders.get(..self.first_holder).unwrap_or_default();
-            let of_place = earlier
+            let here = earlier
                 .iter()
                 .rev()
                 .filter(|one| one.conversation_number == holder.conversation_number);
-            let seqs: Vec<u64> = of_place.map(|one| one.seq).collect();
+            let seqs: Vec<u64> = here.map(|one| one.seq).collect();
             payload_holders::for_each_mention(reader, history, &seqs, &mut |seq, ids| {
                 self.earlier_mentions
                     .extend(ids.into_iter().map(|id| (holder.conversation_number, seq, id)));
@@ -270,53 +298,58 @@ impl<'q> FileScan<'q> {
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         step: &HolderPayloads<'_>,
-        id: [u8; 8],
-        file: &PayloadRecord,
-        search: u64,
+        file: &PayloadFile,
+        search_from: u64,
     ) -> Result<(Option<u64>, bool)> {
-        let may = if self.is_first { SCAN_BYTES_MAX } else { self.bytes_left };
-        if may == 0 {
-            return Ok((Some(search), false));
+        let record = &file.record;
+        let bytes_max = if self.is_first { SCAN_BYTES_MAX } else { self.bytes_left };
+        if bytes_max == 0 {
+            return Ok((Some(search_from), false));
         }
-        let is_before = |mark: &&SeekPoint| u64::from(mark.bytes) + CONTEXT_BYTES <= search;
-        let marks = file.place.seek_points.iter().take_while(is_before);
-        let mark = marks.last().copied().unwrap_or_default();
-        let start = u64::from(file.place.start);
-        let from = start + u64::from(mark.at);
-        let end = start + u64::from(file.place.length);
-        let to = end.min(from + may);
+        let is_before = |point: &&SeekPoint| u64::from(point.bytes) + CONTEXT_BYTES <= search_from;
+        let before = record.place.seek_points.iter().take_while(is_before);
+        let seek_point = before.last().copied().unwrap_or_default();
+        let start = u64::from(record.place.start);
+        let from = start + u64::from(seek_point.at);
+        let end = start + u64::from(record.place.length);
+        let to = end.min(from + bytes_max);
         // The record holds offsets into the newest message, so that message is read.
-        for placed in history.read_messages_at(reader, &[file.seq])? {
+        for placed in history.read_messages_at(reader, &[record.seq])? {
             history.prefetch_text_range(reader, &placed.stored.raw, (from, to))?;
         }
         let begin = PassageStart {
-            byte: u64::from(mark.bytes),
-            line_ends: u64::from(mark.line_ends),
-            search_from: search,
-            is_json: !file.place.is_text,
+            byte: u64::from(seek_point.bytes),
+            line_ends: u64::from(seek_point.line_ends),
+            search_from,
+            is_json: !record.place.is_text,
         };
-        let mut passages = PassageFinder::new(&mut self.wanted, begin);
-        let (read, is_complete) =
-            payload_text::for_each_text(reader, history, file, mark, may, &mut |text| {
-                passages.push_text(text)
-            })?;
-        let ended = passages.finish(is_complete);
-        if let PassageQuery::Regex(regex) = &self.wanted
+        let mut passages = PassageFinder::new(&mut self.query, begin);
+        let (read, is_complete) = payload_text::for_each_text(
+            reader,
+            history,
+            record,
+            seek_point,
+            bytes_max,
+            &mut |text| passages.push_text(text),
+        )?;
+        let found = passages.finish(is_complete);
+        if let PassageQuery::Regex(regex) = &self.query
             && regex.is_refused()
             && self.is_first
-            && ended.passages.is_empty()
-            && ended.next == Some(search)
+            && found.passages.is_empty()
+            && found.next == Some(search_from)
         {
             return Err(too_costly_error());
         }
         self.bytes_left = self.bytes_left.saturating_sub(read + RECORD_COST_BYTES);
         self.is_first = false;
-        let kind = file.kind.as_str();
-        self.hits.extend(ended.passages.into_iter().map(|passage| {
-            let (place, placed) = (step.holder.conversation_number, step.placed.clone());
-            let (id, name) = (large_payload::format_name(id), file.name.clone());
-            FileHit { conversation_number: place, placed, id, kind, name, passage, rank: 0 }
+        let kind = record.kind.as_str();
+        self.hits.extend(found.passages.into_iter().map(|passage| {
+            let conversation_number = step.holder.conversation_number;
+            let placed = step.placed.clone();
+            let (id, name) = (large_payload::format_name(file.id), record.name.clone());
+            FileHit { conversation_number, placed, id, kind, name, passage, rank: 0 }
         }));
-        Ok((ended.next, ended.has_more))
+        Ok((found.next, found.has_more))
     }
 }
