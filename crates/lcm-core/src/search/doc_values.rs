@@ -36,6 +36,13 @@ pub(super) struct DocValueRow {
     pub(super) summary: Option<([u8; 8], u32)>,
 }
 
+/// Conversation and corpus whose doc values are written.
+#[derive(Clone, Copy)]
+pub(super) struct ColumnTarget<'k> {
+    pub(super) keys: &'k ConversationKeys,
+    pub(super) corpus: Corpus,
+}
+
 /// Doc values of one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct DocValues {
@@ -59,17 +66,17 @@ impl DocValues {
     /// As [`codec::encode_raw_bytes`].
     pub(super) fn push(
         &mut self,
-        keys: &ConversationKeys,
-        corpus: Corpus,
+        target: ColumnTarget<'_>,
         length: u8,
         row: &DocValueRow,
         puts: &mut Vec<Put>,
     ) -> Result<()> {
+        let ColumnTarget { keys, corpus } = target;
         self.lengths.push(length);
         // A chunk begins with an absolute time, so that it decodes alone.
-        let before = if self.rows_count == 0 { 0 } else { self.last_time };
-        let delta =
-            i64::try_from(row.time).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX);
+        let time_before = if self.rows_count == 0 { 0 } else { self.last_time };
+        let delta = i64::try_from(row.time).unwrap_or(i64::MAX)
+            - i64::try_from(time_before).unwrap_or(i64::MAX);
         let zigzag = delta.unsigned_abs() * 2 + u64::from(delta < 0);
         let role = match row.role {
             Role::System => 0,
@@ -193,7 +200,7 @@ mod tests {
                 .map(|n| DocValueRow { time: (n * 7_919) % 4_000, role: Role::Tool, summary })
                 .collect();
             for row in &wanted {
-                columns.push(&keys, corpus, 3, row, &mut puts).unwrap();
+                columns.push(ColumnTarget { keys: &keys, corpus }, 3, row, &mut puts).unwrap();
             }
             assert!(columns.is_sound(corpus, 5_000));
             let chunk = rows_per_chunk(corpus);

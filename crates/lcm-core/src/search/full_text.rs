@@ -7,14 +7,18 @@
 
 use alloc::{string::String, vec::Vec};
 
+pub(crate) use super::full_text_context::FullTextContext;
 use super::{
     corpus::Corpus,
+    document_lists::{
+        intersect_in_place, retain_by_value, subtract_in_place, union_documents, union_postings,
+    },
     index_reader::{Postings, SearchIndex},
+    item_lookup::{ItemLookup, term_documents},
     ranking::{self, DocumentLayout, Ranker, TermPostings},
     score,
     sessions::{self, SessionBounds},
-    text_query::{FilterProperty, Presence, QueryFilter, QueryItem, TextQuery},
-    time_window::TimeWindow,
+    text_query::{FilterProperty, Presence, QueryFilter, TextQuery},
     unindexed::{UnindexedEntry, UnindexedMessages},
 };
 use crate::storage::{history::MessageHistory, store_session::StoreSession};
@@ -30,10 +34,6 @@ use lcm_text::{
 /// Most postings of all optional items together in one corpus. Beyond, the most frequent items are
 /// dropped. Three of the thirty most frequent words of 100,000 messages have about this many.
 const OPTIONAL_POSTINGS_MAX: usize = 64_000;
-/// Budget for reading positions, in documents, for all phrases of a query together; and the least
-/// cost of one term.
-const POSITION_DOCUMENTS_MAX: usize = 35_000;
-const POSITION_DOCUMENTS_MIN: usize = 7_000;
 /// Most messages that are read to compare a speaker name without words.
 const SPEAKERS_READ_MAX: usize = 4_096;
 
@@ -85,28 +85,6 @@ pub(crate) struct RankedDocuments {
     pub(crate) scores: Vec<u64>,
 }
 
-/// Conversation, index, query and time window of a search: the arguments of every step.
-#[derive(Clone, Copy)]
-pub(crate) struct FullTextContext<'s> {
-    history: &'s MessageHistory<'s>,
-    index: &'s SearchIndex,
-    query: &'s TextQuery,
-    /// Times of `bounds` that the query also allows.
-    window: TimeWindow,
-}
-
-impl<'s> FullTextContext<'s> {
-    /// Creates the context of a search within `bounds` and the time window of the query.
-    pub(crate) fn new(
-        history: &'s MessageHistory<'s>,
-        index: &'s SearchIndex,
-        query: &'s TextQuery,
-        bounds: TimeWindow,
-    ) -> Self {
-        Self { history, index, query, window: bounds.intersection(&query.window) }
-    }
-}
-
 /// Whether messages beside a match are hits, too, if the query is a question.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum NeighbourHits {
@@ -136,14 +114,7 @@ pub(crate) fn gather_matches(
         }
     }
     let mut items = Vec::with_capacity(query.items.len());
-    let mut lookup = ItemLookup {
-        search,
-        corpus,
-        unindexed: &unindexed,
-        postings: &terms,
-        documents_left: POSITION_DOCUMENTS_MAX,
-        is_cut: false,
-    };
+    let mut lookup = ItemLookup::new(search, corpus, &unindexed, &terms);
     for item in &query.items {
         items.push(lookup.find_postings(reader, item)?);
     }
@@ -203,146 +174,6 @@ fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
         }
     }
     is_cut
-}
-
-/// Returns the documents of a term, given by its index.
-fn term_documents<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
-    let postings = number.and_then(|number| terms.get(*number));
-    postings.map_or(&[], |postings| postings.documents.as_slice())
-}
-
-/// Lookup of query items, with the budget for reading the positions of phrases.
-struct ItemLookup<'q> {
-    search: &'q FullTextContext<'q>,
-    corpus: Corpus,
-    unindexed: &'q UnindexedMessages,
-    /// Postings of each term of the query.
-    postings: &'q [Postings],
-    /// Documents whose positions may still be read.
-    documents_left: usize,
-    /// Some phrase was not checked, or only in part.
-    is_cut: bool,
-}
-
-impl ItemLookup<'_> {
-    /// Selects the terms of a phrase whose positions are read, rarest first, until the budget is
-    /// spent. Returns indexes into the order of the phrase.
-    ///
-    /// # Errors
-    ///
-    /// `limit-exceeded`: an excluded phrase does not fit the budget, so documents would be lost.
-    fn select_terms(&mut self, item: &QueryItem) -> Result<Vec<usize>> {
-        let size = |(term, _): &(Vec<u8>, u32)| {
-            let number = self.search.query.terms.iter().position(|other| other == term);
-            term_documents(self.postings, number.as_ref()).len().max(POSITION_DOCUMENTS_MIN)
-        };
-        let mut sizes: Vec<(usize, usize)> =
-            item.order.iter().enumerate().map(|(place, entry)| (size(entry), place)).collect();
-        sort::sort(&mut sizes);
-        let mut out = Vec::new();
-        for (size, place) in sizes {
-            let Some(left) = self.documents_left.checked_sub(size) else { break };
-            self.documents_left = left;
-            out.push(place);
-        }
-        if out.len() < item.order.len() {
-            self.is_cut = true;
-            if item.presence == Presence::MustNot {
-                return Err(Error::limit_exceeded(
-                    "`pattern` must exclude fewer phrases of frequent words; shorten the phrases, \
-                     or use rarer words",
-                ));
-            }
-        }
-        Ok(out)
-    }
-
-    /// Finds the documents that contain an item, with the number of occurrences.
-    fn find_postings(
-        &mut self,
-        reader: &mut StoreSession<'_>,
-        item: &QueryItem,
-    ) -> Result<Postings> {
-        let postings = self.postings;
-        let is_droppable = item.presence == Presence::Should && self.search.query.items.len() != 1;
-        if !item.forms.is_empty() {
-            let forms = item.forms.iter().filter_map(|number| postings.get(*number));
-            return Ok(forms
-                .fold(Postings::default(), |all, form| union_postings(&all, form, |a, b| a + b)));
-        }
-        let mut of_terms = item.terms.iter().filter_map(|number| postings.get(*number));
-        let Some(first) = of_terms.next() else { return Ok(Postings::default()) };
-        if item.order.is_empty() {
-            return Ok(first.clone());
-        }
-        if self.documents_left < POSITION_DOCUMENTS_MIN && is_droppable {
-            self.is_cut = true;
-            return Ok(Postings::default());
-        }
-        let mut documents = first.documents.clone();
-        for other in of_terms {
-            intersect_in_place(&mut documents, &other.documents);
-        }
-        let places = match documents.is_empty() {
-            true => Vec::new(),
-            false => self.select_terms(item)?,
-        };
-        if places.is_empty() && is_droppable {
-            return Ok(Postings::default());
-        }
-        // Start positions of the phrase in each document, from the terms read so far.
-        let mut starts: Option<Vec<Vec<u32>>> = None;
-        for (term, distance) in places.into_iter().filter_map(|place| item.order.get(place)) {
-            if documents.is_empty() {
-                break;
-            }
-            let found = self.read_positions(reader, term, &documents)?;
-            let begins = found.into_iter().map(|positions| {
-                let begin =
-                    positions.into_iter().filter_map(|position| position.checked_sub(*distance));
-                begin.collect::<Vec<u32>>()
-            });
-            let mut both: Vec<Vec<u32>> = match starts {
-                None => begins.collect(),
-                Some(starts) => {
-                    let both = starts.into_iter().zip(begins);
-                    both.map(|(mut known, more)| {
-                        known.retain(|start| more.binary_search(start).is_ok());
-                        known
-                    })
-                    .collect()
-                }
-            };
-            let mut left = both.iter();
-            documents.retain(|_| left.next().is_some_and(|starts| !starts.is_empty()));
-            both.retain(|starts| !starts.is_empty());
-            starts = Some(both);
-        }
-        let starts = starts.unwrap_or_else(|| alloc::vec![alloc::vec![0]; documents.len()]);
-        let counts = starts.iter().map(|starts| int::to_u32(starts.len())).collect();
-        Ok(Postings { documents, counts })
-    }
-
-    /// Reads the positions of a term in documents, indexed or not.
-    fn read_positions(
-        &self,
-        reader: &mut StoreSession<'_>,
-        term: &[u8],
-        documents: &[u64],
-    ) -> Result<Vec<Vec<u32>>> {
-        let stored: Vec<u64> = documents
-            .iter()
-            .copied()
-            .filter(|document| self.unindexed.find_entry(*document).is_none())
-            .collect();
-        let mut found =
-            self.search.index.read_positions(reader, self.corpus, term, &stored)?.into_iter();
-        let of = |document: &u64| match self.unindexed.find_entry(*document) {
-            Some(_) => self.unindexed.term_positions(term, *document).to_vec(),
-            None => found.next().unwrap_or_default(),
-        };
-        Ok(documents.iter().map(of).collect())
-    }
 }
 
 impl CorpusMatches {
@@ -684,75 +515,4 @@ fn read_speakers(
         Ok(())
     })?;
     Ok(out)
-}
-
-/// Keeps the documents whose value passes a test.
-fn retain_by_value<T>(documents: &mut Vec<u64>, values: &[T], is_kept: impl Fn(&T) -> bool) {
-    let mut values = values.iter();
-    documents.retain(|_| values.next().is_some_and(&is_kept));
-}
-
-/// Keeps the documents that are also in the other list. Both lists are ascending.
-fn intersect_in_place(documents: &mut Vec<u64>, other: &[u64]) {
-    let mut other = other.iter().peekable();
-    documents.retain(|document| {
-        while other.next_if(|next| **next < *document).is_some() {}
-        other.peek() == Some(&document)
-    });
-}
-
-/// Removes the documents that are in the other list. Both lists are ascending.
-fn subtract_in_place(documents: &mut Vec<u64>, other: &[u64]) {
-    let mut other = other.iter().peekable();
-    documents.retain(|document| {
-        while other.next_if(|next| **next < *document).is_some() {}
-        other.peek() != Some(&document)
-    });
-}
-
-/// Merges two ascending lists without duplicates.
-fn union_documents(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
-    if left.is_empty() {
-        return right.to_vec();
-    }
-    let mut out = Vec::with_capacity(left.len() + right.len());
-    let mut right = right.iter().copied().peekable();
-    for document in left {
-        while let Some(next) = right.next_if(|next| *next < document) {
-            out.push(next);
-        }
-        right.next_if_eq(&document);
-        out.push(document);
-    }
-    out.extend(right);
-    out
-}
-
-/// Merges two lists of postings; `same` combines the counts of a document in both lists.
-fn union_postings(left: &Postings, right: &Postings, same: impl Fn(u32, u32) -> u32) -> Postings {
-    if left.documents.is_empty() {
-        return right.clone();
-    }
-    let mut out = Postings::default();
-    let rows = |list: &Postings| {
-        let rows = list.documents.iter().copied().zip(list.counts.iter().copied());
-        rows.collect::<Vec<(u64, u32)>>()
-    };
-    let mut more = rows(right).into_iter().peekable();
-    let mut push = |(document, count): (u64, u32)| {
-        out.documents.push(document);
-        out.counts.push(count);
-    };
-    for (document, count) in rows(left) {
-        while let Some(row) = more.next_if(|(next, _)| *next < document) {
-            push(row);
-        }
-        let count = match more.next_if(|(next, _)| *next == document) {
-            Some((_, other)) => same(count, other),
-            None => count,
-        };
-        push((document, count));
-    }
-    more.for_each(push);
-    out
 }

@@ -126,6 +126,7 @@ pub(crate) fn check(
     summaries: &IndexedSummaries,
 ) -> Result<Vec<String>> {
     let index = SearchIndex::open(reader, keys, head)?;
+    let context = CheckContext { keys, head, summaries, index: &index };
     let mut findings = Vec::new();
     for corpus in [Corpus::Messages, Corpus::Summaries] {
         let segments = index.list_segments(corpus).to_vec();
@@ -134,7 +135,7 @@ pub(crate) fn check(
         builder.keep_all_grams();
         for segment in &segments {
             let name = keys.segment_key(&segment.id);
-            match check_segment(reader, keys, head, summaries, &index, segment, &mut builder) {
+            match check_segment(reader, &context, segment, &mut builder) {
                 Ok((finding, lengths)) => {
                     length_total += lengths;
                     findings.extend(
@@ -154,16 +155,23 @@ pub(crate) fn check(
     Ok(findings)
 }
 
+/// Conversation whose segments are checked.
+#[derive(Clone, Copy)]
+struct CheckContext<'c> {
+    keys: &'c ConversationKeys,
+    head: &'c ConversationHead,
+    summaries: &'c IndexedSummaries,
+    index: &'c SearchIndex,
+}
+
 /// Checks one segment. Returns a finding, and the sum of the lengths of its documents.
 fn check_segment(
     reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
-    summaries: &IndexedSummaries,
-    index: &SearchIndex,
+    context: &CheckContext<'_>,
     segment: &SegmentRef,
     builder: &mut SegmentBuilder,
 ) -> Result<(Option<String>, u64)> {
+    let CheckContext { keys, head, summaries, index } = *context;
     let corpus = builder.corpus;
     let lengths =
         index.read_length_chunks(reader, corpus, segment.first_document, segment.last_document)?;

@@ -12,10 +12,10 @@ use lcm_loops::lengths;
 
 use super::{
     corpus::Corpus,
-    doc_values::DocValueRow,
+    doc_values::{ColumnTarget, DocValueRow},
     feature_terms::{self, FeatureTerms},
     manifest::{IndexManifest, SEGMENTS_MAX},
-    segment::{self, BLOCK_TARGET},
+    segment::{self, BLOCK_TARGET, NewSegment},
     segment_builder::SegmentBuilder,
     segment_merge::{self, MergeInputs},
 };
@@ -274,7 +274,12 @@ impl<'k> IndexMaintenance<'k> {
         let state = &mut self.manifest.messages;
         for (message, length) in documents.iter().zip(&builder.document_lengths().bytes) {
             let row = DocValueRow { time: message.time, role: message.role, summary: None };
-            state.doc_values.push(self.keys, Corpus::Messages, *length, &row, puts)?;
+            state.doc_values.push(
+                ColumnTarget { keys: self.keys, corpus: Corpus::Messages },
+                *length,
+                &row,
+                puts,
+            )?;
             state.length_total += lengths::dequantize_length(*length);
         }
         state.documents = last;
@@ -283,7 +288,11 @@ impl<'k> IndexMaintenance<'k> {
         let id_fields: [&[u8]; 4] =
             [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
         let id = hash::hash_prefix(&hash::hash_fields(&id_fields));
-        let segment = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        let segment = segment::put_segment(
+            self.keys,
+            &NewSegment { id, level: 0, documents: (first, last), blocks: &blocks },
+            puts,
+        )?;
         state.segments.push(segment);
         Ok(())
     }
@@ -321,7 +330,12 @@ impl<'k> IndexMaintenance<'k> {
         for ((record, size), length) in records.iter().zip(&builder.document_lengths().bytes) {
             let summary = Some((record.id(), *size));
             let row = DocValueRow { time: record.latest_at, role: Role::System, summary };
-            state.doc_values.push(self.keys, Corpus::Summaries, *length, &row, puts)?;
+            state.doc_values.push(
+                ColumnTarget { keys: self.keys, corpus: Corpus::Summaries },
+                *length,
+                &row,
+                puts,
+            )?;
             state.length_total += lengths::dequantize_length(*length);
         }
         let last = first + int::to_u64(records.len()) - 1;
@@ -330,7 +344,11 @@ impl<'k> IndexMaintenance<'k> {
         let mut hashed: Vec<&[u8]> = alloc::vec![b"lcm summary segment", &ordinal];
         hashed.extend(fields.iter().map(Vec::as_slice));
         let id = hash::hash_prefix(&hash::hash_fields(&hashed));
-        let segment = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
+        let segment = segment::put_segment(
+            self.keys,
+            &NewSegment { id, level: 0, documents: (first, last), blocks: &blocks },
+            puts,
+        )?;
         state.segments.push(segment);
         step_merge_and_write(self, puts)
     }

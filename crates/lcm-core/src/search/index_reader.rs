@@ -52,6 +52,16 @@ pub(crate) struct SearchIndex {
 /// Callback for one list of a key: index of the key, documents, counts, positions of all documents.
 type EachKeyList<'e> = &'e mut dyn FnMut(usize, &[u64], &[u64], &[u64]);
 
+/// Keys whose lists are read, in some segments of a corpus.
+#[derive(Clone, Copy)]
+struct ListRequest<'r> {
+    corpus: Corpus,
+    segments: &'r [&'r SegmentRef],
+    keys: &'r [u64],
+    /// Lengths of the documents, needed for positions; `None`: positions are skipped.
+    lengths: Option<&'r DocumentLengths>,
+}
+
 /// A block of a segment to read for some of the keys.
 struct BlockLookup<'s> {
     segment: &'s SegmentRef,
@@ -125,19 +135,13 @@ impl SearchIndex {
         let keys: Vec<u64> = terms.iter().map(|term| term_key(term)).collect();
         let mut out: Vec<Postings> = terms.iter().map(|_| Postings::default()).collect();
         let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
-        self.read_lists(
-            reader,
-            corpus,
-            &segments,
-            &keys,
-            None,
-            &mut |at, documents, counts, _| {
-                if let Some(postings) = out.get_mut(at) {
-                    postings.documents.extend_from_slice(documents);
-                    postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
-                }
-            },
-        )?;
+        let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths: None };
+        self.read_lists(reader, &request, &mut |at, documents, counts, _| {
+            if let Some(postings) = out.get_mut(at) {
+                postings.documents.extend_from_slice(documents);
+                postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
+            }
+        })?;
         Ok(out)
     }
 
@@ -167,26 +171,21 @@ impl SearchIndex {
         let lengths =
             self.read_length_chunks(reader, corpus, first.first_document, last.last_document)?;
         let keys = [term_key(term)];
-        self.read_lists(
-            reader,
-            corpus,
-            &segments,
-            &keys,
-            Some(&lengths),
-            &mut |_, own, counts, all| {
-                let mut positions = all;
-                for (document, count) in own.iter().zip(counts) {
-                    let (these, rest) =
-                        positions.split_at_checked(int::to_usize(*count)).unwrap_or_default();
-                    positions = rest;
-                    if let Ok(at) = documents.binary_search(document)
-                        && let Some(slot) = out.get_mut(at)
-                    {
-                        slot.extend(these.iter().map(|n| int::to_u32(int::to_usize(*n))));
-                    }
+        let lengths = Some(&lengths);
+        let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths };
+        self.read_lists(reader, &request, &mut |_, own, counts, all| {
+            let mut positions = all;
+            for (document, count) in own.iter().zip(counts) {
+                let (these, rest) =
+                    positions.split_at_checked(int::to_usize(*count)).unwrap_or_default();
+                positions = rest;
+                if let Ok(at) = documents.binary_search(document)
+                    && let Some(slot) = out.get_mut(at)
+                {
+                    slot.extend(these.iter().map(|n| int::to_u32(int::to_usize(*n))));
                 }
-            },
-        )?;
+            }
+        })?;
         Ok(out)
     }
 
@@ -206,7 +205,8 @@ impl SearchIndex {
         keys.push(EVERY_GRAM_KEY);
         let mut out: Vec<Vec<u64>> = keys.iter().map(|_| Vec::new()).collect();
         let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
-        self.read_lists(reader, corpus, &segments, &keys, None, &mut |at, units, _, _| {
+        let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths: None };
+        self.read_lists(reader, &request, &mut |at, units, _, _| {
             if let Some(list) = out.get_mut(at) {
                 list.extend_from_slice(units);
             }
@@ -223,12 +223,10 @@ impl SearchIndex {
     fn read_lists(
         &self,
         reader: &mut StoreSession<'_>,
-        corpus: Corpus,
-        segments: &[&SegmentRef],
-        keys: &[u64],
-        lengths: Option<&DocumentLengths>,
+        request: &ListRequest<'_>,
         each: EachKeyList<'_>,
     ) -> Result<()> {
+        let ListRequest { segments, keys, .. } = *request;
         let roots: Vec<(String, u32)> = segments
             .iter()
             .map(|segment| (self.keys.segment_key(&segment.id), segment.root_bytes))
@@ -261,8 +259,7 @@ impl SearchIndex {
             let name = self.keys.segment_key(&segment.id);
             let read = |block: Option<&[u8]>, name: &str, each: EachKeyList<'_>| {
                 let block = block.ok_or_else(|| segment::corrupt_index(name))?;
-                read_block(block, lookup, corpus, keys, lengths, each)
-                    .map_err(|_| segment::corrupt_index(name))
+                read_block(block, lookup, request, each).map_err(|_| segment::corrupt_index(name))
             };
             if segment.blocks == 0 {
                 let payload = codec::decode_raw_bytes(&name, &lookup.root)?;
@@ -443,16 +440,14 @@ impl SearchIndex {
 fn read_block(
     block: &[u8],
     lookup: &BlockLookup<'_>,
-    corpus: Corpus,
-    keys: &[u64],
-    lengths: Option<&DocumentLengths>,
+    request: &ListRequest<'_>,
     each: EachKeyList<'_>,
 ) -> core::result::Result<(), DamagedBlock> {
     for at in &lookup.keys {
-        let mut reader =
-            BlockReader::new(block, lookup.segment.covered_range(corpus)).ok_or(DamagedBlock)?;
-        let key = keys.get(*at).copied().unwrap_or_default();
-        reader.find_lists(key, lengths, &mut |documents, counts, positions| {
+        let mut reader = BlockReader::new(block, lookup.segment.covered_range(request.corpus))
+            .ok_or(DamagedBlock)?;
+        let key = request.keys.get(*at).copied().unwrap_or_default();
+        reader.find_lists(key, request.lengths, &mut |documents, counts, positions| {
             each(*at, documents, counts, positions);
         })?;
     }

@@ -7,15 +7,18 @@
 
 mod corpus;
 mod doc_values;
+mod document_lists;
 mod feature_terms;
 mod fields;
 pub(crate) mod full_text;
+mod full_text_context;
 mod gram_query;
 mod grams;
 pub(crate) mod grep;
 mod index_check;
 mod index_maintenance;
 mod index_reader;
+mod item_lookup;
 mod manifest;
 pub(crate) mod passages;
 pub(crate) mod payload_holders;

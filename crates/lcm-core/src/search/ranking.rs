@@ -68,17 +68,17 @@ impl<'a> Ranker<'a> {
         Self { documents, sessions: &layout.sessions, scores, mean_length }
     }
 
-    /// Adds the scores of a term, once for each weight. `asks` lists the documents that contain a
+    /// Adds the scores of a term, once for each weight. `questions` lists the documents that contain a
     /// question mark, ascending.
-    pub(super) fn add_term(&mut self, places: &TermPostings<'_>, asks: &[u64], weights: &[u64]) {
+    pub(super) fn add_term(&mut self, term: &TermPostings<'_>, questions: &[u64], weights: &[u64]) {
         let mut found = alloc::vec![0u64; self.documents.len()];
-        let mut asks = asks.iter().peekable();
+        let mut questions = questions.iter().peekable();
         let mut from = 0;
-        let rows = places.postings.documents.iter().zip(&places.postings.counts);
-        let beside = places.layout.lengths.iter().zip(&places.layout.sessions);
+        let rows = term.postings.documents.iter().zip(&term.postings.counts);
+        let beside = term.layout.lengths.iter().zip(&term.layout.sessions);
         for ((document, count), (length, session)) in rows.zip(beside) {
-            while asks.next_if(|next| *next < document).is_some() {}
-            let answer = match asks.peek() == Some(&document) {
+            while questions.next_if(|next| *next < document).is_some() {}
+            let answer = match questions.peek() == Some(&document) {
                 true => score::scale_by_length(ANSWER, *length, QUESTION_LENGTH),
                 false => 0,
             };
@@ -112,9 +112,9 @@ impl<'a> Ranker<'a> {
     }
 
     /// Adds the score of a term that occurs anywhere in the session of a document.
-    pub(super) fn add_session(&mut self, places: &TermPostings<'_>, weight: u64) {
-        let counts = places.postings.counts.iter().copied();
-        let rows: Vec<(u64, u32)> = places.layout.sessions.iter().copied().zip(counts).collect();
+    pub(super) fn add_session(&mut self, term: &TermPostings<'_>, weight: u64) {
+        let counts = term.postings.counts.iter().copied();
+        let rows: Vec<(u64, u32)> = term.layout.sessions.iter().copied().zip(counts).collect();
         let mut sums = rows.chunk_by(|left, right| left.0 == right.0).map(|of_session| {
             let sum = of_session.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
             let number = of_session.first().map_or(0, |(session, _)| *session);
@@ -172,17 +172,17 @@ impl<'a> Ranker<'a> {
 /// Returns the weights of a word: in any form, for its session, and as typed.
 pub(super) fn scale_weights([any, sessions, typed]: [u64; 3], is_name: bool) -> [u64; 3] {
     let typed = score::mul_fixed(typed, EXACT);
-    let part = if is_name { NAME_AS_WORD } else { ONE };
-    [any, sessions, typed].map(|weight| score::mul_fixed(weight, part))
+    let factor = if is_name { NAME_AS_WORD } else { ONE };
+    [any, sessions, typed].map(|weight| score::mul_fixed(weight, factor))
 }
 
-/// Adds `worth` to the score of each number that is also in `listed`. Both ascend.
-fn add_to_listed(scores: &mut [u64], numbers: &[u64], listed: &[u64], worth: u64) {
+/// Adds `points` to the score of each number that is also in `listed`. Both ascend.
+fn add_to_listed(scores: &mut [u64], numbers: &[u64], listed: &[u64], points: u64) {
     let mut listed = listed.iter().peekable();
     for (score, number) in scores.iter_mut().zip(numbers) {
         while listed.next_if(|next| *next < number).is_some() {}
         if listed.peek() == Some(&number) {
-            *score += worth;
+            *score += points;
         }
     }
 }

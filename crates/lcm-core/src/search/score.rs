@@ -95,9 +95,9 @@ pub(crate) fn select_top(
     limit: usize,
 ) -> Vec<(u64, u64)> {
     // The heap keeps the least on top: its items are complements.
-    let turned = |(rank, number): (u64, u64)| (!rank, !number);
+    let complement = |(rank, number): (u64, u64)| (!rank, !number);
     let mut heap: BinaryHeap<(u64, u64)> = BinaryHeap::with_capacity(limit + 1);
-    for item in items.map(turned) {
+    for item in items.map(complement) {
         if heap.len() < limit {
             heap.push(item);
         } else if heap.peek().is_some_and(|least| item < *least) {
@@ -107,7 +107,7 @@ pub(crate) fn select_top(
     }
     let mut out = Vec::with_capacity(heap.len());
     while let Some(item) = heap.pop() {
-        out.push(turned(item));
+        out.push(complement(item));
     }
     out.reverse();
     out

@@ -133,6 +133,16 @@ pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
     blocks.iter().map(|(_, block)| block.len() + INDEX_ROW_BYTES).sum::<usize>() <= INLINE_BYTES_MAX
 }
 
+/// A segment to write.
+pub(super) struct NewSegment<'s> {
+    pub(super) id: [u8; 8],
+    /// Merge level.
+    pub(super) level: u32,
+    /// First and last document.
+    pub(super) documents: (u64, u64),
+    pub(super) blocks: &'s SegmentBlocks,
+}
+
 /// Writes a whole segment.
 ///
 /// # Errors
@@ -140,12 +150,10 @@ pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
 /// As [`put_root`].
 pub(super) fn put_segment(
     keys: &ConversationKeys,
-    id: [u8; 8],
-    level: u32,
-    documents: (u64, u64),
-    blocks: &SegmentBlocks,
+    segment: &NewSegment<'_>,
     puts: &mut Vec<Put>,
 ) -> Result<SegmentRef> {
+    let NewSegment { id, level, documents, blocks } = *segment;
     let mut index = Vec::new();
     append_index_rows(&mut index, blocks);
     let inline = fits_inline(blocks);
@@ -246,12 +254,12 @@ impl<'a> SegmentRoot<'a> {
     /// Returns the ranges of the inline blocks from `number` on, within the payload.
     pub(super) fn block_ranges_from(&self, number: usize) -> Option<Vec<Range<usize>>> {
         let behind = 2 + self.index.len();
-        let place = |number| {
-            let place =
-                self.block_range(number).filter(|place| place.end <= self.inline_blocks.len())?;
-            Some(behind + place.start..behind + place.end)
+        let range = |number| {
+            let range =
+                self.block_range(number).filter(|range| range.end <= self.inline_blocks.len())?;
+            Some(behind + range.start..behind + range.end)
         };
-        (number..self.len()).map(place).collect()
+        (number..self.len()).map(range).collect()
     }
 }
 

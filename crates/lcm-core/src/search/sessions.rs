@@ -52,7 +52,7 @@ impl SessionBounds {
             }
             let end = starts.peek().map_or(last, |next| (next - 1).min(last));
             let from = document.saturating_sub(NEIGHBOURS).max(begin);
-            let from = out.last().map_or(from, |known| from.max(known + 1));
+            let from = out.last().map_or(from, |last| from.max(last + 1));
             out.extend(from..=(document + NEIGHBOURS).min(end));
         }
         out

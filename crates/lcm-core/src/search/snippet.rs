@@ -16,7 +16,7 @@ const SPAN_BYTES_MAX: usize = 120;
 /// Characters shown before the first match.
 const LEAD_CHARACTERS: usize = 40;
 /// Most highlights of one text that are compared.
-const MARKS_MAX: usize = 512;
+const HIGHLIGHTS_MAX: usize = 512;
 /// Replaces omitted text.
 const ELLIPSIS: char = '\u{2026}';
 
@@ -31,22 +31,22 @@ pub(crate) struct Highlight {
 }
 
 /// Finds the best passage of highlights (ascending). Returns its weight and start byte.
-pub(crate) fn find_best_passage(marks: &[Highlight]) -> Option<(u64, usize)> {
-    let marks = marks.get(..MARKS_MAX).unwrap_or(marks);
+pub(crate) fn find_best_passage(highlights: &[Highlight]) -> Option<(u64, usize)> {
+    let highlights = highlights.get(..HIGHLIGHTS_MAX).unwrap_or(highlights);
     let mut best: Option<(u64, usize)> = None;
-    for (at, first) in marks.iter().enumerate() {
+    for (at, first) in highlights.iter().enumerate() {
         let (mut seen, mut weight) = (0u64, 0u64);
-        for mark in marks.iter().skip(at) {
-            if mark.bytes.end.saturating_sub(first.bytes.start) > SPAN_BYTES_MAX && seen != 0 {
+        for highlight in highlights.iter().skip(at) {
+            if highlight.bytes.end.saturating_sub(first.bytes.start) > SPAN_BYTES_MAX && seen != 0 {
                 break;
             }
-            let bit = 1u64 << (mark.what % 64);
+            let bit = 1u64 << (highlight.what % 64);
             if seen & bit == 0 {
                 seen |= bit;
-                weight = weight.saturating_add(mark.weight);
+                weight = weight.saturating_add(highlight.weight);
             }
         }
-        if best.is_none_or(|(known, _)| weight > known) {
+        if best.is_none_or(|(best_weight, _)| weight > best_weight) {
             best = Some((weight, first.bytes.start));
         }
     }
@@ -109,15 +109,15 @@ pub(crate) fn build_short_snippet(
         out.push(ELLIPSIS);
         count = 1;
     }
-    let mut space = false;
+    let mut needs_space = false;
     let shown = text.get(begin..).unwrap_or_default().trim_end();
     for (place, c) in shown.char_indices() {
         // Control characters count as spaces: they could change how a terminal shows the text.
         if c.is_whitespace() || c.is_control() {
-            space = count > 0;
+            needs_space = count > 0;
             continue;
         }
-        let is_cut = count + usize::from(space) + 1 >= characters_max;
+        let is_cut = count + usize::from(needs_space) + 1 >= characters_max;
         let place = begin + place;
         while found.next_if(|(_, end)| *end <= place).is_some() {}
         let here = found.peek().map(|(start, _)| *start).filter(|start| *start <= place && !is_cut);
@@ -129,10 +129,10 @@ pub(crate) fn build_short_snippet(
             open = None;
             break;
         }
-        if space {
+        if needs_space {
             out.push(' ');
             count += 1;
-            space = false;
+            needs_space = false;
         }
         if here.is_some() && here != open {
             bounds.push(out.len());

@@ -71,37 +71,39 @@ fn add_neighbours_of_hits(
     rows: &mut [RenderedHit],
     count: u64,
 ) -> Result<u64> {
-    let beside = |seq: u64| {
+    let neighbour_seqs = |seq: u64| {
         let last = conversation.loaded.head.messages.min(seq.saturating_add(count));
         let around = seq.saturating_sub(count).max(1)..=last;
         let is_shown =
             |one: &u64| *one != seq && grants::is_within(conversation.spans.as_deref(), *one, *one);
         around.filter(is_shown).collect::<Vec<u64>>()
     };
-    let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| beside(*seq)).collect();
+    let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| neighbour_seqs(*seq)).collect();
     sort::sort_and_dedup_numbers(&mut seqs);
     let history = MessageHistory { keys: &conversation.keys, head: &conversation.loaded.head };
     let placed = history.read_messages_at(reader, &seqs)?;
-    let shown: Vec<RenderedHit> =
+    let rendered: Vec<RenderedHit> =
         placed.iter().map(|placed| render_neighbour(&history, placed)).collect();
     for (at, seq) in found {
         let Some(row) = rows.get_mut(*at) else { continue };
         let [mut before, mut after] = [JsonWriter::new_array(), JsonWriter::new_array()];
-        for one in beside(*seq) {
-            let Some(shown) = seqs.binary_search(&one).ok().and_then(|at| shown.get(at)) else {
+        for neighbour in neighbour_seqs(*seq) {
+            let Some(rendered) =
+                seqs.binary_search(&neighbour).ok().and_then(|at| rendered.get(at))
+            else {
                 continue;
             };
-            let side = if one < *seq { &mut before } else { &mut after };
-            side.push_json(&shown.json);
-            row.tokens = row.tokens.saturating_add(shown.tokens);
+            let side = if neighbour < *seq { &mut before } else { &mut after };
+            side.push_json(&rendered.json);
+            row.tokens = row.tokens.saturating_add(rendered.tokens);
         }
-        let mut with_them = JsonWriter::new_object();
-        with_them.add_array("after", after);
-        with_them.add_array("before", before);
-        with_them.append_members(JsonWriter::from_open_text(
+        let mut object = JsonWriter::new_object();
+        object.add_array("after", after);
+        object.add_array("before", before);
+        object.append_members(JsonWriter::from_open_text(
             row.json.strip_suffix('}').unwrap_or_default(),
         ));
-        row.json = with_them.end_object();
+        row.json = object.end_object();
     }
     Ok(placed.iter().map(|placed| placed.stored.rendered_content().0.bytes()).sum())
 }

@@ -60,7 +60,7 @@ pub(super) fn render_hits(
     hits: &[GrepHit],
 ) -> Result<Vec<RenderedHit>> {
     let mut finder = SnippetFinder::new(pattern);
-    let mut shown: Vec<RenderedHit> = hits.iter().map(|_| RenderedHit::default()).collect();
+    let mut rendered: Vec<RenderedHit> = hits.iter().map(|_| RenderedHit::default()).collect();
     for (number, conversation, index) in context.iter() {
         for corpus in [Corpus::Messages, Corpus::Summaries] {
             let mut numbered: Vec<(u64, usize)> = hits
@@ -85,7 +85,7 @@ pub(super) fn render_hits(
             };
             for ((_, at), row) in numbered.into_iter().zip(rows) {
                 let score = hits.get(at).and_then(|hit| hit.score).map(score::to_thousandths);
-                if let Some(slot) = shown.get_mut(at) {
+                if let Some(slot) = rendered.get_mut(at) {
                     let tokens = tokens::estimate(&row.snippet.text);
                     *slot =
                         RenderedHit { json: row.render_json(&conversation.name, score), tokens };
@@ -93,8 +93,8 @@ pub(super) fn render_hits(
             }
         }
     }
-    shown.retain(|row| !row.json.is_empty());
-    Ok(shown)
+    rendered.retain(|row| !row.json.is_empty());
+    Ok(rendered)
 }
 
 /// Values of one rendered hit.
@@ -157,16 +157,16 @@ fn read_message_row(
 ) -> Result<HitRow> {
     let stored = &placed.stored;
     let raw = history.read_text(reader, stored)?;
-    let mut found = BestPassage::default();
+    let mut best = BestPassage::default();
     let mut budget = IndexingBudget::new(stored.raw.bytes());
     each_field(&raw, &stored.parts, &mut |field, text| {
-        finder.search_text(field, &text, &mut budget, &mut found);
+        finder.search_text(field, &text, &mut budget, &mut best);
     });
     let entry_id = stored.entry_id.map(|span| json::text(&raw, span).into_owned());
     Ok(HitRow {
         id: history.keys.message_id(placed.seq),
         created_at: stored.time,
-        snippet: found.snippet,
+        snippet: best.snippet,
         source: HitSource::Message { entry_id, seq: placed.seq, role: stored.role.as_str() },
     })
 }
@@ -183,18 +183,18 @@ fn read_summary_rows(
         references.iter().map(|(id, bytes)| (conversation.keys.summary_key(*id), *bytes)).collect();
     let values = reader.read_immutable(&records)?;
     if values.len() != ordinals.len() {
-        return Err(Error::corrupt_store("the index names fewer summaries than it found"));
+        return Err(Error::corrupt_store("the search index must list every summary"));
     }
     let mut rows = Vec::new();
     for (((id, _), (key, _)), value) in references.iter().zip(&records).zip(values) {
         let record: Summary = codec::decode(key, &value)?;
-        let mut found = BestPassage::default();
+        let mut best = BestPassage::default();
         let mut budget = IndexingBudget::new(0);
-        finder.search_text(SearchField::Text, &record.text, &mut budget, &mut found);
+        finder.search_text(SearchField::Text, &record.text, &mut budget, &mut best);
         rows.push(HitRow {
             id: summary::format_summary_id(*id),
             created_at: record.created_at,
-            snippet: found.snippet,
+            snippet: best.snippet,
             source: HitSource::Summary { depth: record.depth, kind: record.kind() },
         });
     }
@@ -232,25 +232,28 @@ impl<'s> SnippetFinder<'s> {
         field: SearchField,
         text: &str,
         budget: &mut IndexingBudget,
-        found: &mut BestPassage,
+        best: &mut BestPassage,
     ) {
         match self {
             Self::Regex(regex) => {
-                if found.weight.is_none()
+                if best.weight.is_none()
                     && let Some(range) = regex.find(text)
                 {
-                    let shown = build_snippet(text, range.start, &mut iter::once(range));
-                    *found = BestPassage { snippet: shown, weight: Some(1) };
+                    let snippet = build_snippet(text, range.start, &mut iter::once(range));
+                    *best = BestPassage { snippet, weight: Some(1) };
                 }
             }
             Self::Text(terms) => {
                 for text in budget.take_edges(text) {
-                    let marks = find_term_marks(terms, field, text);
-                    let (weight, at) = find_best_passage(&marks).unwrap_or((0, 0));
-                    if !text.is_empty() && found.weight.is_none_or(|known| weight > known) {
-                        let shown =
-                            build_snippet(text, at, &mut marks.into_iter().map(|m| m.bytes));
-                        *found = BestPassage { snippet: shown, weight: Some(weight) };
+                    let highlights = find_highlights(terms, field, text);
+                    let (weight, at) = find_best_passage(&highlights).unwrap_or((0, 0));
+                    if !text.is_empty() && best.weight.is_none_or(|other| weight > other) {
+                        let snippet = build_snippet(
+                            text,
+                            at,
+                            &mut highlights.into_iter().map(|highlight| highlight.bytes),
+                        );
+                        *best = BestPassage { snippet, weight: Some(weight) };
                     }
                 }
             }
@@ -261,38 +264,38 @@ impl<'s> SnippetFinder<'s> {
 /// Maps the terms of all items that are not excluded to the number of their item.
 fn collect_query_terms(query: &TextQuery) -> SortedMap<&[u8], usize> {
     let counting = query.items.iter().filter(|item| item.presence != Presence::MustNot);
-    let found = counting.enumerate().flat_map(|(what, item)| {
+    let terms = counting.enumerate().flat_map(|(what, item)| {
         let numbers = item.terms.iter().chain(&item.forms);
         numbers.filter_map(move |number| Some((query.terms.get(*number)?.as_slice(), what)))
     });
-    SortedMap::from_entries(found.collect())
+    SortedMap::from_entries(terms.collect())
 }
 
 /// Finds the terms of the query in a text. Longer terms have a greater weight.
-fn find_term_marks(
+fn find_highlights(
     terms: &SortedMap<&[u8], usize>,
     field: SearchField,
     text: &str,
 ) -> Vec<Highlight> {
-    let mut marks = Vec::new();
+    let mut highlights = Vec::new();
     each_term(field, text, &mut |term, _, bytes| {
         if let Some(what) = terms.get(term) {
             let weight = 4 + lcm_text::base::int::to_u64(term.len());
-            marks.push(Highlight { bytes, what: *what, weight });
+            highlights.push(Highlight { bytes, what: *what, weight });
         }
     });
-    marks
+    highlights
 }
 
 /// Returns the byte at which the best passage of a text begins; 0 if no term occurs.
 pub(crate) fn find_query_offset(query: &TextQuery, text: &str) -> usize {
-    find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))
+    find_best_passage(&find_highlights(&collect_query_terms(query), SearchField::Text, text))
         .map_or(0, |(_, at)| at)
 }
 
 /// Returns the weight and the text of the best passage; `None` if no term occurs.
 pub(crate) fn find_query_passage(query: &TextQuery, text: &str) -> Option<(u64, String)> {
     let (weight, at) =
-        find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))?;
+        find_best_passage(&find_highlights(&collect_query_terms(query), SearchField::Text, text))?;
     Some((weight, build_snippet(text, at, &mut iter::empty()).text))
 }

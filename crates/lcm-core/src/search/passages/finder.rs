@@ -22,7 +22,7 @@ pub(crate) enum PassageQuery<'q> {
     Regex(&'q mut Regex),
 }
 
-/// Position at which reading and searching begin.
+/// Position at which reading and searching start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassageStart {
     /// Bytes of the text, and line ends, before the first piece.
@@ -54,48 +54,48 @@ pub(crate) struct PassageFinder<'w, 'q> {
 
 impl<'w, 'q> PassageFinder<'w, 'q> {
     /// Starts the search of a text.
-    pub(crate) fn new(wanted: &'w mut PassageQuery<'q>, begin: PassageStart) -> Self {
-        if let PassageQuery::Words(words) = wanted {
-            words.reset(begin.is_json);
+    pub(crate) fn new(query: &'w mut PassageQuery<'q>, start: PassageStart) -> Self {
+        if let PassageQuery::Words(words) = query {
+            words.reset(start.is_json);
         }
-        let (at, number) = (begin.byte, begin.line_ends + 1);
+        let (at, number) = (start.byte, start.line_ends + 1);
         let lines = LineSplitter { buffer: String::new(), at, number, from: 0 };
-        let found = PassageCollector { next: begin.search_from, ..PassageCollector::default() };
-        Self { query: wanted, lines, collector: found }
+        let collector = PassageCollector { next: start.search_from, ..PassageCollector::default() };
+        Self { query, lines, collector }
     }
 
     /// Searches the next piece. Returns `false` if no more text is needed: enough passages were
     /// found, the byte limit is reached, or the expression is refused ([`Regex::is_refused`]).
     pub(crate) fn push_text(&mut self, text: &str) -> bool {
-        let Self { query: wanted, lines, collector: found } = self;
-        lines.split_text(text, &mut |line| found.search_line(wanted, line))
+        let Self { query, lines, collector } = self;
+        lines.split_text(text, &mut |line| collector.search_line(query, line))
     }
 
     /// Returns the passages. `is_complete`: the text ended and every piece was pushed.
     pub(crate) fn finish(mut self, is_complete: bool) -> PassageResults {
-        let Self { query: wanted, lines, collector: found } = &mut self;
+        let Self { query, lines, collector } = &mut self;
         let mut is_over = is_complete;
         if is_complete && !lines.buffer.is_empty() {
-            is_over = lines.close_line(&mut |line| found.search_line(wanted, line));
+            is_over = lines.close_line(&mut |line| collector.search_line(query, line));
         }
-        match wanted {
-            PassageQuery::Words(words) => words.finish(found, is_over),
+        match query {
+            PassageQuery::Words(words) => words.finish(collector, is_over),
             // A regular expression needs only its first matches.
-            PassageQuery::Regex(_) => is_over |= found.has_more,
+            PassageQuery::Regex(_) => is_over |= collector.has_more,
         }
-        let PassageCollector { passages, has_more: more, next } = self.collector;
-        PassageResults { passages, has_more: more, next: (!is_over).then_some(next) }
+        let PassageCollector { passages, has_more, next } = self.collector;
+        PassageResults { passages, has_more, next: (!is_over).then_some(next) }
     }
 }
 
 impl PassageCollector {
-    fn search_line(&mut self, wanted: &mut PassageQuery<'_>, line: &TextLine<'_>) -> bool {
+    fn search_line(&mut self, query: &mut PassageQuery<'_>, line: &TextLine<'_>) -> bool {
         let passed = int::to_usize(self.next.saturating_sub(line.at));
         if passed > line.text.len() {
             return true;
         }
         let from = line.text.ceil_char_boundary(line.from.max(passed));
-        match wanted {
+        match query {
             PassageQuery::Words(words) => words.search_line(line, from, self),
             PassageQuery::Regex(regex) => self.search_regex(regex, line, from),
         }

@@ -33,8 +33,8 @@ pub(super) struct PassageCollector {
 impl PassageCollector {
     /// Keeps a passage if it is among the best.
     pub(super) fn keep_passage(&mut self, passage: TextPassage) {
-        let place = self.passages.partition_point(|known| known.score >= passage.score);
-        self.passages.insert(place, passage);
+        let index = self.passages.partition_point(|other| other.score >= passage.score);
+        self.passages.insert(index, passage);
         if self.passages.len() > PASSAGES_MAX {
             self.passages.pop();
             self.has_more = true;

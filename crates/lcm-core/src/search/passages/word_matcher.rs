@@ -92,7 +92,7 @@ struct LineChunk {
     items: u128,
     /// Byte of the best passage in the chunk, and the ranges of all matches.
     best_at: usize,
-    found: Vec<Range<usize>>,
+    matches: Vec<Range<usize>>,
 }
 
 impl<'q> WordMatcher<'q> {
@@ -166,7 +166,7 @@ impl<'q> WordMatcher<'q> {
         &mut self,
         line: &TextLine<'_>,
         mut from: usize,
-        found: &mut PassageCollector,
+        collector: &mut PassageCollector,
     ) -> bool {
         while self.bytes_left > 0 && from < line.until.min(line.text.len()) {
             let rest = line.text.get(from..).unwrap_or_default();
@@ -175,21 +175,21 @@ impl<'q> WordMatcher<'q> {
             let read = if self.is_json { blank_escapes(text) } else { Cow::Borrowed(text) };
             let end = find_chunk_end(&read);
             let own_text = read.get(..end + PREFIX_BYTES - 1).unwrap_or(&read);
-            let place = (line.at + int::to_u64(from), line.number);
+            let start = (line.at + int::to_u64(from), line.number);
             if self.prefix_filter.may_occur_in(own_text) {
-                self.push_chunk(text, &read, end, place);
+                self.push_chunk(text, &read, end, start);
                 self.bytes_left = self.bytes_left.saturating_sub(int::to_u64(end));
             } else {
-                self.skip_chunk(text, end, place);
+                self.skip_chunk(text, end, start);
                 self.bytes_left =
                     self.bytes_left.saturating_sub(int::to_u64(end).div_ceil(SKIPPED_SHARE));
             }
             if self.chunks.len() == PASSAGE_LINES {
-                self.evaluate_oldest_chunk(found);
+                self.evaluate_oldest_chunk(collector);
             }
             from += end;
         }
-        found.next = line.at + int::to_u64(from);
+        collector.next = line.at + int::to_u64(from);
         self.bytes_left > 0
     }
 
@@ -197,7 +197,7 @@ impl<'q> WordMatcher<'q> {
     fn skip_chunk(&mut self, text: &str, end: usize, (at, number): (u64, u64)) {
         let text = String::from(text.get(..end).unwrap_or_default());
         let position = self.position;
-        let found = Vec::new();
+        let matches = Vec::new();
         self.chunks.push_back(LineChunk {
             text,
             at,
@@ -205,7 +205,7 @@ impl<'q> WordMatcher<'q> {
             position,
             items: 0,
             best_at: 0,
-            found,
+            matches,
         });
         self.position = position.saturating_add(SKIPPED_POSITIONS);
     }
@@ -248,21 +248,21 @@ impl<'q> WordMatcher<'q> {
         *base = first.saturating_add(behind.unwrap_or(positions));
         let best_at = find_best_passage(&highlights).map_or(0, |(_, at)| at);
         let text = String::from(text.get(..end).unwrap_or_default());
-        let found = highlights
+        let matches = highlights
             .into_iter()
             .map(|highlight| highlight.bytes.start..highlight.bytes.end.min(end));
-        let (found, position) = (found.collect(), first);
-        chunks.push_back(LineChunk { text, at, number, position, items, best_at, found });
+        let (matches, position) = (matches.collect(), first);
+        chunks.push_back(LineChunk { text, at, number, position, items, best_at, matches });
         // A phrase belongs to the chunk in which it begins.
         for (begin, item) in completed_phrases {
-            let place = chunks.partition_point(|chunk| chunk.position <= begin);
-            let chunk = chunks.get_mut(place.saturating_sub(1));
+            let index = chunks.partition_point(|chunk| chunk.position <= begin);
+            let chunk = chunks.get_mut(index.saturating_sub(1));
             chunk.into_iter().for_each(|chunk| chunk.items |= item);
         }
     }
 
     /// Removes the oldest chunk, and makes a passage of it and the following chunks if they match.
-    fn evaluate_oldest_chunk(&mut self, found: &mut PassageCollector) {
+    fn evaluate_oldest_chunk(&mut self, collector: &mut PassageCollector) {
         let number = self.chunks_passed;
         self.chunks_passed += 1;
         let Some(first) = self.chunks.pop_front() else { return };
@@ -271,12 +271,12 @@ impl<'q> WordMatcher<'q> {
             return;
         }
         let following = self.chunks.iter().take_while(|chunk| chunk.items & self.must_not == 0);
-        let (mut items, mut text, mut ranges) = (own_items, first.text, first.found);
+        let (mut items, mut text, mut ranges) = (own_items, first.text, first.matches);
         for chunk in following {
             items |= chunk.items & self.counts;
             text.push('\n');
             let at = text.len();
-            ranges.extend(chunk.found.iter().map(|range| at + range.start..at + range.end));
+            ranges.extend(chunk.matches.iter().map(|range| at + range.start..at + range.end));
             text.push_str(&chunk.text);
         }
         if items & self.must != self.must {
@@ -298,25 +298,25 @@ impl<'q> WordMatcher<'q> {
             }
             known => {
                 let before = known.replace(newest);
-                before.into_iter().for_each(|known| found.keep_passage(known.passage));
+                before.into_iter().for_each(|known| collector.keep_passage(known.passage));
             }
         }
     }
 
     /// Finishes a text. If the text is not over, passages that later text could change are left for
     /// the search that continues.
-    pub(super) fn finish(&mut self, found: &mut PassageCollector, is_over: bool) {
+    pub(super) fn finish(&mut self, collector: &mut PassageCollector, is_over: bool) {
         while is_over && !self.chunks.is_empty() {
-            self.evaluate_oldest_chunk(found);
+            self.evaluate_oldest_chunk(collector);
         }
         if let Some(first) = self.chunks.front() {
-            found.next = first.at;
+            collector.next = first.at;
         }
         let Some(newest) = self.pending.take() else { return };
         if !is_over && self.chunks_passed - newest.number < int::to_u64(PASSAGE_LINES) {
-            found.next = newest.at;
+            collector.next = newest.at;
         } else {
-            found.keep_passage(newest.passage);
+            collector.keep_passage(newest.passage);
         }
     }
 }
@@ -332,13 +332,13 @@ const PREFIX_COUNT: usize = 1 << (5 * PREFIX_BYTES);
 impl PrefixFilter {
     /// Builds the filter from terms with their kinds. Chunks with non-ASCII text always pass.
     fn from_terms<'t>(terms: impl Iterator<Item = &'t [u8]>) -> Self {
-        let mut known = alloc::vec![false; PREFIX_COUNT];
+        let mut prefixes = alloc::vec![false; PREFIX_COUNT];
         let mut add = |text: &[u8], least: usize| match text.get(..PREFIX_BYTES) {
             Some(begin) if text.len() >= least => {
                 let begin = begin.iter().fold(0, |all, byte| roll_prefix(all, *byte));
-                known.get_mut(begin).into_iter().for_each(|known| *known = true);
+                prefixes.get_mut(begin).into_iter().for_each(|slot| *slot = true);
             }
-            _ => known.fill(true),
+            _ => prefixes.fill(true),
         };
         for term in terms {
             match term {
@@ -351,7 +351,7 @@ impl PrefixFilter {
                 [] => {}
             }
         }
-        Self(known)
+        Self(prefixes)
     }
 
     fn may_occur_in(&self, text: &str) -> bool {
@@ -359,7 +359,7 @@ impl PrefixFilter {
         !text.is_ascii()
             || text.bytes().any(|byte| {
                 last = roll_prefix(last, byte);
-                self.0.get(last).is_none_or(|known| *known)
+                self.0.get(last).is_none_or(|is_prefix| *is_prefix)
             })
     }
 }

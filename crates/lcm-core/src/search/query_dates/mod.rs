@@ -135,19 +135,21 @@ fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Opt
             return month_range(year, month);
         }
         // `may`, `march` and short forms have other meanings, so they need a preposition.
-        let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
+        let has_preposition =
+            matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
         let is_name = MONTH_NAMES.contains(&word) && !["may", "march"].contains(&word);
         return match before {
             Some("last") => {
                 let (year, this, _) = civil_from_days(now / MS_PER_DAY);
                 month_range(if month < this { year } else { year.checked_sub(1)? }, month)
             }
-            _ => (is_told || is_name).then_some(QueryDate::Month(month)),
+            _ => (has_preposition || is_name).then_some(QueryDate::Month(month)),
         };
     }
     let year = parse_year(word)?;
-    let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
-    is_told.then(|| {
+    let has_preposition =
+        matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
+    has_preposition.then(|| {
         Some(QueryDate::Days(epoch_day_of_date(year, 1, 1)?, epoch_day_of_date(year, 12, 31)?))
     })?
 }
@@ -177,8 +179,8 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
             Some(QueryDate::Days(epoch_day_of_date(year, 1, 1)?, epoch_day_of_date(year, 12, 31)?))
         }
         ("last" | "on" | "this", name) => {
-            let wanted = WEEKDAYS.iter().zip(0..).find(|(weekday, _)| **weekday == name)?.1;
-            let days = (weekday + 7 - wanted) % 7;
+            let named = WEEKDAYS.iter().zip(0..).find(|(weekday, _)| **weekday == name)?.1;
+            let days = (weekday + 7 - named) % 7;
             let days = if days == 0 && word == "last" { 7 } else { days };
             around(days, days)
         }
@@ -204,10 +206,10 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
 
 /// Parses the full or abbreviated name of a month: 1 to 12.
 fn parse_month(word: &str) -> Option<u64> {
-    let place = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
+    let index = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
         *name == word || short == word || (short == "sep" && word == "sept")
     })?;
-    u64::try_from(place + 1).ok()
+    u64::try_from(index + 1).ok()
 }
 
 /// Parses the number of a day, with an optional suffix such as `rd`.

@@ -19,7 +19,7 @@ use super::{
     Corpus,
     doc_values::{self, LENGTHS_CHUNK},
     manifest::{CorpusManifest, MERGE_BYTES_MAX, PendingMerge, SEGMENT_DOCUMENTS_MAX},
-    segment::{self, BLOCK_TARGET, SegmentBlocks, SegmentRef, SegmentRoot},
+    segment::{self, BLOCK_TARGET, NewSegment, SegmentBlocks, SegmentRef, SegmentRoot},
 };
 use crate::storage::{codec, keys::ConversationKeys, store::Put, store_session::StoreSession};
 use lcm_text::base::{error::Result, int};
@@ -338,7 +338,7 @@ fn replace_inputs(
     let level = if same { level + 1 } else { level };
     let documents = (first.first_document, last.last_document);
     let output = if merge.blocks == 0 {
-        segment::put_segment(keys, merge.id, level, documents, blocks, puts)?
+        segment::put_segment(keys, &NewSegment { id: merge.id, level, documents, blocks }, puts)?
     } else {
         let root_bytes = segment::put_root(keys, &merge.id, &merge.index, &[], puts)?;
         SegmentRef {

@@ -5,7 +5,15 @@
 //! `speaker: tool: role: since: before:` have a special meaning.
 //! Elsewhere: splitting a text into terms (`terms`), reading the index (`full_text`).
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+mod query_items;
+mod regex_syntax;
+mod tokens;
+
+pub(crate) use query_items::{FilterProperty, Presence, QueryFilter, QueryItem};
+pub(crate) use regex_syntax::looks_like_regex;
+
+use self::tokens::{QueryToken, split_tokens};
+use alloc::{string::String, vec::Vec};
 use core::ops::Range;
 
 use lcm_loops::stemmer;
@@ -59,61 +67,6 @@ const TEXT_BYTES_COUNTED_MAX: usize = 4 << 10;
 /// Most terms of a phrase. Of a longer phrase only the first terms are matched.
 const PHRASE_TERMS_MAX: usize = 48;
 
-/// Whether a document must contain an item.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Presence {
-    /// Optional: the item raises the score.
-    Should,
-    Must,
-    MustNot,
-}
-
-/// A term, or a phrase: terms in a fixed order.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct QueryItem {
-    pub(crate) presence: Presence,
-    /// Indexes into [`TextQuery::terms`]: the terms that a document must contain.
-    pub(crate) terms: Vec<usize>,
-    /// Terms of a phrase, each with its distance from the start of the phrase. Empty: a single
-    /// term.
-    pub(crate) order: Vec<(Vec<u8>, u32)>,
-    /// For a word: indexes of its forms, any of which matches. Empty: not a word.
-    pub(crate) forms: Vec<usize>,
-    /// For a word: its index in [`TextQuery::names`].
-    pub(crate) name: Option<usize>,
-}
-
-impl QueryItem {
-    /// Builds an optional item from term indexes.
-    fn from_terms(terms: Vec<usize>) -> Self {
-        Self { presence: Presence::Should, terms, order: Vec::new(), forms: Vec::new(), name: None }
-    }
-}
-
-/// Property that a filter compares.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum FilterProperty {
-    Role(Role),
-    /// Index of the term of the tool name.
-    Tool(usize),
-    /// Speaker of the message.
-    Speaker {
-        /// Full name in lower case.
-        name: String,
-        /// Indexes of the terms of the name. Empty: the name has no words and is compared as a
-        /// whole.
-        words: Vec<usize>,
-    },
-}
-
-/// Condition on a property of a message.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct QueryFilter {
-    pub(crate) property: FilterProperty,
-    /// True if the message must not have the property.
-    pub(crate) is_negated: bool,
-}
-
 /// Parsed full-text query.
 #[derive(Debug, Default)]
 pub(crate) struct TextQuery {
@@ -146,35 +99,36 @@ impl TextQuery {
 
     /// Parses a query without looking for dates.
     pub(crate) fn parse(text: &str) -> Self {
-        let mut reading = QueryParser::default();
-        reading.query.terms = feature_terms::FEATURES.iter().map(|sign| sign.to_vec()).collect();
+        let mut parser = QueryParser::default();
+        parser.query.terms =
+            feature_terms::FEATURES.iter().map(|feature| feature.to_vec()).collect();
         let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
-        reading.forms_max = count_forms_max(beginning);
+        parser.forms_max = count_forms_max(beginning);
         // Conditions come first, so that words never displace them: a lost word finds less, a lost
         // condition finds wrong documents.
         for token in split_tokens(text).filter(QueryToken::is_condition) {
-            reading.add_token(&token);
-            if reading.query.is_cut {
+            parser.add_token(&token);
+            if parser.query.is_cut {
                 break;
             }
         }
-        reading.query.has_dropped_conditions = reading.query.is_cut;
+        parser.query.has_dropped_conditions = parser.query.is_cut;
         for token in split_tokens(beginning).filter(|token| !token.is_condition()) {
-            if reading.query.is_cut {
+            if parser.query.is_cut {
                 break;
             }
-            reading.add_token(&token);
+            parser.add_token(&token);
         }
-        if !reading.query.has_text_items() {
-            reading.query.is_cut |= reading.stop_words.len() > WORDS_WITH_FORMS_MAX;
-            reading.stop_words.truncate(WORDS_WITH_FORMS_MAX);
-            for word in reading.stop_words.clone() {
-                reading.add_word(&word);
+        if !parser.query.has_text_items() {
+            parser.query.is_cut |= parser.stop_words.len() > WORDS_WITH_FORMS_MAX;
+            parser.stop_words.truncate(WORDS_WITH_FORMS_MAX);
+            for word in parser.stop_words.clone() {
+                parser.add_word(&word);
             }
         }
-        let mut query = reading.query;
+        let mut query = parser.query;
         query.is_cut |= text.len() > TEXT_BYTES_MAX || query.has_shortened_phrase;
-        query.is_prose = text.contains('?') || !reading.stop_words.is_empty();
+        query.is_prose = text.contains('?') || !parser.stop_words.is_empty();
         sort::sort_and_dedup(&mut query.items);
         query
     }
@@ -250,112 +204,6 @@ pub(crate) fn strip_syntax(text: &str) -> String {
     out
 }
 
-/// Returns whether the unquoted part of a text looks like a regular expression: `a|b`, `.*`, a
-/// character class, an escape or an anchor.
-pub(crate) fn looks_like_regex(text: &str) -> bool {
-    let outside: Vec<&str> = text.split('"').step_by(2).collect();
-    let has = |signs: &[&str]| signs.iter().any(|sign| outside.iter().any(|t| t.contains(sign)));
-    let begins = text.starts_with('^') && text.len() > 1;
-    let ends = text.ends_with('$') && !text.ends_with(" $") && text.len() > 1;
-    begins
-        || ends
-        || has(&[".*", ".+", r"\b", r"\B", r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", r"\.", "(?"])
-        || outside.iter().any(|text| has_alternatives(text) || has_class(text))
-}
-
-/// Returns whether a text has alternatives such as `a|b`; in `a | b` the bar is a shell pipe.
-fn has_alternatives(text: &str) -> bool {
-    let stands_alone = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c == '|');
-    text.match_indices('|').any(|(at, _)| {
-        let before = text.get(..at).and_then(|text| text.chars().next_back());
-        let behind = text.get(at + 1..).and_then(|text| text.chars().next());
-        !stands_alone(before) && !stands_alone(behind)
-    })
-}
-
-/// Most bytes of a recognised character class.
-const CLASS_BYTES_MAX: usize = 64;
-
-/// Returns whether a text has a class such as `[a-z]`, `[^a]` or `[ab]+`; `[1]` is a reference.
-fn has_class(text: &str) -> bool {
-    text.match_indices('[').any(|(at, _)| {
-        let inside = text.get(at + 1..).unwrap_or_default();
-        let end = inside.bytes().take(CLASS_BYTES_MAX).position(|byte| byte == b']');
-        let Some((class, behind)) = end.and_then(|end| inside.split_at_checked(end)) else {
-            return false;
-        };
-        let is_range = |triple: &[u8]| {
-            matches!(triple, [a, b'-', b] if a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
-        };
-        let is_class = class.starts_with('^') || class.as_bytes().windows(3).any(is_range);
-        !class.is_empty()
-            && !class.contains(char::is_whitespace)
-            && (is_class && class.len() <= 16
-                || behind.get(1..).is_some_and(|text| text.starts_with(['+', '*', '?', '{'])))
-    })
-}
-
-/// One word of a query, without its `+`, `-`, filter name and quotes.
-struct QueryToken<'a> {
-    presence: Presence,
-    /// Name of the filter, if the word has the form of a filter.
-    filter: Option<&'a str>,
-    text: Cow<'a, str>,
-    is_quoted: bool,
-    /// Text as typed.
-    source: &'a str,
-}
-
-impl QueryToken<'_> {
-    /// Returns whether the token is a filter, or a required or excluded word.
-    fn is_condition(&self) -> bool {
-        self.presence != Presence::Should || self.filter.is_some()
-    }
-}
-
-/// Splits a text into tokens, in order.
-fn split_tokens(text: &str) -> impl Iterator<Item = QueryToken<'_>> {
-    let mut rest = text.trim_start();
-    core::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let (token, behind) = next_token(rest);
-        rest = behind.trim_start();
-        Some(token)
-    })
-}
-
-/// Reads the first token of a text without leading whitespace. Returns the token and the rest.
-fn next_token(text: &str) -> (QueryToken<'_>, &str) {
-    let (presence, body) = match text.as_bytes() {
-        [b'+', next, ..] if !next.is_ascii_whitespace() && *next != b'+' => (Presence::Must, 1),
-        // `--` begins a command-line option, which is plain text.
-        [b'-', next, ..] if !next.is_ascii_whitespace() && *next != b'-' => (Presence::MustNot, 1),
-        _ => (Presence::Should, 0),
-    };
-    let body = text.get(body..).unwrap_or_default();
-    let filter = ["speaker", "tool", "role", "since", "before"].into_iter().find(|name| {
-        let value = body.strip_prefix(name).and_then(|rest| rest.strip_prefix(':'));
-        value.is_some_and(|value| !value.is_empty() && !value.starts_with(char::is_whitespace))
-    });
-    let value = body.get(filter.map_or(0, |name| name.len() + 1)..).unwrap_or_default();
-    let quoted = value.strip_prefix('"').and_then(|inner| inner.split_once('"'));
-    let (text, behind) = quoted.unwrap_or_else(|| {
-        let end = value.find(char::is_whitespace).unwrap_or(value.len());
-        value.split_at_checked(end).unwrap_or((value, ""))
-    });
-    let whole = body.get(..body.len() - behind.len()).unwrap_or_default();
-    let token = QueryToken {
-        presence,
-        filter,
-        text: Cow::Borrowed(text),
-        is_quoted: quoted.is_some(),
-        source: whole,
-    };
-    (token, behind)
-}
-
 /// One occurrence of a term in the text of a token.
 struct QueryTermOccurrence {
     term: Vec<u8>,
@@ -420,10 +268,12 @@ impl QueryParser {
 
     /// Adds a token as a filter. Returns `false` if the value is invalid: the token is then text.
     fn add_filter(&mut self, name: &str, token: &QueryToken<'_>) -> bool {
-        let negated = token.presence == Presence::MustNot;
+        let is_negated = token.presence == Presence::MustNot;
         let property = match name {
             "since" | "before" => {
-                let (Some(at), false) = (time::parse(&token.text), negated) else { return false };
+                let (Some(at), false) = (time::parse(&token.text), is_negated) else {
+                    return false;
+                };
                 let window = match name {
                     "since" => TimeWindow { since: Some(at), before: None },
                     _ => TimeWindow { since: None, before: Some(at) },
@@ -439,13 +289,13 @@ impl QueryParser {
                 _ => return false,
             },
             "tool" => {
-                let mut whole = None;
+                let mut name_term = None;
                 each_term(SearchField::ToolName, &token.text, &mut |term, _, _| {
                     if term.first() == Some(&TOOL) {
-                        whole = Some(term.to_vec());
+                        name_term = Some(term.to_vec());
                     }
                 });
-                match whole.and_then(|term| self.intern_term(&term)) {
+                match name_term.and_then(|term| self.intern_term(&term)) {
                     Some(term) => FilterProperty::Tool(term),
                     None => return false,
                 }
@@ -464,7 +314,7 @@ impl QueryParser {
                 FilterProperty::Speaker { name: token.text.to_lowercase(), words }
             }
         };
-        let filter = QueryFilter { property, is_negated: negated };
+        let filter = QueryFilter { property, is_negated };
         let filters = &mut self.query.filters;
         if !filters.contains(&filter) {
             self.query.is_cut |= filters.len() == TERMS_MAX;
@@ -478,7 +328,7 @@ impl QueryParser {
     /// Returns the index of a term, and adds the term if it is new; `None`: the query is full.
     fn intern_term(&mut self, term: &[u8]) -> Option<usize> {
         // A linear search suffices: a query has few terms.
-        if let Some(number) = self.query.terms.iter().position(|known| known == term) {
+        if let Some(number) = self.query.terms.iter().position(|other| other == term) {
             return Some(number);
         }
         let number = self.query.terms.len();
@@ -567,7 +417,7 @@ impl QueryParser {
         }
         if let Some(term) = self.intern_term(&[&[feature_terms::SPEAKER], word].concat()) {
             let names = &mut self.query.names;
-            item.name = Some(names.iter().position(|known| *known == term).unwrap_or(names.len()));
+            item.name = Some(names.iter().position(|other| *other == term).unwrap_or(names.len()));
             if !names.contains(&term) {
                 names.push(term);
             }
@@ -603,24 +453,24 @@ impl QueryParser {
 
     /// Adds terms as a phrase. A phrase whose terms do not all fit is dropped as a whole.
     fn add_phrase(&mut self, presence: Presence, found: &[QueryTermOccurrence]) {
-        let is_passage = presence != Presence::MustNot && found.len() <= 4 * TERMS_MAX;
-        let beginning = found.get(..PHRASE_TERMS_MAX).filter(|_| is_passage);
+        let is_long_phrase = presence != Presence::MustNot && found.len() <= 4 * TERMS_MAX;
+        let beginning = found.get(..PHRASE_TERMS_MAX).filter(|_| is_long_phrase);
         self.query.has_shortened_phrase |= beginning.is_some();
         let found = beginning.unwrap_or(found);
         let covers = |outer: &QueryTermOccurrence, inner: &QueryTermOccurrence| {
             outer.bytes.start <= inner.bytes.start && inner.bytes.end <= outer.bytes.end
         };
         // Identifiers repeat their words, and characters repeat their pairs.
-        let is_said = |one: &QueryTermOccurrence| {
+        let is_redundant = |one: &QueryTermOccurrence| {
             let words = |other: &QueryTermOccurrence| other.is_kind(WORD) && covers(one, other);
             let pairs = |other: &QueryTermOccurrence| other.is_pair() && covers(other, one);
             (one.is_kind(IDENTIFIER) && found.iter().any(words))
                 || (one.is_kind(CJK) && !one.is_pair() && found.iter().any(pairs))
         };
-        let are_ordered = self.query.items.iter().filter(|item| !item.order.is_empty());
-        let is_placed_in_vain =
-            presence == Presence::Should && found.len() > 1 && are_ordered.count() >= PHRASES_MAX;
-        if is_placed_in_vain || self.query.items.len() >= ITEMS_MAX {
+        let ordered = self.query.items.iter().filter(|item| !item.order.is_empty());
+        let is_over_limit =
+            presence == Presence::Should && found.len() > 1 && ordered.count() >= PHRASES_MAX;
+        if is_over_limit || self.query.items.len() >= ITEMS_MAX {
             self.query.is_cut = true;
             return;
         }
@@ -628,11 +478,11 @@ impl QueryParser {
             self.query.items.push(item);
             return;
         }
-        let known = self.query.terms.len();
+        let length_before = self.query.terms.len();
         let mut terms = Vec::new();
-        for one in found.iter().filter(|one| !is_said(one)) {
+        for one in found.iter().filter(|one| !is_redundant(one)) {
             let Some(number) = self.intern_term(&one.term) else {
-                self.query.terms.truncate(known);
+                self.query.terms.truncate(length_before);
                 return;
             };
             terms.push(number);

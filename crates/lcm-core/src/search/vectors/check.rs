@@ -24,9 +24,9 @@ use lcm_text::base::{
 struct VectorCheck {
     record: Option<VectorRecord>,
     /// Counts of messages and of summaries, recomputed from the blocks.
-    sides: [CorpusVectors; 2],
+    counts: [CorpusVectors; 2],
     /// For each document with a vector: checksum of its sign bits, removed when the vector is seen.
-    signs: [SortedMap<u64, Option<u32>>; 2],
+    checksums: [SortedMap<u64, Option<u32>>; 2],
 }
 
 /// Checks the vectors of a conversation, and returns the findings. `documents`: the number of
@@ -52,15 +52,19 @@ pub(crate) fn check(
         }
         Err(error) => Err(error),
     })?;
-    for (corpus, (side, signs)) in
-        [Corpus::Messages, Corpus::Summaries].into_iter().zip(seen.sides.iter().zip(&seen.signs))
+    for (corpus, (corpus_counts, checksums)) in [Corpus::Messages, Corpus::Summaries]
+        .into_iter()
+        .zip(seen.counts.iter().zip(&seen.checksums))
     {
         if findings.is_empty()
-            && seen.record.as_ref().is_some_and(|it| it.corpus_vectors(corpus) != side)
+            && seen
+                .record
+                .as_ref()
+                .is_some_and(|record| record.corpus_vectors(corpus) != corpus_counts)
         {
             findings.push(format!("`{}` counts other vectors", keys.vectors_key()));
         }
-        let missing = signs.as_entries().iter().find(|(_, check)| check.is_some());
+        let missing = checksums.as_entries().iter().find(|(_, checksum)| checksum.is_some());
         if let Some((document, _)) = missing {
             findings.push(format!("`{}` is missing", vector_key(keys, corpus, *document)));
         }
@@ -86,8 +90,9 @@ impl VectorCheck {
         let number = key.len().checked_sub(10).and_then(|at| key.get(at..));
         let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
         let corpora = [Corpus::Messages, Corpus::Summaries].into_iter();
-        let sides = self.sides.iter_mut().zip(&mut self.signs);
-        for ((corpus, documents), (side, known)) in corpora.zip(documents).zip(sides) {
+        let counts = self.counts.iter_mut().zip(&mut self.checksums);
+        for ((corpus, documents), (corpus_counts, checksums)) in corpora.zip(documents).zip(counts)
+        {
             let dimensions = int::to_usize(record.dimensions.into());
             if key == block_key(keys, corpus, number) {
                 let block = SignBlock::from_value(key, Some(value), dimensions)?;
@@ -98,9 +103,9 @@ impl VectorCheck {
                         "`{key}` covers documents that do not exist"
                     )));
                 }
-                side.set(number, Some(&block));
+                corpus_counts.set(number, Some(&block));
                 for (document, signs) in block.iter_vectors(number, dimensions) {
-                    known.insert(document, Some(doc_values::column_checksum(signs)));
+                    checksums.insert(document, Some(doc_values::column_checksum(signs)));
                 }
                 return Ok(());
             }
@@ -110,8 +115,8 @@ impl VectorCheck {
                 if vector.len() != dimensions {
                     return Err(corrupt_vectors(key));
                 }
-                let check = known.get_mut(&number).and_then(Option::take);
-                if check != Some(doc_values::column_checksum(&pack_signs(&parts))) {
+                let checksum = checksums.get_mut(&number).and_then(Option::take);
+                if checksum != Some(doc_values::column_checksum(&pack_signs(&parts))) {
                     let (block, _) = locate_document(number);
                     let block = block_key(keys, corpus, block);
                     return Err(Error::corrupt_store(format_args!(

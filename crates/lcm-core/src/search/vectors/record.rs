@@ -46,7 +46,7 @@ impl CorpusVectors {
     /// Returns the number of covered documents, and of documents with a vector.
     pub(crate) fn count_documents(&self) -> (u64, u64) {
         let each = (0..self.count_blocks()).map(|block| self.block_counts(block));
-        each.fold((0, 0), |(known, vectors), (more, others)| (known + more, vectors + others))
+        each.fold((0, 0), |(covered, vectors), (more, others)| (covered + more, vectors + others))
     }
 
     /// Returns both numbers for one block.
@@ -71,8 +71,8 @@ impl CorpusVectors {
 
     fn is_sound(&self) -> bool {
         let fits = |block: u64| {
-            let (known, vectors) = self.block_counts(block);
-            vectors <= known && known <= BLOCK_DOCUMENTS
+            let (covered, vectors) = self.block_counts(block);
+            vectors <= covered && covered <= BLOCK_DOCUMENTS
         };
         self.0.len().is_multiple_of(2) && (0..self.count_blocks()).all(fits)
     }
@@ -151,9 +151,9 @@ impl VectorRecord {
         if let Some(found) = dimensions
             && found != self.dimensions
         {
-            let known = self.dimensions;
+            let required = self.dimensions;
             return Err(Error::invalid_input(format_args!(
-                "`vector` must have {known} dimensions, as the vectors of this conversation, \
+                "`vector` must have {required} dimensions, as the vectors of this conversation, \
                  got {found}"
             )));
         }
@@ -161,8 +161,8 @@ impl VectorRecord {
             && self.model.as_deref() != Some(found)
         {
             return Err(match &self.model {
-                Some(known) => Error::invalid_input(format_args!(
-                    "`model` must be `{known}`, as for the vectors of this conversation, \
+                Some(required) => Error::invalid_input(format_args!(
+                    "`model` must be `{required}`, as for the vectors of this conversation, \
                      got `{found}`"
                 )),
                 None => Error::invalid_input(format_args!(

@@ -58,14 +58,14 @@ pub(crate) struct SignBlock {
 impl SignBlock {
     /// Decodes a block; `None`: the bytes are invalid for these dimensions.
     pub(crate) fn read(bytes: &[u8], dimensions: usize) -> Option<Self> {
-        let (known, rest) = bytes.split_first_chunk()?;
+        let (covered, rest) = bytes.split_first_chunk()?;
         let (present, signs) = rest.split_first_chunk()?;
-        let (known, present) = (u64::from_be_bytes(*known), u64::from_be_bytes(*present));
+        let (covered, present) = (u64::from_be_bytes(*covered), u64::from_be_bytes(*present));
         let count = int::to_usize(present.count_ones().into());
-        let is_sound = known != 0
-            && present & !known == 0
+        let is_sound = covered != 0
+            && present & !covered == 0
             && signs.len() == count * signs_byte_count(dimensions);
-        is_sound.then(|| Self { covered: known, present, signs: signs.into() })
+        is_sound.then(|| Self { covered, present, signs: signs.into() })
     }
 
     /// Decodes a stored block; `None`: the value is absent or has other dimensions.

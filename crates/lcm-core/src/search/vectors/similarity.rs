@@ -40,14 +40,14 @@ impl SignScorer {
     /// Scores a document by its sign bits; a greater score means nearer.
     pub(crate) fn score_signs(&self, signs: &[u8]) -> i32 {
         let at = |sums: &[i32; 16], bits: u8| sums.get(usize::from(bits)).copied().unwrap_or(0);
-        let mut worth = 0;
+        let mut score = 0;
         for (byte, sums) in signs.iter().zip(self.sums.chunks(2)) {
             if let [low, rest @ ..] = sums {
-                worth += at(low, byte & 15);
-                worth += rest.first().map_or(0, |high| at(high, byte >> 4));
+                score += at(low, byte & 15);
+                score += rest.first().map_or(0, |high| at(high, byte >> 4));
             }
         }
-        worth
+        score
     }
 }
 
@@ -81,8 +81,8 @@ fn integer_sqrt(square: u64) -> u64 {
 }
 
 /// Converts a score to a rank that is never negative; greater is better.
-pub(crate) fn score_to_rank(worth: i32) -> u64 {
-    int::to_u64(usize::try_from(i64::from(worth) - i64::from(i32::MIN)).unwrap_or(0))
+pub(crate) fn score_to_rank(score: i32) -> u64 {
+    int::to_u64(usize::try_from(i64::from(score) - i64::from(i32::MIN)).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ use crate::{
             pattern::QueryVector,
             searched_conversation::{GrepContext, SearchedConversation},
         },
-        index_reader::SearchIndex,
         text_query::TextQuery,
         vectors::{
             VectorRecord, block_key, diagnose_damage,
@@ -172,7 +171,7 @@ impl<'s> VectorSearch<'s> {
         conversation.enter_conversation(reader);
         let scores = self.score_sign_bits(reader, vectors, conversation, part.corpus)?;
         let mut documents: Vec<u64> = scores.iter().map(|(document, _)| *document).collect();
-        self.retain_admissible(reader, conversation, index, part, &mut documents)?;
+        self.retain_admissible(reader, part, &mut documents)?;
         let times = part.gathered.read_times(reader, index, &documents)?;
         let mut scores = scores.into_iter();
         let mut hits = FusionHits::new();
@@ -231,11 +230,11 @@ impl<'s> VectorSearch<'s> {
     fn retain_admissible(
         &self,
         reader: &mut StoreSession<'_>,
-        conversation: &SearchedConversation,
-        index: &SearchIndex,
         part: &GatheredCorpus,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
+        let found = self.context.get(part.conversation_number);
+        let Some((conversation, index)) = found else { return Ok(()) };
         let history = conversation.history();
         // Vectors may belong to documents that are newer than the head of this call.
         let last = match part.corpus {
@@ -321,8 +320,8 @@ pub(super) fn fuse_rankings(
             let identity = |hit: &GrepHit| {
                 (hit.conversation_number, hit.corpus == Corpus::Summaries, hit.document)
             };
-            match hits.iter_mut().find(|known| identity(known) == identity(&hit)) {
-                Some(known) => known.score = known.score.map(|before| before + score),
+            match hits.iter_mut().find(|other| identity(other) == identity(&hit)) {
+                Some(fused) => fused.score = fused.score.map(|other| other + score),
                 None => {
                     hit.score = Some(score);
                     hits.push(hit);

@@ -90,6 +90,8 @@ pub(super) struct FileScan<'q> {
 struct PayloadFile {
     id: [u8; 8],
     record: PayloadRecord,
+    /// Byte from which the file is searched.
+    search_from: u64,
 }
 
 /// A message with the ids of its payloads.
@@ -97,6 +99,8 @@ struct HolderPayloads<'p> {
     holder: PayloadHolder,
     placed: &'p PlacedMessage,
     ids: Vec<[u8; 8]>,
+    /// The message may have more ids than were looked up.
+    may_have_more: bool,
 }
 
 impl<'q> FileScan<'q> {
@@ -153,7 +157,8 @@ impl<'q> FileScan<'q> {
             let mut seqs: Vec<u64> = now.iter().map(|one| one.seq).collect();
             sort::sort_numbers(&mut seqs);
             let placed = history.read_messages_at(reader, &seqs)?;
-            let steps = self.read_payload_ids(reader, &history, now, &placed, results)?;
+            let steps = self.read_payload_ids(reader, &history, now, &placed)?;
+            results.has_more |= steps.iter().any(|step| step.may_have_more);
             holders = holders.get(steps.len().max(1)..).unwrap_or_default();
             if self.scan_files(reader, &history, &steps, results)? {
                 return Ok(());
@@ -169,7 +174,6 @@ impl<'q> FileScan<'q> {
         history: &MessageHistory<'_>,
         holders: &[PayloadHolder],
         placed: &'p [PlacedMessage],
-        results: &mut GrepResults,
     ) -> Result<Vec<HolderPayloads<'p>>> {
         let mut steps = Vec::new();
         for holder in holders {
@@ -178,16 +182,16 @@ impl<'q> FileScan<'q> {
             }
             let at = placed.binary_search_by_key(&holder.seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { break };
-            let shown = history.read_rendered_text(reader, &placed.stored)?;
-            let mut ids = large_payload::find_ids(&shown);
+            let text = history.read_rendered_text(reader, &placed.stored)?;
+            let mut ids = large_payload::find_ids(&text);
             // The message may have more ids than `find_ids` returns.
-            results.has_more |= ids.len() == large_payload::IDS_MAX;
+            let may_have_more = ids.len() == large_payload::IDS_MAX;
             if let Some(named) = &self.named_ids {
                 ids.retain(|id| named.contains(id));
             }
-            let cost = MESSAGE_COST_BYTES + int::to_u64(shown.len() + ids.len());
+            let cost = MESSAGE_COST_BYTES + int::to_u64(text.len() + ids.len());
             self.bytes_left = self.bytes_left.saturating_sub(cost);
-            steps.push(HolderPayloads { holder: *holder, placed, ids });
+            steps.push(HolderPayloads { holder: *holder, placed, ids, may_have_more });
         }
         Ok(steps)
     }
@@ -215,12 +219,13 @@ impl<'q> FileScan<'q> {
         for step in steps {
             for (id, file) in step.ids.iter().zip(files.by_ref()) {
                 let Some(record) = file else { continue };
-                let file = PayloadFile { id: *id, record };
+                let mut file = PayloadFile { id: *id, record, search_from: 0 };
                 if !self.is_newest_holder(reader, history, &step.holder, &file)? {
                     continue;
                 }
-                let Some(from) = self.take_start_byte(&step.holder, *id) else { continue };
-                let (next, has_more) = self.scan_file(reader, history, step, &file, from)?;
+                let Some(start) = self.take_start_byte(&step.holder, *id) else { continue };
+                file.search_from = start;
+                let (next, has_more) = self.scan_file(reader, history, step, &file)?;
                 results.has_more |= has_more;
                 if let Some(byte) = next {
                     results.unscanned_from = Some((large_payload::format_name(*id), byte));
@@ -284,7 +289,7 @@ impl<'q> FileScan<'q> {
         let Some(start) = self.start else { return Some(0) };
         let is_there =
             (start.conversation_number, start.seq) == (holder.conversation_number, holder.seq);
-        if is_there && start.id.is_some_and(|known| known != id) {
+        if is_there && start.id.is_some_and(|other| other != id) {
             return None;
         }
         self.start = None;
@@ -299,9 +304,9 @@ impl<'q> FileScan<'q> {
         history: &MessageHistory<'_>,
         step: &HolderPayloads<'_>,
         file: &PayloadFile,
-        search_from: u64,
     ) -> Result<(Option<u64>, bool)> {
-        let record = &file.record;
+        let PayloadFile { record, search_from, .. } = file;
+        let search_from = *search_from;
         let bytes_max = if self.is_first { SCAN_BYTES_MAX } else { self.bytes_left };
         if bytes_max == 0 {
             return Ok((Some(search_from), false));
