@@ -48,13 +48,14 @@ const RESERVED_BYTES: usize = 96 << 10;
 const RESERVED_PUTS: usize = 16;
 /// Segments of summaries that may wait for a merge of messages.
 const SUMMARIES_WAITING_MAX: usize = 128;
-/// Passes of a compaction reserved for deleting the inputs of a merge; and the fewest passes over
-/// which a merge is spread.
+/// Passes of a compaction reserved for deleting the inputs of a merge.
 const PASSES_FOR_DELETION: u64 = 16;
+/// Fewest passes over which a merge is spread.
 const PASSES_MIN: u64 = 8;
-/// Upper bound of the bytes and puts of one merge step. A step ends after 96 KiB, but between two
-/// entries: a group and a part of a list (46 KiB each) and the last block may follow.
+/// Most bytes that one merge step writes. A step ends after 96 KiB, at the end of an entry. A group
+/// and a part of a list (46 KiB each) and the last block may follow.
 const OUTPUT_BYTES_MAX: usize = 200 << 10;
+/// Most puts of one merge step.
 const OUTPUT_PUTS_MAX: usize = 19;
 /// Most keys that one commit deletes.
 const DELETES_MAX: usize = 32;

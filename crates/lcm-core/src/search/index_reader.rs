@@ -146,7 +146,7 @@ impl SearchIndex {
     }
 
     /// Reads the positions of a term in documents (ascending). A document without the term has no
-    /// positions, and neither has a term for which [`has_positions`] is false.
+    /// positions, and neither has a term for which [`super::terms::has_positions`] is false.
     ///
     /// # Errors
     ///
@@ -189,8 +189,8 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Reads the units that contain each gram, ascending; see [`unit_of_message`]. A unit with too
-    /// many grams is listed for every gram.
+    /// Reads the units that contain each gram, ascending; see [`super::grams::unit_of_message`]. A
+    /// unit with too many grams is listed for every gram.
     ///
     /// # Errors
     ///

@@ -19,10 +19,10 @@ use lcm_text::base::{
     int, sort,
 };
 
-/// Budget for reading positions, in documents, for all phrases of a query together; and the least
-/// cost of one term.
+/// Budget for reading positions, in documents, for all phrases of a query together.
 const POSITION_DOCUMENTS_MAX: usize = 35_000;
 
+/// Least cost of reading the positions of one term, in documents.
 const POSITION_DOCUMENTS_MIN: usize = 7_000;
 
 /// Lookup of query items, with the budget for reading the positions of phrases.

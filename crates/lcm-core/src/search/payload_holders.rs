@@ -23,9 +23,10 @@ use lcm_text::{
     },
 };
 
-/// Most messages checked for a payload, and messages checked together. Each may need one inflated
-/// pack, about 0.15 ms, so that all take less than a tenth of a second.
+/// Most messages checked for a payload. Each may need one inflated pack, about 0.15 ms, so that all
+/// take less than a tenth of a second.
 const MENTIONS_MAX: usize = 512;
+/// Messages checked together.
 const MENTIONS_PER_READ: usize = 16;
 
 /// Finds the newest message within `spans` that holds a payload; `None`: no message there does.
@@ -106,7 +107,6 @@ pub(crate) fn find_holder_among(
 /// # Errors
 ///
 /// As [`MessageHistory::read_messages_at`].
-/// As [`History::messages`].
 pub(crate) fn contains_payload(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -16,14 +16,16 @@ use lcm_text::types::api::Timestamp;
 
 /// Most occurrences of a term in one document that count.
 const COUNT_MAX: u32 = 2;
-/// Weight of an occurrence for the message one and two after it, and one and two before it.
+/// Weights of an occurrence for the first and the second message after it.
 const BEHIND: [u64; 2] = [ONE * 15 / 100, ONE * 15 / 100];
+/// Weights of an occurrence for the first and the second message before it.
 const BEFORE: [u64; 2] = [ONE * 10 / 100, ONE * 10 / 100];
 /// Extra weight for the next message if this one asks a question: the next one probably answers.
 const ANSWER: u64 = ONE * 40 / 100;
-/// Length in positions above which an occurrence counts less for neighbours, and above which a
-/// question mark does. A long message says less about its neighbours.
+/// Length in positions above which an occurrence counts less for neighbours. A long message says
+/// less about its neighbours.
 const NEIGHBOUR_LENGTH: u64 = 30;
+/// Length in positions above which a question mark counts less.
 const QUESTION_LENGTH: u64 = 15;
 /// Penalty of a message that ends with a question mark: the message asks and does not tell.
 const QUESTION_PENALTY: u64 = ONE * 80 / 100;
@@ -33,8 +35,9 @@ const EXACT: u64 = ONE * 20 / 100;
 const NAME_AS_WORD: u64 = ONE * 50 / 100;
 /// Weight of words anywhere in the session.
 const SESSION: u64 = ONE * 40 / 100;
-/// Weight of a named speaker, and of a session in which the named speaker speaks.
+/// Weight of a message said by a named speaker.
 const SPEAKER: u64 = ONE * 130 / 100;
+/// Weight of a session in which a named speaker speaks.
 const SPEAKS_IN_SESSION: u64 = ONE * 2;
 /// Weight of a date that the question mentions.
 const DATE: u64 = ONE * 6;
@@ -68,8 +71,8 @@ impl<'a> Ranker<'a> {
         Self { documents, sessions: &layout.sessions, scores, mean_length }
     }
 
-    /// Adds the scores of a term, once for each weight. `questions` lists the documents that contain a
-    /// question mark, ascending.
+    /// Adds the scores of a term, once for each weight. `questions` lists the documents that
+    /// contain a question mark, ascending.
     pub(super) fn add_term(&mut self, term: &TermPostings<'_>, questions: &[u64], weights: &[u64]) {
         let mut found = alloc::vec![0u64; self.documents.len()];
         let mut questions = questions.iter().peekable();

@@ -21,9 +21,10 @@ use lcm_text::{
 
 /// Summaries scanned in one step.
 const SUMMARIES_PER_STEP: usize = 16;
-/// Messages scanned in the first step, and in the largest step. Each step is twice as large as the
-/// previous one. An expression that exceeds the budget in the first step is refused.
+/// Messages scanned in the first step. Each step is twice as large as the previous one. An
+/// expression that exceeds the budget in the first step is refused.
 const MESSAGES_PER_STEP: u64 = 64;
+/// Messages scanned in the largest step.
 const MESSAGES_PER_STEP_MAX: u64 = 2_048;
 
 /// Number and time of a document with a match.

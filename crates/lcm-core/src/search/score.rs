@@ -13,8 +13,9 @@ const MEAN_BITS: u32 = 8;
 const LN_2: u64 = 45_426;
 /// The number one.
 pub(crate) const ONE: u64 = 1 << FRACTION_BITS;
-/// BM25 parameters: k1 = 0.6 and b = 0.7.
+/// BM25 parameter k1 = 0.6: how fast further occurrences saturate.
 const K1: u64 = ONE * 6 / 10;
+/// BM25 parameter b = 0.7: how much the length of a document counts.
 const B: u64 = ONE * 7 / 10;
 /// Greatest mean length of messages. With a greater mean, a short message among long ones would
 /// gain without bound.
@@ -77,7 +78,8 @@ pub(crate) fn saturate_score(weight: u64, counted: u64) -> u64 {
     mul_fixed(weight * counted / (counted + K1), ONE + K1)
 }
 
-/// Halves a score for every 1,000 hours of age, hyperbolically, for the order `hybrid`.
+/// Reduces a score by the age of the hit, for the order `hybrid`: a half is left after 1,000 hours,
+/// a third after 2,000.
 pub(crate) fn decay_by_age(score: u64, age_ms: u64) -> u64 {
     let age_ms = age_ms.min(1 << 52);
     let aged = u128::from(score) * u128::from(HALF_LIFE_MS) / u128::from(HALF_LIFE_MS + age_ms);

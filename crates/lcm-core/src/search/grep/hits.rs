@@ -51,7 +51,7 @@ impl GrepHit {
     }
 
     /// Returns the cursor of a scan that begins at this hit.
-    pub(super) const fn to_cursor(&self) -> ScanCursor {
+    pub(super) const fn scan_cursor(&self) -> ScanCursor {
         ScanCursor {
             conversation_number: self.conversation_number,
             corpus: self.corpus,

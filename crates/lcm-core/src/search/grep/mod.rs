@@ -53,9 +53,11 @@ use lcm_text::{
 ///
 /// # Errors
 ///
-/// `invalid-input`: the query is malformed; `not-found`: the conversation or a file does not exist;
-/// `limit-exceeded`: the regular expression is too large or too costly; `denied`, `conflict`: the
-/// grant; errors of the store.
+/// - `invalid-input`: the query is malformed.
+/// - `not-found`: the conversation or a file does not exist.
+/// - `limit-exceeded`: the regular expression is too large or too costly.
+/// - `denied`, `conflict`: the grant does not allow the read, or has changed.
+/// - Errors of the store.
 pub(crate) fn grep(
     reader: &mut StoreSession<'_>,
     conversation: &str,

@@ -19,8 +19,9 @@ use lcm_text::base::{error::Result, json::JsonWriter, sort, tokens};
 
 /// Most characters of one neighbour: six neighbours cost about as much as the passage of the hit.
 const NEIGHBOUR_CHARACTERS_MAX: usize = 80;
-/// Most bytes of neighbours read for one query, and hits whose neighbours are read together.
+/// Most bytes of neighbours read for one query.
 const NEIGHBOUR_BYTES_MAX: u64 = 4 << 20;
+/// Hits whose neighbours are read together.
 const HITS_PER_STEP: usize = 16;
 
 /// Adds `count` neighbours on each side to the JSON of each message hit. Returns whether the byte

@@ -25,9 +25,10 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Default and greatest number of hits in an answer.
+/// Number of hits in an answer if the query has no limit.
 const LIMIT_DEFAULT: u64 = 50;
 
+/// Greatest number of hits in an answer.
 pub(crate) const LIMIT_MAX: u64 = 200;
 
 /// Most neighbours on each side of a hit.
@@ -69,6 +70,7 @@ const MODES: [(&str, GrepMode); 4] = [
     ("full_text", GrepMode::FullText),
 ];
 
+/// Names of the scopes.
 const SCOPES: [(&str, GrepScope); 4] = [
     ("messages", GrepScope::Messages),
     ("summaries", GrepScope::Summaries),
@@ -76,6 +78,7 @@ const SCOPES: [(&str, GrepScope); 4] = [
     ("files", GrepScope::Files),
 ];
 
+/// Names of the orders.
 const SORTS: [(&str, GrepSort); 3] = [
     ("recency", GrepSort::Recency),
     ("relevance", GrepSort::Relevance),

@@ -26,9 +26,10 @@ use lcm_text::base::{int, sort::SortedMap};
 const CHUNK_BYTES_MAX: usize = 240;
 /// Bytes read behind a chunk for terms that cross its end, such as identifiers.
 const LOOKAHEAD_BYTES: usize = 512;
-/// Bytes searched for words in one query; this takes as long as a regular expression over eight
-/// times as many. A byte of a chunk without a possible match costs an eighth.
+/// Bytes searched for words in one query. This takes as long as a regular expression over eight
+/// times as many bytes.
 const BYTES_MAX: u64 = 384 << 10;
+/// Bytes of a skipped chunk that cost as much as one searched byte.
 const SKIPPED_SHARE: u64 = 8;
 /// Positions that such a chunk takes, so that no phrase crosses the chunk.
 const SKIPPED_POSITIONS: u32 = 1 << 10;
@@ -324,9 +325,9 @@ impl<'q> WordMatcher<'q> {
 /// Filter of the first three bytes of all terms. Most chunks contain none and are skipped.
 struct PrefixFilter(Vec<bool>);
 
-/// Bytes of a prefix, and the number of prefixes. Of each byte five bits count, which are equal for
-/// both cases of a letter.
+/// Bytes of a prefix.
 const PREFIX_BYTES: usize = 3;
+/// Number of prefixes. Of each byte five bits count, which are equal for both cases of a letter.
 const PREFIX_COUNT: usize = 1 << (5 * PREFIX_BYTES);
 
 impl PrefixFilter {

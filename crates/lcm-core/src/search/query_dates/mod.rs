@@ -18,6 +18,7 @@ const WORDS_MAX: usize = 64;
 /// Abbreviated names of the months.
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+/// Full names of the months.
 const MONTH_NAMES: [&str; 12] = [
     "january",
     "february",
@@ -32,8 +33,10 @@ const MONTH_NAMES: [&str; 12] = [
     "november",
     "december",
 ];
+/// Names of the weekdays.
 const WEEKDAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+/// Names of the numbers from 1 to 12.
 const NUMBERS: [&str; 12] = [
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve",

@@ -1,7 +1,7 @@
 //! Regular expressions with matching time linear in the text, and with a step budget.
 //!
-//! A lazily built automaton reads each byte once. Where the automaton cannot continue (a Unicode
-//! word boundary beside a non-ASCII byte, or too many states), a slower simulation of the same
+//! A lazily built automaton reads each byte once. The automaton cannot continue at a Unicode word
+//! boundary beside a non-ASCII byte, or with too many states. Then a slower simulation of the same
 //! expression answers, also in linear time. Beyond the budget of one query, texts are refused.
 //! Elsewhere: selecting and reading the texts.
 
@@ -41,16 +41,18 @@ const NESTING_MAX: u32 = 100;
 const STATES_BYTES_MAX: usize = 128 << 10;
 /// Places of an expression above which the automaton gets less memory: its states take longer.
 const STATE_PLACES: usize = 64;
-/// Restarts after which the automaton must be useful, and bytes of text that each state must have
-/// served (plus one for each place). Stricter than the regex crate, because a caller waits.
+/// Restarts after which the automaton must be useful. Stricter than the regex crate, because a
+/// caller waits.
 const FRESH_STARTS_MIN: usize = 1;
+/// Bytes of text that each state must have served to be useful, plus one for each place.
 const BYTES_PER_STATE_MIN: usize = 10;
 /// Steps of one query: less than a tenth of a second, however long the conversation is.
 const STEPS_MAX: u64 = 12 << 20;
 /// Steps for reading, inflating and matching one byte.
 const READ_STEPS: u64 = 4;
-/// Steps for one byte in the simulation, and for each place of the expression.
+/// Steps for one byte in the simulation.
 const SIMULATED_STEPS: u64 = 24;
+/// Further steps for one byte in the simulation, for each place of the expression.
 const PLACE_STEPS: u64 = 6;
 /// Number of places above which each further place costs twice the steps.
 const PLACES_FEW: u64 = 64;

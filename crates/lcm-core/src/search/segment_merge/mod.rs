@@ -57,9 +57,11 @@ impl InputBlock {
     }
 }
 
-/// Least and most bytes that a merge step writes. Appends of messages come in large numbers, so
-/// their steps may be large. Summaries come one by one while a caller waits: their steps are small.
+/// Least bytes that a merge step writes. Summaries are committed one by one while a caller waits,
+/// so all their merge steps have this size.
 const STEP_BYTES_MIN: u32 = 16 << 10;
+/// Most bytes that a merge step of messages writes. One append may bring many messages, so its
+/// steps may be large.
 const STEP_BYTES_MAX: u32 = 96 << 10;
 
 /// Starts a merge if none is pending and enough segments wait.

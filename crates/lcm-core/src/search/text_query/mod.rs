@@ -58,9 +58,10 @@ const CJK_WORD_CHARACTERS_MAX: usize = 4;
 
 /// Least bytes of a word that is also matched as a camel-case identifier: `ebay` matches `eBay`.
 const CAMEL_CASE_BYTES_MIN: usize = 3;
-/// Most words for which each word is matched in all forms and as a speaker name; and most words
-/// for which each is matched as typed and by stem. In longer queries only typed words match.
+/// Most words of a query whose words are matched in all forms and as speaker names.
 const WORDS_WITH_FORMS_MAX: usize = 16;
+/// Most words of a query whose words are matched by stem, too. In a longer query, words match only
+/// as typed.
 const WORDS_WITH_STEMS_MAX: usize = 48;
 /// Longest query, in bytes, whose words are counted for these limits.
 const TEXT_BYTES_COUNTED_MAX: usize = 4 << 10;

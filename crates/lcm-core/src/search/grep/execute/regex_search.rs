@@ -132,11 +132,11 @@ fn select_page(
         hits.truncate(limit);
         return FoundHits { hits, total, ..FoundHits::default() };
     }
-    let cut = hits.get(limit).map(GrepHit::to_cursor);
+    let cut = hits.get(limit).map(GrepHit::scan_cursor);
     hits.truncate(limit);
     FoundHits {
         total: int::to_u64(hits.len()),
-        hit_cursors: hits.iter().map(GrepHit::to_cursor).collect(),
+        hit_cursors: hits.iter().map(GrepHit::scan_cursor).collect(),
         next_cursor: cut.or(next),
         hits,
         ..FoundHits::default()

@@ -23,11 +23,13 @@ use lcm_text::{
 /// Bytes of payload text, as stored, that one query scans: the same limit as for messages and a
 /// regular expression.
 const SCAN_BYTES_MAX: u64 = 3 << 20;
-/// Cost in bytes of looking up the payloads of a message, and of reading a payload record.
+/// Cost in bytes of looking up the payloads of a message.
 const MESSAGE_COST_BYTES: u64 = 4 << 10;
+/// Cost in bytes of reading a payload record.
 const RECORD_COST_BYTES: u64 = 1 << 10;
-/// Messages whose payloads are looked up together, and payload records read in one call.
+/// Messages whose payloads are looked up together.
 const MESSAGES_PER_STEP: usize = 16;
+/// Payload records read in one call.
 const RECORDS_PER_READ: usize = 64;
 /// Bytes read before the start byte, where a seek point allows: a match needs the text before it
 /// for word boundaries.
@@ -297,7 +299,7 @@ impl<'q> FileScan<'q> {
     }
 
     /// Scans a file from a byte on. Returns the byte at which the scan stopped, or `None` at the
-    /// end of the file, and whether the file has more passages than are listed.
+    /// end of the file; and whether the file has further passages.
     fn scan_file(
         &mut self,
         reader: &mut StoreSession<'_>,
