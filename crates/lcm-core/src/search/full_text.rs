@@ -269,17 +269,17 @@ impl CorpusMatches {
                 apart = self.read_layout(reader, index, &postings.documents)?;
                 &apart
             };
-            let places = TermPostings { postings, layout };
-            ranker.add_session(&places, sessions);
+            let term_postings = TermPostings { postings, layout };
+            ranker.add_session(&term_postings, sessions);
             let as_typed = item.terms.first().filter(|_| !item.forms.is_empty());
             match as_typed.and_then(|term| self.terms.get(*term)) {
-                None => ranker.add_term(&places, questions, &[any]),
+                None => ranker.add_term(&term_postings, questions, &[any]),
                 // The word occurs in a single form.
                 Some(same) if same == postings => {
-                    ranker.add_term(&places, questions, &[any, typed])
+                    ranker.add_term(&term_postings, questions, &[any, typed])
                 }
                 Some(postings) => {
-                    ranker.add_term(&places, questions, &[any]);
+                    ranker.add_term(&term_postings, questions, &[any]);
                     let layout = &self.read_layout(reader, index, &postings.documents)?;
                     ranker.add_term(&TermPostings { postings, layout }, questions, &[typed]);
                 }

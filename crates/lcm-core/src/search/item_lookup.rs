@@ -21,7 +21,6 @@ use lcm_text::base::{
 
 /// Budget for reading positions, in documents, for all phrases of a query together.
 const POSITION_DOCUMENTS_MAX: usize = 35_000;
-
 /// Least cost of reading the positions of one term, in documents.
 const POSITION_DOCUMENTS_MIN: usize = 7_000;
 
@@ -131,9 +130,9 @@ impl<'q> ItemLookup<'q> {
                 None => begins.collect(),
                 Some(starts) => {
                     let both = starts.into_iter().zip(begins);
-                    both.map(|(mut known, more)| {
-                        known.retain(|start| more.binary_search(start).is_ok());
-                        known
+                    both.map(|(mut starts, others)| {
+                        starts.retain(|start| others.binary_search(start).is_ok());
+                        starts
                     })
                     .collect()
                 }

@@ -8,7 +8,9 @@ use lcm_text::types::api::Timestamp;
 pub(super) enum GrepScope {
     Messages,
     Summaries,
+    /// Messages and summaries.
     Both,
+    /// Texts of large payloads.
     Files,
 }
 
@@ -28,9 +30,13 @@ pub(super) enum GrepSort {
 pub(super) struct GrepBounds {
     pub(super) scope: GrepScope,
     pub(super) sort: GrepSort,
+    /// Times of the documents that may be found.
     pub(super) window: TimeWindow,
+    /// Most hits.
     pub(super) limit: usize,
+    /// Messages shown before and after each hit.
     pub(super) neighbours: u64,
+    /// Time of the call, for the age of documents.
     pub(super) now: Timestamp,
 }
 

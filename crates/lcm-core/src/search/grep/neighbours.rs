@@ -75,8 +75,9 @@ fn add_neighbours_of_hits(
     let neighbour_seqs = |seq: u64| {
         let last = conversation.loaded.head.messages.min(seq.saturating_add(count));
         let around = seq.saturating_sub(count).max(1)..=last;
-        let is_shown =
-            |one: &u64| *one != seq && grants::is_within(conversation.spans.as_deref(), *one, *one);
+        let is_shown = |other: &u64| {
+            *other != seq && grants::is_within(conversation.spans.as_deref(), *other, *other)
+        };
         around.filter(is_shown).collect::<Vec<u64>>()
     };
     let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| neighbour_seqs(*seq)).collect();

@@ -11,6 +11,7 @@ use lcm_text::base::{int, json::JsonWriter};
 pub(super) struct GrepResults {
     /// Rendered hits in order, at most `limit`.
     pub(super) rows: Vec<RenderedHit>,
+    /// Number of matches, including those without a row.
     pub(super) total: u64,
     /// A file has more passages than are listed, or a message names more files than are searched.
     pub(super) has_more: bool,

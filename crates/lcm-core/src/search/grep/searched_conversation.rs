@@ -64,6 +64,7 @@ pub(super) struct GrepContext<'g> {
     pub(super) conversations: &'g [SearchedConversation],
     /// Index of each conversation.
     pub(super) indexes: &'g [SearchIndex],
+    /// Scope, order and limits.
     pub(super) bounds: &'g GrepBounds,
 }
 

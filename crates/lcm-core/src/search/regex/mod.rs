@@ -73,11 +73,13 @@ pub(crate) struct Regex {
     is_refused: bool,
 }
 
+/// Automaton that is built while it reads, with its cache.
 struct LazyDfa {
     dfa: DFA,
     cache: Cache,
 }
 
+/// Simulation of an expression, with its cache.
 struct NfaSimulation {
     vm: PikeVM,
     cache: pikevm::Cache,
@@ -103,7 +105,7 @@ impl Regex {
             .parse(pattern)
             .map_err(|error| syntax_error(&error))?;
         let hir = translate_ast(&ast)?;
-        let forward = LazyDfa::build(&hir, false, count_places(&hir))?;
+        let forward = LazyDfa::build(&hir, Direction::Forward, count_places(&hir))?;
         let places = count_places(&hir);
         // Many places do not fit the cache of a processor.
         let many = places.saturating_add(places.saturating_sub(PLACES_FEW));
@@ -180,7 +182,7 @@ impl Regex {
         }
         let hir = &self.hir;
         let relaxed = self.relaxed.get_or_insert_with(|| {
-            LazyDfa::build(&strip_word_boundaries(hir), false, count_places(hir)).ok()
+            LazyDfa::build(&strip_word_boundaries(hir), Direction::Forward, count_places(hir)).ok()
         });
         let Some(LazyDfa { dfa, cache }) = relaxed else { return true };
         let found = dfa.try_search_fwd(cache, &Input::new(text).earliest(true));
@@ -220,7 +222,8 @@ impl Regex {
             return Some(None);
         };
         if self.backward.is_none() {
-            self.backward = LazyDfa::build(&self.hir, true, count_places(&self.hir)).ok();
+            self.backward =
+                LazyDfa::build(&self.hir, Direction::Backward, count_places(&self.hir)).ok();
         }
         let LazyDfa { dfa, cache } = self.backward.as_mut()?;
         let input = Input::new(text).range(from..end.offset()).anchored(Anchored::Yes);
@@ -239,8 +242,16 @@ impl Regex {
     }
 }
 
+/// Direction in which an automaton reads a text.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
 impl LazyDfa {
-    fn build(hir: &Hir, backward: bool, places: u64) -> Result<Self> {
+    fn build(hir: &Hir, direction: Direction, places: u64) -> Result<Self> {
+        let backward = direction == Direction::Backward;
         let bytes_per_state =
             lcm_text::base::int::to_usize(places).saturating_add(BYTES_PER_STATE_MIN);
         let config = thompson::Config::new()

@@ -114,7 +114,7 @@ impl<'q> FileScan<'q> {
         first_holder: usize,
     ) -> Self {
         let mut matching_messages: Vec<(usize, u64)> =
-            holders.iter().map(|one| (one.conversation_number, one.seq)).collect();
+            holders.iter().map(|holder| (holder.conversation_number, holder.seq)).collect();
         sort::sort(&mut matching_messages);
         Self {
             query,
@@ -153,13 +153,13 @@ impl<'q> FileScan<'q> {
             let history = conversation.history();
             let count = holders
                 .iter()
-                .take_while(|one| one.conversation_number == first.conversation_number)
+                .take_while(|holder| holder.conversation_number == first.conversation_number)
                 .count();
-            let now = holders.get(..count.min(MESSAGES_PER_STEP)).unwrap_or_default();
-            let mut seqs: Vec<u64> = now.iter().map(|one| one.seq).collect();
+            let batch = holders.get(..count.min(MESSAGES_PER_STEP)).unwrap_or_default();
+            let mut seqs: Vec<u64> = batch.iter().map(|holder| holder.seq).collect();
             sort::sort_numbers(&mut seqs);
             let placed = history.read_messages_at(reader, &seqs)?;
-            let steps = self.read_payload_ids(reader, &history, now, &placed)?;
+            let steps = self.read_payload_ids(reader, &history, batch, &placed)?;
             results.has_more |= steps.iter().any(|step| step.may_have_more);
             holders = holders.get(steps.len().max(1)..).unwrap_or_default();
             if self.scan_files(reader, &history, &steps, results)? {
@@ -266,19 +266,21 @@ impl<'q> FileScan<'q> {
             let here = earlier
                 .iter()
                 .rev()
-                .filter(|one| one.conversation_number == holder.conversation_number);
-            let seqs: Vec<u64> = here.map(|one| one.seq).collect();
+                .filter(|other| other.conversation_number == holder.conversation_number);
+            let seqs: Vec<u64> = here.map(|holder| holder.seq).collect();
             payload_holders::for_each_mention(reader, history, &seqs, &mut |seq, ids| {
                 self.earlier_mentions
                     .extend(ids.into_iter().map(|id| (holder.conversation_number, seq, id)));
             })?;
         }
-        let one = (holder.conversation_number, id);
-        if self.scanned_files.contains(&one) {
+        let file_key = (holder.conversation_number, id);
+        if self.scanned_files.contains(&file_key) {
             return Ok(false);
         }
-        self.scanned_files.push(one);
-        for (_, seq, _) in self.earlier_mentions.iter().filter(|named| (named.0, named.2) == one) {
+        self.scanned_files.push(file_key);
+        for (_, seq, _) in
+            self.earlier_mentions.iter().filter(|mention| (mention.0, mention.2) == file_key)
+        {
             if payload_holders::contains_payload(reader, history, *seq, id)? {
                 return Ok(false);
             }

@@ -73,8 +73,8 @@ pub(super) fn search_files(
     let start = resolve_start(reader, context.conversations, &holders, options)?;
     let mut first_holder = 0;
     if let Some(start) = &start {
-        let at = holders.iter().position(|one| {
-            (one.conversation_number, one.seq) == (start.conversation_number, start.seq)
+        let at = holders.iter().position(|holder| {
+            (holder.conversation_number, holder.seq) == (start.conversation_number, start.seq)
         });
         first_holder = at.ok_or_else(foreign_cursor_error)?;
     }
@@ -86,7 +86,7 @@ pub(super) fn search_files(
         GrepPattern::Regex(regex) => Some(PassageQuery::Regex(regex)),
     };
     let Some(passage_query) = passage_query else { return Ok(results) };
-    let named = named.map(|named| named.into_iter().map(|one| one.id).collect::<Vec<_>>());
+    let named = named.map(|named| named.into_iter().map(|file| file.id).collect::<Vec<_>>());
     let mut scan = FileScan::new(passage_query, named, start, &holders, first_holder);
     scan.scan_holders(reader, context.conversations, &mut results)?;
     let mut hits = scan.hits;
@@ -117,8 +117,8 @@ fn list_holders(
     for (number, conversation, index) in context.iter() {
         conversation.enter_conversation(reader);
         let seqs = named.map(|named| {
-            let here = named.iter().filter(|one| one.conversation_number == number);
-            here.map(|one| one.seq).collect::<Vec<u64>>()
+            let here = named.iter().filter(|file| file.conversation_number == number);
+            here.map(|file| file.seq).collect::<Vec<u64>>()
         });
         if seqs.as_ref().is_some_and(Vec::is_empty) {
             continue;
@@ -202,25 +202,25 @@ fn resolve_start(
         return Ok(message);
     }
     let found = resolve_files(reader, conversations, core::slice::from_ref(name))?;
-    let Some((one, conversation)) =
-        found.first().and_then(|one| Some((one, conversations.get(one.conversation_number)?)))
+    let Some((file, conversation)) =
+        found.first().and_then(|file| Some((file, conversations.get(file.conversation_number)?)))
     else {
         return Ok(None);
     };
     let here =
-        holders.iter().filter(|holder| holder.conversation_number == one.conversation_number);
+        holders.iter().filter(|holder| holder.conversation_number == file.conversation_number);
     let seqs: Vec<u64> = here.map(|holder| holder.seq).collect();
-    let mut seq = seqs.contains(&one.seq).then_some(one.seq);
+    let mut seq = seqs.contains(&file.seq).then_some(file.seq);
     if seq.is_none() {
         conversation.enter_conversation(reader);
         let history = conversation.history();
-        seq = payload_holders::find_holder_among(reader, &history, one.id, &seqs)?;
+        seq = payload_holders::find_holder_among(reader, &history, file.id, &seqs)?;
     }
     let seq = seq.ok_or_else(foreign_cursor_error)?;
     Ok(Some(FileScanStart {
-        conversation_number: one.conversation_number,
+        conversation_number: file.conversation_number,
         seq,
-        id: Some(one.id),
+        id: Some(file.id),
         byte,
     }))
 }
