@@ -10,7 +10,7 @@ use super::{Assembly, select::FillPlan};
 use crate::{
     search::{
         Corpus, SearchIndex,
-        full_text::{self, RankedDocuments},
+        full_text::{self, FullTextContext, NeighbourHits, RankedDocuments},
         score,
         text_query::{self, TextQuery},
         time_window::TimeWindow,
@@ -228,10 +228,9 @@ fn rank_corpus(
     corpus: Corpus,
     query: &TextQuery,
 ) -> Result<RankedDocuments> {
-    let history = context.history;
-    let gathered = full_text::gather_matches(reader, history, index, corpus, query)?;
-    let (window, statistics) = (TimeWindow::default(), &gathered.statistics);
-    gathered.rank_documents(reader, history, index, query, &window, statistics, false)
+    let search = FullTextContext::new(context.history, index, query, TimeWindow::default());
+    let gathered = full_text::gather_matches(reader, &search, corpus)?;
+    gathered.rank_documents(reader, &search, &gathered.statistics, NeighbourHits::Exclude)
 }
 
 /// Scores with documents, of those that are worth anything.

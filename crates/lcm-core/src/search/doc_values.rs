@@ -1,14 +1,14 @@
-//! Columns: what is known of each document beside its terms.
+//! Doc values: length, time, role, and summary id of each document, stored beside the segments.
 //!
-//! Lengths, 4,096 documents to a value, and rows (time and role, or time, id and size of a
-//! summary). The newest stand in the manifest until there are enough for a value of their own,
-//! which never changes. Not in the segments, so that merging them leaves columns alone.
+//! Lengths are stored in chunks of 4,096 documents; rows (time and role, or time, id and size of a
+//! summary) in chunks of their own. The manifest holds the newest chunk until the chunk is full and
+//! immutable. Doc values are outside the segments, so that a merge does not rewrite them.
 
 use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Corpus, terms};
+use super::{corpus::Corpus, terms};
 use crate::storage::{codec, keys::ConversationKeys, store::Put};
 use lcm_text::{
     base::{error::Result, int},
@@ -16,10 +16,10 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Documents of one value of lengths.
+/// Documents of one chunk of lengths.
 pub(super) const LENGTHS_CHUNK: u64 = 4_096;
 
-/// Rows of one value.
+/// Returns the documents of one chunk of rows.
 pub(super) const fn rows_per_chunk(corpus: Corpus) -> u64 {
     match corpus {
         Corpus::Messages => 1_024,
@@ -27,49 +27,56 @@ pub(super) const fn rows_per_chunk(corpus: Corpus) -> u64 {
     }
 }
 
-/// One document's row.
+/// Time, role and summary of one document.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct DocValueRow {
     pub(super) time: Timestamp,
     pub(super) role: Role,
-    /// Of a summary: its id and the size of its record.
+    /// For a summary: its id and the bytes of its record.
     pub(super) summary: Option<([u8; 8], u32)>,
 }
 
-/// The columns of one corpus.
+/// Conversation and corpus whose doc values are written.
+#[derive(Clone, Copy)]
+pub(super) struct ColumnTarget<'k> {
+    pub(super) keys: &'k ConversationKeys,
+    pub(super) corpus: Corpus,
+}
+
+/// Doc values of one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct DocValues {
-    /// What each value of lengths hashes to.
+    /// Checksum of each full chunk of lengths.
     pub(super) lengths_checksums: Vec<u32>,
-    /// What each value of rows hashes to.
+    /// Checksum of each full chunk of rows.
     pub(super) rows_checksums: Vec<u32>,
-    /// Lengths of the newest documents.
+    /// Lengths of the newest documents, a byte each.
     pub(super) lengths: Vec<u8>,
-    /// Rows of the newest documents, how many they are, and the time of the last document of all.
+    /// Encoded rows of the newest documents, their number, and the time of the last document.
     pub(super) rows: Vec<u8>,
     pub(super) rows_count: u32,
     pub(super) last_time: Timestamp,
 }
 
 impl DocValues {
-    /// Adds a document; a full value is written.
+    /// Adds a document, and writes each chunk that is full.
     ///
     /// # Errors
     ///
-    /// As [`codec::encode_plain`].
+    /// As [`codec::encode_raw_bytes`].
     pub(super) fn push(
         &mut self,
-        keys: &ConversationKeys,
-        corpus: Corpus,
+        target: ColumnTarget<'_>,
         length: u8,
         row: &DocValueRow,
         puts: &mut Vec<Put>,
     ) -> Result<()> {
+        let ColumnTarget { keys, corpus } = target;
         self.lengths.push(length);
-        // A value begins with a time, not a difference.
-        let before = if self.rows_count == 0 { 0 } else { self.last_time };
-        let delta =
-            i64::try_from(row.time).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX);
+        // A chunk begins with an absolute time, so that it decodes alone.
+        let time_before = if self.rows_count == 0 { 0 } else { self.last_time };
+        let delta = i64::try_from(row.time).unwrap_or(i64::MAX)
+            - i64::try_from(time_before).unwrap_or(i64::MAX);
         let zigzag = delta.unsigned_abs() * 2 + u64::from(delta < 0);
         let role = match row.role {
             Role::System => 0,
@@ -101,7 +108,7 @@ impl DocValues {
         Ok(())
     }
 
-    /// Whether its parts agree with each other and with the number of documents.
+    /// Returns whether the counts agree with each other and with the number of documents.
     pub(super) fn is_sound(&self, corpus: Corpus, documents: u64) -> bool {
         let lengths = int::to_u64(self.lengths_checksums.len()) * LENGTHS_CHUNK;
         let rows = int::to_u64(self.rows_checksums.len()) * rows_per_chunk(corpus);
@@ -111,17 +118,17 @@ impl DocValues {
     }
 }
 
-/// Key of a value of lengths.
+/// Returns the key of a chunk of lengths.
 pub(super) fn lengths_key(keys: &ConversationKeys, corpus: Corpus, number: u32) -> String {
     keys.column_key(corpus.key_letter(), 'l', number)
 }
 
-/// Key of a value of rows.
+/// Returns the key of a chunk of rows.
 pub(super) fn rows_key(keys: &ConversationKeys, corpus: Corpus, number: u32) -> String {
     keys.column_key(corpus.key_letter(), 'r', number)
 }
 
-/// What tells one value of a column from another at the same place.
+/// Computes the checksum that detects another version of a chunk under the same key.
 pub(super) fn column_checksum(bytes: &[u8]) -> u32 {
     int::to_u32(int::to_usize(terms::hash_bytes(bytes) >> 40))
 }
@@ -150,7 +157,7 @@ fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The rows of a value; `None`: it is none.
+/// Decodes the rows of a chunk; `None`: the bytes are damaged.
 pub(super) fn decode_rows(mut bytes: &[u8], corpus: Corpus) -> Option<Vec<DocValueRow>> {
     let mut out = Vec::new();
     let mut time = 0i64;
@@ -193,7 +200,7 @@ mod tests {
                 .map(|n| DocValueRow { time: (n * 7_919) % 4_000, role: Role::Tool, summary })
                 .collect();
             for row in &wanted {
-                columns.push(&keys, corpus, 3, row, &mut puts).unwrap();
+                columns.push(ColumnTarget { keys: &keys, corpus }, 3, row, &mut puts).unwrap();
             }
             assert!(columns.is_sound(corpus, 5_000));
             let chunk = rows_per_chunk(corpus);

@@ -1,33 +1,35 @@
-//! Signs: what ranking has to know of a message beside its texts, kept as terms like its words.
+//! Feature terms: properties of a message that are indexed like words.
 //!
-//! In: the texts and speaker of a message, whether it begins a session, whether it has a large
-//! payload, and whether all of it was read. Out: terms of the kinds `p` (a word of the speaker's
-//! name) and `f` (a property). Terms, because what a query reads then depends on how many messages
-//! have a property, and no column of all messages is needed.
+//! Input: texts and speaker of a message, and whether the message begins a session, has a large
+//! payload, or was indexed in part. Output: terms of kind `p` (word of the speaker name) and `f`
+//! (property). As terms they cost only the messages with the property, without a column for all.
 
 use alloc::vec::Vec;
 
-use super::{IndexingBudget, SearchField, each_term};
+use super::{
+    fields::{IndexingBudget, SearchField},
+    terms::each_term,
+};
 use lcm_text::{base::json, types::api::Timestamp};
 
-/// Kind of a word of the speaker's name.
+/// Kind of a term for a word of the speaker name.
 pub(super) const SPEAKER: u8 = b'p';
-/// The message begins a session; what is said has a question mark; it ends with one.
+/// The message begins a session; its text has a question mark; its text ends with one.
 pub(super) const FEATURES: [&[u8]; 3] = [b"f/", b"f?", b"f."];
-/// The message has a large payload. No query means it but one for files, by which it finds them.
+/// The message has a large payload. Only a search in files uses this term.
 pub(super) const PAYLOAD: &[u8] = b"f@";
-/// Not all of its texts was read for words. No query means it; who finds nothing is told.
+/// The message was indexed only in part. Used for a note when a query finds nothing.
 pub(super) const PARTIAL: &[u8] = b"f~";
 
-/// Milliseconds without a message after which the next one begins a session: half an hour.
+/// Pause in milliseconds after which a message begins a new session: half an hour.
 const SESSION_GAP_MS: u64 = 30 * 60 * 1_000;
 
-/// Whether a message begins a session; the time before it is absent for the first one.
+/// Returns whether a message begins a session. `before`: time of the previous message, if any.
 pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool {
     before.is_none_or(|before| time.saturating_sub(before) > SESSION_GAP_MS)
 }
 
-/// What was seen of one message.
+/// Features observed in one message.
 #[derive(Debug, Default)]
 pub(super) struct FeatureTerms {
     begins_session: bool,
@@ -38,26 +40,26 @@ pub(super) struct FeatureTerms {
 }
 
 impl FeatureTerms {
-    /// Of a message that begins a session or not, and has a large payload or not.
-    pub(super) fn new(begins: bool, has_payload: bool) -> Self {
-        Self { begins_session: begins, has_payload, ..Self::default() }
+    /// Creates the features of a message whose texts were not observed yet.
+    pub(super) fn new(begins_session: bool, has_payload: bool) -> Self {
+        Self { begins_session, has_payload, ..Self::default() }
     }
 
-    /// Looks at what was read of all texts.
-    pub(super) const fn observe_budget(&mut self, allowance: &IndexingBudget) {
-        self.is_partial = allowance.is_exceeded;
+    /// Records whether the message was indexed only in part.
+    pub(super) const fn observe_budget(&mut self, budget: &IndexingBudget) {
+        self.is_partial = budget.is_exceeded;
     }
 
-    /// Looks at the next text.
+    /// Observes the next text of the message.
     pub(super) fn observe_text(&mut self, field: SearchField, text: &str) {
         if field == SearchField::Text {
-            let marks = ['?', '\u{ff1f}', '\u{61f}'];
-            self.has_question |= text.contains(marks);
-            self.ends_with_question = text.trim_end().ends_with(marks);
+            let question_marks = ['?', '\u{ff1f}', '\u{61f}'];
+            self.has_question |= text.contains(question_marks);
+            self.ends_with_question = text.trim_end().ends_with(question_marks);
         }
     }
 
-    /// Hands out the terms of the message whose texts were looked at.
+    /// Passes the feature terms of the observed message to a callback.
     pub(super) fn each_feature(&self, raw: &str, each: &mut dyn FnMut(&[u8])) {
         if self.has_payload {
             each(PAYLOAD);
@@ -66,7 +68,11 @@ impl FeatureTerms {
             each(PARTIAL);
         }
         let has = [self.begins_session, self.has_question, self.ends_with_question];
-        FEATURES.iter().zip(has).filter(|(_, has)| *has).for_each(|(sign, _)| each(sign));
+        FEATURES
+            .iter()
+            .zip(has)
+            .filter(|(_, is_set)| *is_set)
+            .for_each(|(feature, _)| each(feature));
         if !raw.contains("\"speaker\"") {
             return;
         }
@@ -76,7 +82,7 @@ impl FeatureTerms {
     }
 }
 
-/// Hands out the terms that stand for a speaker whose name has these words.
+/// Passes a term for each distinct word of a speaker name to a callback.
 pub(super) fn each_speaker_term(name: &str, each: &mut dyn FnMut(&[u8])) {
     let mut known: Vec<Vec<u8>> = Vec::new();
     each_term(SearchField::Text, name, &mut |term, _, _| {
@@ -107,10 +113,10 @@ mod tests {
     #[test]
     fn speaker_and_question_marks_are_signs() {
         let of = |raw: &str, texts: &[(SearchField, &str)], begins| {
-            let mut signs = FeatureTerms::new(begins, raw.is_empty());
-            texts.iter().for_each(|(field, text)| signs.observe_text(*field, text));
+            let mut features = FeatureTerms::new(begins, raw.is_empty());
+            texts.iter().for_each(|(field, text)| features.observe_text(*field, text));
             let mut out = Vec::new();
-            signs.each_feature(raw, &mut |term| {
+            features.each_feature(raw, &mut |term| {
                 out.push(String::from_utf8_lossy(term).into_owned());
             });
             out

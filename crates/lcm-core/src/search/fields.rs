@@ -1,7 +1,7 @@
-//! The searchable texts of a message.
+//! Searchable texts of a message, and how much of them is indexed.
 //!
-//! In: a raw message with its projection. Out: texts with the field each stands in, in the order of
-//! the parts. Session, speaker and ids are no text.
+//! Input: a raw message with its parts. Output: texts with their fields, in the order of the parts.
+//! Session, speaker and ids are not texts. Elsewhere: terms of a text (`terms`).
 
 use alloc::borrow::Cow;
 
@@ -14,18 +14,18 @@ use lcm_text::{
     message::Part,
 };
 
-/// Where in a message a text stands.
+/// Kind of a text in a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SearchField {
-    /// What was said; the text of a summary.
+    /// Text of a message or of a summary.
     Text,
-    /// What was thought.
+    /// Reasoning of a model.
     Reasoning,
-    /// Name of a tool, at its call and at its result.
+    /// Name of a tool, in a call or in a result.
     ToolName,
-    /// Arguments of a call: JSON as written, or the string if they are one.
+    /// Arguments of a call: the decoded string, or JSON as written.
     Arguments,
-    /// Result of a call: a string decoded, or JSON as written.
+    /// Result of a call: the decoded string, or JSON as written.
     Result,
     /// Name of a file.
     FileName,
@@ -33,18 +33,21 @@ pub(crate) enum SearchField {
     FileText,
 }
 
-/// Bytes of texts that are read for words in a message that is too large for a pack. One commit has
-/// to hold their terms: of prose and code a quarter of them or less; what has more, as random
-/// letters may, is searched without an index.
+/// Bytes of text that are indexed of a message too large for a pack. Their terms must fit one
+/// commit: for prose and code these take a quarter or less. A text with more terms, such as random
+/// letters, is searched without an index.
 pub(crate) const INDEXED_BYTES_MAX: usize = 512 << 10;
 
-/// Hands out the searchable texts of a message.
+/// Positions skipped between two texts of a document, so that no phrase spans two texts.
+pub(crate) const FIELD_GAP: u32 = 2;
+
+/// Passes the searchable texts of a message to a callback.
 pub(crate) fn each_field<'a>(
     raw: &'a str,
     parts: &[Part],
     each: &mut dyn FnMut(SearchField, Cow<'a, str>),
 ) {
-    let mut some = |field: SearchField, span: Option<ByteSpan>| {
+    let mut emit = |field: SearchField, span: Option<ByteSpan>| {
         if let Some(span) = span {
             let text = json::text(raw, span);
             if !text.is_empty() {
@@ -54,52 +57,52 @@ pub(crate) fn each_field<'a>(
     };
     for part in parts {
         match *part {
-            Part::Text { text } => some(SearchField::Text, Some(text)),
-            Part::Reasoning { text } => some(SearchField::Reasoning, Some(text)),
+            Part::Text { text } => emit(SearchField::Text, Some(text)),
+            Part::Reasoning { text } => emit(SearchField::Reasoning, Some(text)),
             Part::ToolCall { name, input, .. } => {
-                some(SearchField::ToolName, name);
-                some(SearchField::Arguments, input);
+                emit(SearchField::ToolName, name);
+                emit(SearchField::Arguments, input);
             }
             Part::ToolResult { name, output, .. } => {
-                some(SearchField::ToolName, name);
-                some(SearchField::Result, output);
+                emit(SearchField::ToolName, name);
+                emit(SearchField::Result, output);
             }
             Part::File { name, text, .. } => {
-                some(SearchField::FileName, name);
-                some(SearchField::FileText, text);
+                emit(SearchField::FileName, name);
+                emit(SearchField::FileText, text);
             }
             Part::Other { .. } => {}
         }
     }
 }
 
-/// What of the texts of one message is read for words.
+/// Budget of text bytes that are indexed of one message.
 #[derive(Debug)]
 pub(crate) struct IndexingBudget {
-    /// Bytes of texts; `None`: everything.
+    /// Bytes left; `None`: no limit.
     left: Option<usize>,
-    /// Whether something was not read.
+    /// True if some text was not indexed.
     pub(super) is_exceeded: bool,
 }
 
 impl IndexingBudget {
-    /// For a message of so many raw bytes.
+    /// Creates the budget of a message with this many raw bytes.
     pub(crate) fn new(raw_bytes: u64) -> Self {
         let is_large = raw_bytes > int::to_u64(limits::PACK_BYTES_MAX);
         Self { left: is_large.then_some(INDEXED_BYTES_MAX), is_exceeded: false }
     }
 
-    /// The beginning and the end of a text that are read; all of it in a message of normal size. A
-    /// text has at most half of what is left, so that none is left with nothing by the one before.
+    /// Returns the beginning and the end of a text that are indexed: all of it without a limit. A
+    /// text takes at bytes_max half of the remaining bytes, so that every later text gets some.
     pub(crate) fn take_edges<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
         let Some(left) = &mut self.left else { return [text, ""] };
-        let most = *left / 2;
-        *left -= most.min(text.len());
-        if text.len() <= most {
+        let bytes_max = *left / 2;
+        *left -= bytes_max.min(text.len());
+        if text.len() <= bytes_max {
             return [text, ""];
         }
         self.is_exceeded = true;
-        let (mut head, mut tail) = (most / 2, text.len() - most / 2);
+        let (mut head, mut tail) = (bytes_max / 2, text.len() - bytes_max / 2);
         while !text.is_char_boundary(head) {
             head -= 1;
         }
@@ -147,13 +150,13 @@ mod tests {
         let text = "\u{e9}".repeat(40_000);
         let bytes = |[head, tail]: [&str; 2]| (head.len(), tail.len());
         assert_eq!(IndexingBudget::new(65_536).take_edges(&text), [text.as_str(), ""]);
-        let mut allowance = IndexingBudget::new(65_537);
-        let read: Vec<_> = (0..6).map(|_| bytes(allowance.take_edges(&text))).collect();
+        let mut budget = IndexingBudget::new(65_537);
+        let read: Vec<_> = (0..6).map(|_| bytes(budget.take_edges(&text))).collect();
         let all = (80_000, 0);
         let edges = |left: usize| (left / 4, left / 4);
         let left = INDEXED_BYTES_MAX - 5 * 80_000;
         assert_eq!(read, [all, all, all, all, all, edges(left)]);
-        assert!(allowance.is_exceeded);
+        assert!(budget.is_exceeded);
         let long = "x".repeat(1 << 20);
         assert_eq!(bytes(IndexingBudget::new(1 << 20).take_edges(&long)), (128 << 10, 128 << 10));
     }

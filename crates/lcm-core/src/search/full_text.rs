@@ -1,20 +1,25 @@
-//! Full text: which documents fit a query, and how well.
+//! Full-text search: finds and scores the documents of one corpus that match a query.
 //!
-//! In: a query and one corpus of documents of one conversation. Out, in two steps so that several
-//! conversations can be ranked as one: what the index says ([`gather`]), and scores
-//! ([`Gathered::rank`]). Everything is in flat ascending lists; nothing is allocated per posting.
-//! Not here: order, limit and snippets.
+//! Input: a query, and one corpus of one conversation. Output in two steps, so that several
+//! conversations are ranked together: index lookups ([`gather_matches`]), then scores
+//! ([`CorpusMatches::rank_documents`]). All lists are flat and ascending, without an allocation per
+//! posting. Elsewhere: order and limit of hits, snippets.
 
 use alloc::{string::String, vec::Vec};
 
+pub(crate) use super::full_text_context::FullTextContext;
 use super::{
-    Corpus, Postings, SearchIndex,
+    corpus::Corpus,
+    document_lists::{
+        intersect_in_place, retain_by_value, subtract_in_place, union_documents, union_postings,
+    },
+    index_reader::{Postings, SearchIndex},
+    item_lookup::{ItemLookup, term_documents},
     ranking::{self, DocumentLayout, Ranker, TermPostings},
     score,
     sessions::{self, SessionBounds},
-    text_query::{FilterProperty, Presence, QueryFilter, QueryItem, TextQuery},
-    time_window::TimeWindow,
-    unindexed::UnindexedMessages,
+    text_query::{FilterProperty, Presence, QueryFilter, TextQuery},
+    unindexed::{UnindexedEntry, UnindexedMessages},
 };
 use crate::storage::{history::MessageHistory, store_session::StoreSession};
 use lcm_text::{
@@ -26,45 +31,40 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Postings that words which may be there have together in one corpus; of more the most frequent
-/// words are left out, which say least. Three of the thirty most frequent words of a conversation
-/// of 100,000 messages have about so many.
+/// Most postings of all optional items together in one corpus. Beyond, the most frequent items are
+/// dropped. Three of the thirty most frequent words of 100,000 messages have about this many.
 const OPTIONAL_POSTINGS_MAX: usize = 64_000;
-/// Documents of terms whose positions are read, of all phrases of a query together, and as how many
-/// finding the list of one term counts.
-const POSITION_DOCUMENTS_MAX: usize = 35_000;
-const POSITION_DOCUMENTS_MIN: usize = 7_000;
-/// Messages that are read to compare their speaker with a name that has no words.
+/// Most messages that are read to compare a speaker name without words.
 const SPEAKERS_READ_MAX: usize = 4_096;
 
-/// What one corpus of a conversation says to a query.
+/// Index lookups of a query in one corpus of one conversation.
 pub(crate) struct CorpusMatches {
     corpus: Corpus,
-    /// Postings of each item of the query, of each of its terms, and where sessions begin.
+    /// Postings of each item and of each term of the query, and the bounds of sessions.
     items: Vec<Postings>,
     terms: Vec<Postings>,
     sessions: SessionBounds,
     unindexed: UnindexedMessages,
     pub(crate) statistics: CorpusStatistics,
-    /// Words were left out.
+    /// Some items were dropped or not checked for word order.
     pub(crate) has_dropped_items: bool,
 }
 
-/// What weights depend on; sums over conversations are the statistics of all of them.
+/// Counts from which term weights are computed. Counts of several conversations can be added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CorpusStatistics {
     pub(crate) documents: u64,
     pub(crate) length_total: u64,
     pub(crate) sessions: u64,
-    /// Of each item: the documents that hold it, their sessions, and the documents that hold it as
+    /// For each item: documents with the item, their sessions, and documents with the word as
     /// typed.
     pub(crate) item_counts: Vec<[u64; 3]>,
-    /// Of each name: the documents that such a speaker said, and their sessions.
+    /// For each speaker name: documents said by such a speaker, and their sessions.
     pub(crate) speaker_counts: Vec<[u64; 2]>,
 }
 
 impl CorpusStatistics {
-    /// Adds those of further documents.
+    /// Adds the counts of other documents.
     pub(crate) fn add_statistics(&mut self, other: &Self) {
         self.documents += other.documents;
         self.length_total += other.length_total;
@@ -78,48 +78,49 @@ impl CorpusStatistics {
     }
 }
 
-/// Documents that fit, ascending, each with its score.
+/// Matching documents, ascending, with their scores.
 #[derive(Debug, Default)]
 pub(crate) struct RankedDocuments {
     pub(crate) documents: Vec<u64>,
     pub(crate) scores: Vec<u64>,
 }
 
-/// Reads what the index says to a query.
+/// Whether messages beside a match are hits, too, if the query is a question.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum NeighbourHits {
+    Include,
+    Exclude,
+}
+
+/// Looks up a query in the index.
 ///
 /// # Errors
 ///
-/// As [`Index::postings`].
+/// As [`SearchIndex::read_postings`].
 pub(crate) fn gather_matches(
     reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    index: &mut SearchIndex,
+    search: &FullTextContext<'_>,
     corpus: Corpus,
-    query: &TextQuery,
 ) -> Result<CorpusMatches> {
-    let direct = match corpus {
+    let FullTextContext { history, index, query, .. } = *search;
+    let unindexed = match corpus {
         Corpus::Messages => UnindexedMessages::read(reader, history, index, query)?,
         Corpus::Summaries => UnindexedMessages::default(),
     };
     let mut terms = index.read_postings(reader, corpus, &query.terms)?;
-    for (postings, more) in terms.iter_mut().zip(&direct.postings) {
+    for (postings, more) in terms.iter_mut().zip(&unindexed.postings) {
         if !more.documents.is_empty() {
             *postings = union_postings(postings, more, |first, second| first.max(second));
         }
     }
     let mut items = Vec::with_capacity(query.items.len());
-    let is_alone = query.items.len() == 1;
-    let mut placing = PositionBudget {
-        terms: &query.terms,
-        documents_left: POSITION_DOCUMENTS_MAX,
-        is_alone,
-        is_cut: false,
-    };
+    let mut lookup = ItemLookup::new(search, corpus, &unindexed, &terms);
     for item in &query.items {
-        items.push(find_item_postings(reader, index, corpus, &direct, item, &terms, &mut placing)?);
+        items.push(lookup.find_postings(reader, item)?);
     }
-    let is_cut = drop_frequent_items(query, &mut items) || placing.is_cut;
-    let lengths = direct.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
+    let is_over_budget = lookup.is_cut;
+    let has_dropped_items = drop_frequent_items(query, &mut items) || is_over_budget;
+    let lengths = unindexed.entries.iter().map(|entry| u64::from(entry.length)).sum::<u64>();
     let documents = match corpus {
         Corpus::Messages => history.head.messages,
         Corpus::Summaries => index.count_documents(corpus),
@@ -134,7 +135,7 @@ pub(crate) fn gather_matches(
             sessions::count_distinct(&sessions.session_numbers(documents)),
         ]
     };
-    let holding = query.items.iter().zip(&items).map(|(item, postings)| {
+    let item_counts = query.items.iter().zip(&items).map(|(item, postings)| {
         let [documents, sessions] = count(&postings.documents);
         let typed = match item.forms.is_empty() {
             true => 0,
@@ -146,31 +147,23 @@ pub(crate) fn gather_matches(
         documents,
         length_total: index.length_total(corpus) + lengths,
         sessions: sessions.count(documents),
-        item_counts: holding.collect(),
+        item_counts: item_counts.collect(),
         speaker_counts: query
             .names
             .iter()
             .map(|name| count(term_documents(&terms, Some(name))))
             .collect(),
     };
-    Ok(CorpusMatches {
-        corpus,
-        items,
-        terms,
-        sessions,
-        unindexed: direct,
-        statistics,
-        has_dropped_items: is_cut,
-    })
+    Ok(CorpusMatches { corpus, items, terms, sessions, unindexed, statistics, has_dropped_items })
 }
 
-/// Empties the postings of the most frequent items that may be there, as far as all have too many;
-/// whether there were such.
+/// Drops the most frequent optional items until the rest fits the limit. Returns whether any was
+/// dropped.
 fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     let numbered = items.iter().zip(&query.items).enumerate();
-    let may = numbered.filter(|(_, (_, item))| item.presence == Presence::Should);
+    let optional = numbered.filter(|(_, (_, item))| item.presence == Presence::Should);
     let mut sizes: Vec<(usize, usize)> =
-        may.map(|(number, (postings, _))| (postings.documents.len(), number)).collect();
+        optional.map(|(number, (postings, _))| (postings.documents.len(), number)).collect();
     sort::sort(&mut sizes);
     let (mut sum, mut is_cut) = (0, false);
     for (place, (size, number)) in sizes.into_iter().enumerate() {
@@ -183,198 +176,50 @@ fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     is_cut
 }
 
-/// The documents of a term by its number.
-fn term_documents<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
-    let postings = number.and_then(|number| terms.get(*number));
-    postings.map_or(&[], |postings| postings.documents.as_slice())
-}
-
-/// What is still to be read of positions.
-struct PositionBudget<'q> {
-    /// The terms of the query.
-    terms: &'q [Vec<u8>],
-    documents_left: usize,
-    /// There is one item.
-    is_alone: bool,
-    is_cut: bool,
-}
-
-impl PositionBudget<'_> {
-    /// The places of an item's terms in its order, those of the fewest documents first, as far as
-    /// their positions may be read. Where the others stand in a document is not looked at.
-    ///
-    /// # Errors
-    ///
-    /// `limit-exceeded`: the item must not be there, so that documents would be missed.
-    fn select_terms(&mut self, item: &QueryItem, terms: &[Postings]) -> Result<Vec<usize>> {
-        let size = |(term, _): &(Vec<u8>, u32)| {
-            let number = self.terms.iter().position(|known| known == term);
-            term_documents(terms, number.as_ref()).len().max(POSITION_DOCUMENTS_MIN)
-        };
-        let mut sizes: Vec<(usize, usize)> =
-            item.order.iter().enumerate().map(|(place, entry)| (size(entry), place)).collect();
-        sort::sort(&mut sizes);
-        let mut out = Vec::new();
-        for (size, place) in sizes {
-            let Some(left) = self.documents_left.checked_sub(size) else { break };
-            self.documents_left = left;
-            out.push(place);
-        }
-        if out.len() < item.order.len() {
-            self.is_cut = true;
-            if item.presence == Presence::MustNot {
-                return Err(Error::limit_exceeded(
-                    "pattern: phrases of so many frequent words that must not be there; fewer or \
-                     rarer words can be looked for",
-                ));
-            }
-        }
-        Ok(out)
-    }
-}
-
-/// The documents that hold an item, and how often.
-fn find_item_postings(
-    reader: &mut StoreSession<'_>,
-    index: &mut SearchIndex,
-    corpus: Corpus,
-    direct: &UnindexedMessages,
-    item: &QueryItem,
-    terms: &[Postings],
-    placing: &mut PositionBudget<'_>,
-) -> Result<Postings> {
-    if !item.forms.is_empty() {
-        let forms = item.forms.iter().filter_map(|number| terms.get(*number));
-        return Ok(
-            forms.fold(Postings::default(), |all, form| union_postings(&all, form, |a, b| a + b))
-        );
-    }
-    let mut of_terms = item.terms.iter().filter_map(|number| terms.get(*number));
-    let Some(first) = of_terms.next() else { return Ok(Postings::default()) };
-    if item.order.is_empty() {
-        return Ok(first.clone());
-    }
-    if placing.documents_left < POSITION_DOCUMENTS_MIN
-        && item.presence == Presence::Should
-        && !placing.is_alone
-    {
-        placing.is_cut = true;
-        return Ok(Postings::default());
-    }
-    let mut documents = first.documents.clone();
-    for other in of_terms {
-        intersect_in_place(&mut documents, &other.documents);
-    }
-    let places = match documents.is_empty() {
-        true => Vec::new(),
-        false => placing.select_terms(item, terms)?,
-    };
-    if places.is_empty() && item.presence == Presence::Should && !placing.is_alone {
-        return Ok(Postings::default());
-    }
-    // Where the phrase would begin, for each document, as far as its terms were looked at.
-    let mut starts: Option<Vec<Vec<u32>>> = None;
-    for (term, distance) in places.into_iter().filter_map(|place| item.order.get(place)) {
-        if documents.is_empty() {
-            break;
-        }
-        let found = read_positions(reader, index, corpus, direct, term, &documents)?;
-        let begins = found.into_iter().map(|positions| {
-            let begin =
-                positions.into_iter().filter_map(|position| position.checked_sub(*distance));
-            begin.collect::<Vec<u32>>()
-        });
-        let mut both: Vec<Vec<u32>> = match starts {
-            None => begins.collect(),
-            Some(starts) => {
-                let both = starts.into_iter().zip(begins);
-                both.map(|(mut known, more)| {
-                    known.retain(|start| more.binary_search(start).is_ok());
-                    known
-                })
-                .collect()
-            }
-        };
-        let mut left = both.iter();
-        documents.retain(|_| left.next().is_some_and(|starts| !starts.is_empty()));
-        both.retain(|starts| !starts.is_empty());
-        starts = Some(both);
-    }
-    let starts = starts.unwrap_or_else(|| alloc::vec![alloc::vec![0]; documents.len()]);
-    let counts = starts.iter().map(|starts| int::to_u32(starts.len())).collect();
-    Ok(Postings { documents, counts })
-}
-
-/// Positions of a term in these documents, in segments or not.
-fn read_positions(
-    reader: &mut StoreSession<'_>,
-    index: &mut SearchIndex,
-    corpus: Corpus,
-    direct: &UnindexedMessages,
-    term: &[u8],
-    documents: &[u64],
-) -> Result<Vec<Vec<u32>>> {
-    let stored: Vec<u64> = documents
-        .iter()
-        .copied()
-        .filter(|document| direct.find_entry(*document).is_none())
-        .collect();
-    let mut found = index.read_positions(reader, corpus, term, &stored)?.into_iter();
-    let of = |document: &u64| match direct.find_entry(*document) {
-        Some(_) => direct.term_positions(term, *document).to_vec(),
-        None => found.next().unwrap_or_default(),
-    };
-    Ok(documents.iter().map(of).collect())
-}
-
 impl CorpusMatches {
-    /// The documents that fit, with their scores by the statistics of all that are searched.
+    /// Returns the matching documents with scores, weighted by the counts of all searched corpora.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn rank_documents(
         &self,
         reader: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
-        window: &TimeWindow,
+        search: &FullTextContext<'_>,
         statistics: &CorpusStatistics,
-        with_neighbours: bool,
+        neighbours: NeighbourHits,
     ) -> Result<RankedDocuments> {
-        let mut documents = self.find_candidates(history, index, query);
-        if with_neighbours && query.is_question() {
+        let FullTextContext { index, query, window, .. } = *search;
+        let mut documents = self.find_candidates(search);
+        if neighbours == NeighbourHits::Include && query.is_question() {
             documents = self.sessions.with_neighbours(&documents, self.statistics.documents);
         }
         if !window.is_unbounded() {
             let times = self.read_times(reader, index, &documents)?;
             retain_by_value(&mut documents, &times, |time| window.contains(*time));
         }
-        self.apply_filters(reader, history, index, query, &mut documents)?;
+        self.apply_filters(reader, search, &mut documents)?;
         if !query.has_text_items() {
             let scores = alloc::vec![0; documents.len()];
             return Ok(RankedDocuments { documents, scores });
         }
-        let scores = self.score_documents(reader, index, query, &documents, statistics)?;
+        let scores = self.score_documents(reader, search, &documents, statistics)?;
         Ok(RankedDocuments { documents, scores })
     }
 
-    /// Keeps of some documents (ascending) those that the query would let be hits if they had one
-    /// of its words.
+    /// Keeps the documents (ascending) that pass the conditions of the query, with or without its
+    /// optional words.
     ///
     /// # Errors
     ///
-    /// As [`Gathered::rank`].
+    /// As [`CorpusMatches::rank_documents`].
     pub(crate) fn retain_admissible(
         &self,
         reader: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
-        window: &TimeWindow,
+        search: &FullTextContext<'_>,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
+        let FullTextContext { index, query, window, .. } = *search;
         for (item, postings) in query.items.iter().zip(&self.items) {
             match item.presence {
                 Presence::Must => intersect_in_place(documents, &postings.documents),
@@ -386,24 +231,24 @@ impl CorpusMatches {
             let times = self.read_times(reader, index, documents)?;
             retain_by_value(documents, &times, |time| window.contains(*time));
         }
-        self.apply_filters(reader, history, index, query, documents)
+        self.apply_filters(reader, search, documents)
     }
 
-    /// What these documents are worth.
+    /// Scores documents (ascending) that match.
     fn score_documents(
         &self,
         reader: &mut StoreSession<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
+        search: &FullTextContext<'_>,
         documents: &[u64],
         statistics: &CorpusStatistics,
     ) -> Result<Vec<u64>> {
+        let FullTextContext { index, query, .. } = *search;
         let are_messages = self.corpus == Corpus::Messages;
         let all = statistics.documents;
         let mean = score::compute_mean_length(all, statistics.length_total, are_messages);
-        let ranked = self.read_layout(reader, index, documents)?;
-        let mut ranking = Ranker::new(documents, &ranked, mean);
-        let asks = term_documents(&self.terms, Some(&1));
+        let document_layout = self.read_layout(reader, index, documents)?;
+        let mut ranker = Ranker::new(documents, &document_layout, mean);
+        let questions = term_documents(&self.terms, Some(&1));
         let has_spoken =
             |name: &usize| statistics.speaker_counts.get(*name).is_some_and(|n| n[0] > 0);
         for ((item, postings), holding) in
@@ -419,22 +264,24 @@ impl CorpusMatches {
                 ranking::scale_weights(weights, item.name.as_ref().is_some_and(has_spoken));
             let apart;
             let layout = if postings.documents == documents {
-                &ranked
+                &document_layout
             } else {
                 apart = self.read_layout(reader, index, &postings.documents)?;
                 &apart
             };
-            let places = TermPostings { postings, layout };
-            ranking.add_session(&places, sessions);
+            let term_postings = TermPostings { postings, layout };
+            ranker.add_session(&term_postings, sessions);
             let as_typed = item.terms.first().filter(|_| !item.forms.is_empty());
             match as_typed.and_then(|term| self.terms.get(*term)) {
-                None => ranking.add_term(&places, asks, &[any]),
-                // A word that stands in one form only.
-                Some(same) if same == postings => ranking.add_term(&places, asks, &[any, typed]),
+                None => ranker.add_term(&term_postings, questions, &[any]),
+                // The word occurs in a single form.
+                Some(same) if same == postings => {
+                    ranker.add_term(&term_postings, questions, &[any, typed])
+                }
                 Some(postings) => {
-                    ranking.add_term(&places, asks, &[any]);
+                    ranker.add_term(&term_postings, questions, &[any]);
                     let layout = &self.read_layout(reader, index, &postings.documents)?;
-                    ranking.add_term(&TermPostings { postings, layout }, asks, &[typed]);
+                    ranker.add_term(&TermPostings { postings, layout }, questions, &[typed]);
                 }
             }
         }
@@ -445,20 +292,20 @@ impl CorpusMatches {
                 score::compute_idf(all, *documents),
                 score::compute_idf(statistics.sessions, *sessions),
             ];
-            ranking.add_speaker(spoken, &self.sessions.session_numbers(spoken), weights, names);
+            ranker.add_speaker(spoken, &self.sessions.session_numbers(spoken), weights, names);
         }
         if let Some(date) = query.date.filter(|_| are_messages && query.is_question()) {
-            ranking.add_date(&self.read_times(reader, index, documents)?, date);
+            ranker.add_date(&self.read_times(reader, index, documents)?, date);
         }
-        ranking.penalize_questions(term_documents(&self.terms, Some(&2)), &ranked.lengths);
-        Ok(ranking.scores)
+        ranker.penalize_questions(term_documents(&self.terms, Some(&2)), &document_layout.lengths);
+        Ok(ranker.scores)
     }
 
-    /// How long some documents (ascending) are, and of which sessions.
+    /// Reads the lengths and sessions of documents (ascending).
     fn read_layout(
         &self,
         reader: &mut StoreSession<'_>,
-        index: &mut SearchIndex,
+        index: &SearchIndex,
         documents: &[u64],
     ) -> Result<DocumentLayout> {
         let lengths = self.read_column(
@@ -469,13 +316,9 @@ impl CorpusMatches {
         Ok(DocumentLayout { lengths, sessions: self.sessions.session_numbers(documents) })
     }
 
-    /// The documents that the items of a query leave.
-    fn find_candidates(
-        &self,
-        history: &MessageHistory<'_>,
-        index: &SearchIndex,
-        query: &TextQuery,
-    ) -> Vec<u64> {
+    /// Combines the postings of required, optional and excluded items to matching documents.
+    fn find_candidates(&self, search: &FullTextContext<'_>) -> Vec<u64> {
+        let FullTextContext { history, index, query, .. } = *search;
         let of = |presence: Presence| {
             let items = query.items.iter().zip(&self.items);
             items.filter(move |(item, _)| item.presence == presence).map(|(_, found)| found)
@@ -490,7 +333,7 @@ impl CorpusMatches {
             None if query.has_text_items() => {
                 let mut any: Vec<&[u64]> =
                     of(Presence::Should).map(|item| item.documents.as_slice()).collect();
-                // Short lists first: what is merged often stays short.
+                // Short lists first: the merged list stays short for longer.
                 sort::sort_by(&mut any, &mut |left, right| left.len().cmp(&right.len()));
                 any.into_iter().fold(Vec::new(), union_documents)
             }
@@ -505,20 +348,19 @@ impl CorpusMatches {
         documents
     }
 
-    /// Applies the filters: those of one kind are alternatives, kinds add up.
+    /// Applies the filters. Filters of one kind are alternatives; different kinds must all pass.
     fn apply_filters(
         &self,
         reader: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        index: &mut SearchIndex,
-        query: &TextQuery,
+        search: &FullTextContext<'_>,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
+        let FullTextContext { history, index, query, .. } = *search;
         if query.filters.is_empty() {
             return Ok(());
         }
         if self.corpus == Corpus::Summaries {
-            // A summary has no speaker, tool or role.
+            // Summaries have no speaker, tool or role.
             documents.clear();
             return Ok(());
         }
@@ -536,7 +378,7 @@ impl CorpusMatches {
         self.filter_speakers(reader, history, query, documents)
     }
 
-    /// Who has all words of a name is one of that name.
+    /// Applies the speaker filters. A speaker matches if all words of the filter are in the name.
     fn filter_speakers(
         &self,
         reader: &mut StoreSession<'_>,
@@ -545,10 +387,10 @@ impl CorpusMatches {
         documents: &mut Vec<u64>,
     ) -> Result<()> {
         for negated in [false, true] {
-            let (mut named, mut read, mut is_asked) = (Vec::new(), None, false);
+            let (mut named, mut read, mut has_filter) = (Vec::new(), None, false);
             for filter in query.filters.iter().filter(|filter| filter.is_negated == negated) {
                 let FilterProperty::Speaker { name, words } = &filter.property else { continue };
-                is_asked = true;
+                has_filter = true;
                 let spoken = match words.split_first() {
                     Some((first, rest)) => {
                         let mut spoken = term_documents(&self.terms, Some(first)).to_vec();
@@ -575,7 +417,7 @@ impl CorpusMatches {
                 named = union_documents(named, &spoken);
             }
             match negated {
-                _ if !is_asked => {}
+                _ if !has_filter => {}
                 true => subtract_in_place(documents, &named),
                 false => intersect_in_place(documents, &named),
             }
@@ -600,15 +442,15 @@ impl CorpusMatches {
         named(true).for_each(|term| subtract_in_place(documents, of(term)));
     }
 
-    /// Times of these documents.
+    /// Reads the times of documents (ascending).
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_times(
         &self,
         reader: &mut StoreSession<'_>,
-        index: &mut SearchIndex,
+        index: &SearchIndex,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
         self.read_column(
@@ -618,11 +460,11 @@ impl CorpusMatches {
         )
     }
 
-    /// A property of these documents: of those in segments as the index says.
+    /// Reads a property of documents, from the index or from messages that are not indexed yet.
     fn read_column<T>(
         &self,
         documents: &[u64],
-        of_direct: impl Fn(&super::unindexed::UnindexedEntry) -> T,
+        of_unindexed: impl Fn(&UnindexedEntry) -> T,
         of_stored: impl FnOnce(&[u64]) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
         if self.unindexed.entries.is_empty() {
@@ -632,27 +474,27 @@ impl CorpusMatches {
         let stored: Vec<u64> = documents.iter().copied().filter(is_stored).collect();
         let mut values = of_stored(&stored)?.into_iter();
         let value = |document: &u64| match self.unindexed.find_entry(*document) {
-            Some(entry) => Some(of_direct(entry)),
+            Some(entry) => Some(of_unindexed(entry)),
             None => values.next(),
         };
         Ok(documents.iter().filter_map(value).collect())
     }
 }
 
-/// Whether a role passes the filters of roles.
+/// Returns whether a role passes the role filters.
 fn is_role_allowed(filters: &[QueryFilter], role: Role) -> bool {
-    let is_it = |filter: &QueryFilter| match &filter.property {
-        FilterProperty::Role(wanted) => Some(*wanted == role),
+    let compare = |filter: &QueryFilter| match &filter.property {
+        FilterProperty::Role(other) => Some(*other == role),
         _ => None,
     };
-    let mut wanted =
-        filters.iter().filter(|filter| !filter.is_negated).filter_map(is_it).peekable();
-    let is_wanted = wanted.peek().is_none() || wanted.any(|equal| equal);
-    let mut unwanted = filters.iter().filter(|filter| filter.is_negated).filter_map(is_it);
-    is_wanted && !unwanted.any(|equal| equal)
+    let mut allowed =
+        filters.iter().filter(|filter| !filter.is_negated).filter_map(compare).peekable();
+    let is_allowed = allowed.peek().is_none() || allowed.any(|is_equal| is_equal);
+    let mut excluded = filters.iter().filter(|filter| filter.is_negated).filter_map(compare);
+    is_allowed && !excluded.any(|is_equal| is_equal)
 }
 
-/// The `speaker` of each of these messages, in lower case. This reads the messages themselves.
+/// Reads the `speaker` of messages, in lower case. Reads the texts of the messages.
 fn read_speakers(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -660,8 +502,8 @@ fn read_speakers(
 ) -> Result<Vec<Option<String>>> {
     if seqs.len() > SPEAKERS_READ_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "pattern: a speaker's name without words is compared with at most {SPEAKERS_READ_MAX} \
-             messages; words, since: or before: leave fewer"
+            "`pattern` with a speaker name without letters or digits must leave at most \
+             {SPEAKERS_READ_MAX} messages; add words, `since:` or `before:`"
         )));
     }
     let mut out = Vec::with_capacity(seqs.len());
@@ -673,75 +515,4 @@ fn read_speakers(
         Ok(())
     })?;
     Ok(out)
-}
-
-/// Keeps the documents whose value is wanted.
-fn retain_by_value<T>(documents: &mut Vec<u64>, values: &[T], is_wanted: impl Fn(&T) -> bool) {
-    let mut values = values.iter();
-    documents.retain(|_| values.next().is_some_and(&is_wanted));
-}
-
-/// Keeps what is in the other list, too. Both are ascending.
-fn intersect_in_place(documents: &mut Vec<u64>, other: &[u64]) {
-    let mut other = other.iter().peekable();
-    documents.retain(|document| {
-        while other.next_if(|next| **next < *document).is_some() {}
-        other.peek() == Some(&document)
-    });
-}
-
-/// Drops what is in the other list, too. Both are ascending.
-fn subtract_in_place(documents: &mut Vec<u64>, other: &[u64]) {
-    let mut other = other.iter().peekable();
-    documents.retain(|document| {
-        while other.next_if(|next| **next < *document).is_some() {}
-        other.peek() != Some(&document)
-    });
-}
-
-/// What is in either list, ascending.
-fn union_documents(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
-    if left.is_empty() {
-        return right.to_vec();
-    }
-    let mut out = Vec::with_capacity(left.len() + right.len());
-    let mut right = right.iter().copied().peekable();
-    for document in left {
-        while let Some(next) = right.next_if(|next| *next < document) {
-            out.push(next);
-        }
-        right.next_if_eq(&document);
-        out.push(document);
-    }
-    out.extend(right);
-    out
-}
-
-/// Postings of both lists.
-fn union_postings(left: &Postings, right: &Postings, same: impl Fn(u32, u32) -> u32) -> Postings {
-    if left.documents.is_empty() {
-        return right.clone();
-    }
-    let mut out = Postings::default();
-    let rows = |list: &Postings| {
-        let rows = list.documents.iter().copied().zip(list.counts.iter().copied());
-        rows.collect::<Vec<(u64, u32)>>()
-    };
-    let mut more = rows(right).into_iter().peekable();
-    let mut push = |(document, count): (u64, u32)| {
-        out.documents.push(document);
-        out.counts.push(count);
-    };
-    for (document, count) in rows(left) {
-        while let Some(row) = more.next_if(|(next, _)| *next < document) {
-            push(row);
-        }
-        let count = match more.next_if(|(next, _)| *next == document) {
-            Some((_, other)) => same(count, other),
-            None => count,
-        };
-        push((document, count));
-    }
-    more.for_each(push);
-    out
 }

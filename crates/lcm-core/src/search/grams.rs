@@ -1,13 +1,13 @@
-//! Grams: every three bytes that follow each other, for regular expressions.
+//! Grams: all three-byte sequences of a text, for regular expressions.
 //!
-//! In: a text. Out: its grams, ASCII letters in lower case and nothing else folded, as often as
-//! they occur. What is indexed is the *unit* a gram occurs in: 64 messages.
+//! The index lists grams by *unit*, a block of 64 messages. Only ASCII letters are lower-cased.
+//! Elsewhere: collecting grams ([`lcm_loops::posting_collector`]).
 
 /// Messages of one unit.
 pub(crate) const UNIT_MESSAGES: u64 = 64;
 
-/// Hands out the grams of a text, repetitions included; a text under three bytes has none. What
-/// the builder, which folds and counts in one loop, is held against.
+/// Passes each gram of a text to a callback, with repetitions. Reference for tests of the
+/// collector, which folds and counts in one loop.
 #[cfg(test)]
 pub(crate) fn each_gram(text: &str, each: &mut dyn FnMut([u8; 3])) {
     for window in text.as_bytes().windows(3) {
@@ -17,12 +17,12 @@ pub(crate) fn each_gram(text: &str, each: &mut dyn FnMut([u8; 3])) {
     }
 }
 
-/// The unit that a message belongs to.
+/// Returns the unit of a message.
 pub(crate) const fn unit_of_message(seq: u64) -> u64 {
     seq.saturating_sub(1) / UNIT_MESSAGES
 }
 
-/// First and last message of a unit.
+/// Returns the first and the last message of a unit.
 pub(crate) const fn messages_of_unit(unit: u64) -> (u64, u64) {
     (unit * UNIT_MESSAGES + 1, (unit + 1) * UNIT_MESSAGES)
 }

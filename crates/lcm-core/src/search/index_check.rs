@@ -1,8 +1,8 @@
-//! Check: every segment holds exactly the postings that the texts it covers have.
+//! Check of the search index: each segment must hold exactly the postings of its documents.
 //!
-//! The postings are made anew, one unit of documents at a time, and compared with the stored ones
-//! by a sum over hashes for each document and each unit, in which order does not matter. A finding
-//! names the segment and the first document or unit that differs.
+//! Rebuilds the postings, one unit of documents at a time, and compares order-independent checksums
+//! for each document and each unit. A finding names the segment and the first document or unit that
+//! differs.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -15,9 +15,10 @@ use lcm_loops::{
 };
 
 use super::{
-    Corpus, SearchIndex,
+    corpus::Corpus,
     feature_terms::{self, FeatureTerms},
     grams::UNIT_MESSAGES,
+    index_reader::SearchIndex,
     segment::{self, BLOCK_BYTES_MAX, SegmentRef, SegmentRoot},
     segment_builder::SegmentBuilder,
 };
@@ -31,13 +32,13 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// Blocks that are read at once.
+/// Blocks read in one call.
 const BLOCKS_AT_ONCE: usize = 32;
 
-/// All summaries by id, with the size of their records.
+/// Summaries by id, each with the bytes of its record.
 type IndexedSummaries = SortedMap<[u8; 8], (Summary, u32)>;
 
-/// Sums over postings.
+/// Checksums of the postings of each document and each unit.
 #[derive(Debug)]
 struct PostingChecksums {
     range: SegmentRange,
@@ -58,7 +59,7 @@ impl PostingChecksums {
         }
     }
 
-    fn add_posting(&mut self, key: u64, number: u64, what: u64) {
+    fn add_posting(&mut self, key: u64, number: u64, value: u64) {
         let (list, (first, _)) = if key >= FIRST_GRAM_KEY {
             (&mut self.units, self.range.units)
         } else {
@@ -66,11 +67,15 @@ impl PostingChecksums {
         };
         let at = number.checked_sub(first).map(int::to_usize);
         if let Some(sum) = at.and_then(|at| list.get_mut(at)) {
-            *sum = sum.wrapping_add(hash_pair(key, what));
+            *sum = sum.wrapping_add(hash_pair(key, value));
         }
     }
 
-    /// Adds all postings of a block; `Err`: it cannot be read.
+    /// Adds all postings of a block.
+    ///
+    /// # Errors
+    ///
+    /// [`DamagedBlock`]: the block cannot be decoded.
     fn add_block(
         &mut self,
         block: &[u8],
@@ -101,19 +106,19 @@ impl PostingChecksums {
     }
 }
 
-/// A hash of two numbers, for sums that are compared and forgotten.
-fn hash_pair(key: u64, what: u64) -> u64 {
-    let mut hash = (key ^ what.rotate_left(40)).wrapping_mul(0x9FB2_1C65_1E98_DF25);
+/// Hashes two numbers; the hash is never stored.
+fn hash_pair(key: u64, value: u64) -> u64 {
+    let mut hash = (key ^ value.rotate_left(40)).wrapping_mul(0x9FB2_1C65_1E98_DF25);
     hash ^= hash >> 32;
     hash = hash.wrapping_mul(0xD6E8_FEB8_6659_FD93);
     hash ^ (hash >> 29)
 }
 
-/// Checks all segments of a conversation; the findings are returned.
+/// Checks all segments of a conversation, and returns the findings.
 ///
 /// # Errors
 ///
-/// `corrupt`: the manifest cannot be read or is of another head; of the store.
+/// `corrupt`: the manifest is damaged or belongs to another head; errors of the store.
 pub(crate) fn check(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -121,6 +126,7 @@ pub(crate) fn check(
     summaries: &IndexedSummaries,
 ) -> Result<Vec<String>> {
     let index = SearchIndex::open(reader, keys, head)?;
+    let context = CheckContext { keys, head, summaries, index: &index };
     let mut findings = Vec::new();
     for corpus in [Corpus::Messages, Corpus::Summaries] {
         let segments = index.list_segments(corpus).to_vec();
@@ -129,10 +135,12 @@ pub(crate) fn check(
         builder.keep_all_grams();
         for segment in &segments {
             let name = keys.segment_key(&segment.id);
-            match check_segment(reader, keys, head, summaries, &index, segment, &mut builder) {
+            match check_segment(reader, &context, segment, &mut builder) {
                 Ok((finding, lengths)) => {
                     length_total += lengths;
-                    findings.extend(finding.map(|what| format!("search segment `{name}` {what}")));
+                    findings.extend(
+                        finding.map(|finding| format!("search segment `{name}` {finding}")),
+                    );
                 }
                 Err(error) if error.code == ErrorCode::Corrupt => {
                     findings.push(error.into_failure().message);
@@ -147,26 +155,33 @@ pub(crate) fn check(
     Ok(findings)
 }
 
-/// What is wrong with a segment, and the lengths of its documents together.
+/// Conversation whose segments are checked.
+#[derive(Clone, Copy)]
+struct CheckContext<'c> {
+    keys: &'c ConversationKeys,
+    head: &'c ConversationHead,
+    summaries: &'c IndexedSummaries,
+    index: &'c SearchIndex,
+}
+
+/// Checks one segment. Returns a finding, and the sum of the lengths of its documents.
 fn check_segment(
     reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
-    summaries: &IndexedSummaries,
-    index: &SearchIndex,
+    context: &CheckContext<'_>,
     segment: &SegmentRef,
     builder: &mut SegmentBuilder,
 ) -> Result<(Option<String>, u64)> {
+    let CheckContext { keys, head, summaries, index } = *context;
     let corpus = builder.corpus;
     let lengths =
         index.read_length_chunks(reader, corpus, segment.first_document, segment.last_document)?;
     let stored = sum_stored_postings(reader, keys, corpus, segment, &lengths)?;
-    let mut made = PostingChecksums::new(segment.covered_range(corpus));
+    let mut rebuilt = PostingChecksums::new(segment.covered_range(corpus));
     let history = MessageHistory { keys, head };
     let mut first = segment.first_document;
     let mut total = 0;
     while first <= segment.last_document {
-        // Whole units, so that the grams of each are counted once.
+        // Whole units, so that the grams of a unit are counted once.
         let last = match corpus {
             Corpus::Messages => first.div_ceil(UNIT_MESSAGES) * UNIT_MESSAGES,
             Corpus::Summaries => first + UNIT_MESSAGES - 1,
@@ -180,7 +195,7 @@ fn check_segment(
                     index.read_summary_refs(reader, &(first..=last).collect::<Vec<u64>>())?
                 {
                     match summaries.get(&id) {
-                        Some((record, known)) if *known == size => {
+                        Some((record, bytes)) if *bytes == size => {
                             builder.add_summary(&record.text)
                         }
                         _ => return Ok((Some("covers a summary that is gone".into()), 0)),
@@ -190,8 +205,8 @@ fn check_segment(
         }
         let range = builder.covered_range();
         for (_, block) in builder.build_blocks(usize::from(u16::MAX) / 4) {
-            let damaged = |_| segment::corrupt_index("a block made anew");
-            made.add_block(&block, range, builder.document_lengths()).map_err(damaged)?;
+            let damaged = |_| segment::corrupt_index("a rebuilt block");
+            rebuilt.add_block(&block, range, builder.document_lengths()).map_err(damaged)?;
         }
         for document in first..=last {
             let length = builder.document_lengths().position_bound(document, 0);
@@ -202,7 +217,7 @@ fn check_segment(
         }
         first = last + 1;
     }
-    Ok((describe_difference(&stored, &made, corpus), total))
+    Ok((describe_difference(&stored, &rebuilt, corpus), total))
 }
 
 fn rebuild_messages(
@@ -214,25 +229,25 @@ fn rebuild_messages(
 ) -> Result<()> {
     let numbers: Vec<u64> = ((first - 1).max(1)..=last).collect();
     let mut rows = index.read_rows(reader, Corpus::Messages, &numbers)?;
-    let mut before = (first > 1).then(|| rows.remove(0).time);
+    let mut previous_time = (first > 1).then(|| rows.remove(0).time);
     for (placed, row) in history.read_messages(reader, first, last)?.into_iter().zip(rows) {
         if (row.time, row.role) != (placed.stored.time, placed.stored.role) {
             let message = format!("the search index has another time or role of {}", placed.seq);
             return Err(Error::corrupt_store(message));
         }
-        let begins = feature_terms::begins_session(before.replace(row.time), row.time);
+        let begins = feature_terms::begins_session(previous_time.replace(row.time), row.time);
         if index.is_unindexed(placed.seq) {
             builder.skip_document();
             continue;
         }
         let raw: Cow<'_, str> = history.read_text(reader, &placed.stored)?;
-        let signs = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
-        builder.add_message(&raw, &placed.stored.parts, signs);
+        let features = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
+        builder.add_message(&raw, &placed.stored.parts, features);
     }
     Ok(())
 }
 
-/// The sums over what a segment holds.
+/// Computes the checksums of a stored segment.
 fn sum_stored_postings(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -272,10 +287,10 @@ fn sum_stored_postings(
 
 fn describe_difference(
     stored: &PostingChecksums,
-    made: &PostingChecksums,
+    rebuilt: &PostingChecksums,
     corpus: Corpus,
 ) -> Option<String> {
-    let what = match corpus {
+    let noun = match corpus {
         Corpus::Messages => "message",
         Corpus::Summaries => "summary",
     };
@@ -284,10 +299,10 @@ fn describe_difference(
         pairs.find(|(number, (a, b))| a != b && !every.contains(number)).map(|(number, _)| number)
     };
     let (documents, _) = stored.range.documents;
-    if let Some(number) = unequal(&stored.documents, &made.documents, documents, &[]) {
-        return Some(format!("does not hold the terms of {what} {number}"));
+    if let Some(number) = unequal(&stored.documents, &rebuilt.documents, documents, &[]) {
+        return Some(format!("does not hold the terms of {noun} {number}"));
     }
     let (units, _) = stored.range.units;
-    unequal(&stored.units, &made.units, units, &stored.all_gram_units)
+    unequal(&stored.units, &rebuilt.units, units, &stored.all_gram_units)
         .map(|unit| format!("does not hold the grams of unit {unit}"))
 }

@@ -1,9 +1,9 @@
-//! Upkeep: what a commit does for the index.
+//! Index updates that are part of a commit.
 //!
-//! An append reads with its second read what it needs, and in its commit writes the messages that
-//! are not indexed yet as a segment, once they are enough; a summary is indexed by the commit that
-//! makes it. Every such commit also makes one step of a merge and deletes a little of what earlier
-//! merges left, both within the bounds of a host call.
+//! An append writes the messages that are not indexed yet as a segment, once there are enough.
+//! A summary is indexed by the commit that creates the summary. Every such commit also performs one
+//! step of a merge and deletes some merged segments, within the limits of a host call.
+//! Elsewhere: building segments (`segment_builder`), merging (`segment_merge`).
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -11,11 +11,11 @@ use lcm_text::base::hash;
 use lcm_loops::lengths;
 
 use super::{
-    Corpus,
-    doc_values::DocValueRow,
+    corpus::Corpus,
+    doc_values::{ColumnTarget, DocValueRow},
     feature_terms::{self, FeatureTerms},
     manifest::{IndexManifest, SEGMENTS_MAX},
-    segment::{self, BLOCK_TARGET},
+    segment::{self, BLOCK_TARGET, NewSegment},
     segment_builder::SegmentBuilder,
     segment_merge::{self, MergeInputs},
 };
@@ -37,31 +37,31 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Messages that are indexed together at the latest.
+/// Most messages that wait to be indexed.
 const FLUSH_MESSAGES: u64 = 64;
-/// Raw bytes that are indexed together at the latest: so that a text in chunks is indexed by the
-/// commit that stores it, and what is not indexed stands in packs that can be read at once.
+/// Most raw bytes that wait to be indexed. A text in chunks is thus indexed by its own commit, and
+/// waiting messages are in packs that one call can read.
 const FLUSH_BYTES: u64 = 64 << 10;
-/// Bytes of a commit for head, guard, journal entry and manifest.
+/// Bytes of a commit reserved for head, guard, journal entry and manifest.
 const RESERVED_BYTES: usize = 96 << 10;
-/// Puts of a commit for the same, the directory, columns, and the list of conversations.
+/// Puts of a commit reserved for those, the directory, doc values and the list of conversations.
 const RESERVED_PUTS: usize = 16;
 /// Segments of summaries that may wait for a merge of messages.
 const SUMMARIES_WAITING_MAX: usize = 128;
-/// Passes of a compaction after the end of a merge, in which its inputs are deleted; and those that
-/// it is spread over at the least.
+/// Passes of a compaction reserved for deleting the inputs of a merge.
 const PASSES_FOR_DELETION: u64 = 16;
+/// Fewest passes over which a merge is spread.
 const PASSES_MIN: u64 = 8;
-/// What a step of a merge may write, from above: it ends behind 96 KiB, but between two entries,
-/// with a group and a part of a list still to be written, each of at most 46 KiB, and the last
-/// block under its target.
+/// Most bytes that one merge step writes. A step ends after 96 KiB, at the end of an entry. A group
+/// and a part of a list (46 KiB each) and the last block may follow.
 const OUTPUT_BYTES_MAX: usize = 200 << 10;
+/// Most puts of one merge step.
 const OUTPUT_PUTS_MAX: usize = 19;
-/// Keys that one commit deletes.
+/// Most keys that one commit deletes.
 const DELETES_MAX: usize = 32;
-/// Bytes after which a block of a small segment is closed: they stand in one value.
+/// Target size of a block in a small segment, whose blocks share one value.
 const BLOCK_TARGET_SMALL: usize = 2 << 10;
-/// Ranges of messages that stay outside the index.
+/// Most ranges of messages that stay outside the index.
 const UNINDEXED_RANGES_MAX: usize = 256;
 
 /// A message that the commit stores.
@@ -72,16 +72,16 @@ pub(crate) struct NewMessage<'a> {
     pub(crate) role: Role,
     pub(crate) time: Timestamp,
     pub(crate) has_payload: bool,
-    /// It stands in chunks whatever its size, so that it has to be indexed at once.
+    /// The text is stored in chunks, whatever its size, so the message must be indexed at once.
     pub(crate) is_staged: bool,
 }
 
-/// The index of one conversation during one call.
+/// Index of one conversation during one call that writes.
 #[derive(Debug)]
 pub(crate) struct IndexMaintenance<'k> {
     keys: &'k ConversationKeys,
     manifest: IndexManifest,
-    /// Corpus whose merge goes on in this commit.
+    /// Corpus whose merge continues in this commit.
     corpus: Corpus,
     packs: Vec<String>,
     unflushed: Vec<Pack>,
@@ -89,7 +89,7 @@ pub(crate) struct IndexMaintenance<'k> {
 }
 
 impl<'k> IndexMaintenance<'k> {
-    /// Begins with what stands under the manifest's key.
+    /// Decodes the manifest from the value under its key; absent: an empty index.
     ///
     /// # Errors
     ///
@@ -106,13 +106,13 @@ impl<'k> IndexMaintenance<'k> {
         })
     }
 
-    /// Whether the manifest is the one that was written with this head.
+    /// Returns whether the manifest belongs to this head.
     pub(crate) fn matches_head(&self, head: &ConversationHead) -> bool {
         self.manifest.matches_head(head)
     }
 
-    /// Keys that an append of at most these messages has to read: of values that are written once
-    /// and named by what they hold, and of others.
+    /// Lists the keys that an append of these messages must read: keys of immutable values, and
+    /// keys of other values.
     pub(crate) fn list_append_keys(
         &mut self,
         head: &ConversationHead,
@@ -132,22 +132,24 @@ impl<'k> IndexMaintenance<'k> {
         [blocks, fresh]
     }
 
-    /// Reads what the commit of a summary needs, of which about so many will follow.
+    /// Reads the values that the commit of a summary needs. `passes_left` estimates how many
+    /// summaries follow.
     ///
     /// # Errors
     ///
-    /// As [`Upkeep::take`]; of the store.
+    /// As [`IndexMaintenance::load_values`]; errors of the store.
     pub(crate) fn prepare_summary(
         &mut self,
         reader: &mut StoreSession<'_>,
         passes_left: u64,
     ) -> Result<()> {
-        // While an output is not complete its inputs are there, too: it is to be complete before
-        // the history is compacted.
+        // Inputs stay stored until the output is complete, so the merge should end before the
+        // history is compacted.
         let passes = passes_left.saturating_sub(PASSES_FOR_DELETION).max(PASSES_MIN);
         segment_merge::start_major_merge(&mut self.manifest.messages, passes);
         segment_merge::start_merge(&mut self.manifest.summaries, Corpus::Summaries);
-        // The messages' are over after some passes and then wait for many more messages.
+        // A merge of messages ends after some passes, and the next one waits for many more
+        // messages.
         let waiting = self.manifest.summaries.segments.len() > SUMMARIES_WAITING_MAX;
         self.corpus = match self.manifest.messages.merge {
             Some(_) if !waiting => Corpus::Messages,
@@ -155,18 +157,18 @@ impl<'k> IndexMaintenance<'k> {
         };
         let state = self.manifest.for_corpus(self.corpus);
         let [blocks, lengths] = segment_merge::list_step_keys(self.keys, self.corpus, state);
-        // A step ends within its blocks, so that the next one reads the same.
+        // A step ends within its blocks, so the next step reads the same blocks.
         let values = reader.read_content_addressed(&blocks, &lengths)?;
         self.merge_inputs =
             segment_merge::collect_inputs(reader, self.keys, self.corpus, state, values)?;
         Ok(())
     }
 
-    /// Takes the values of the keys that were asked for.
+    /// Loads the values of the requested keys.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation moved on; `corrupt`.
+    /// `conflict`: the conversation has changed; `corrupt`.
     pub(crate) fn load_values(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -187,11 +189,11 @@ impl<'k> IndexMaintenance<'k> {
         Ok(())
     }
 
-    /// Adds to an append's commit what the index needs; `head` counts the new messages already.
+    /// Adds the index writes of an append to its commit; `head` already counts the new messages.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the manifest is not of this head; as [`codec::encode`].
+    /// `corrupt`: the manifest belongs to another head; as [`codec::encode`].
     pub(crate) fn append_messages(
         mut self,
         head: &mut ConversationHead,
@@ -213,7 +215,7 @@ impl<'k> IndexMaintenance<'k> {
         for (_, stored) in &stored {
             let RawText::Inline(raw) = &stored.raw else {
                 return Err(Error::corrupt_store(
-                    "a text in chunks was not indexed when it was stored",
+                    "a message in chunks is outside the index, which must contain it",
                 ));
             };
             let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);
@@ -224,7 +226,9 @@ impl<'k> IndexMaintenance<'k> {
         documents.extend_from_slice(new);
         let last = head.messages;
         if first + int::to_u64(documents.len()) != last + 1 {
-            return Err(Error::corrupt_store("the newest packs do not hold what is not indexed"));
+            return Err(Error::corrupt_store(
+                "the newest packs must hold exactly the messages outside the index",
+            ));
         }
         self.write_messages(head, first, &documents, puts)?;
         head.indexed = IndexedExtent { messages: last, raw_bytes: head.raw_bytes };
@@ -239,16 +243,19 @@ impl<'k> IndexMaintenance<'k> {
         puts: &mut Vec<Put>,
     ) -> Result<()> {
         let (bytes_max, puts_max) = remaining_room(puts);
-        let mut kept = documents.len();
+        let mut indexed_count = documents.len();
         let (builder, blocks) = loop {
             let mut builder = SegmentBuilder::new(Corpus::Messages, first);
-            let mut before = (first > 1).then_some(self.manifest.messages.doc_values.last_time);
+            let mut previous_time =
+                (first > 1).then_some(self.manifest.messages.doc_values.last_time);
             for (at, message) in documents.iter().enumerate() {
-                let begins =
-                    feature_terms::begins_session(before.replace(message.time), message.time);
-                if at < kept {
-                    let signs = FeatureTerms::new(begins, message.has_payload);
-                    builder.add_message(message.raw, message.parts, signs);
+                let begins = feature_terms::begins_session(
+                    previous_time.replace(message.time),
+                    message.time,
+                );
+                if at < indexed_count {
+                    let features = FeatureTerms::new(begins, message.has_payload);
+                    builder.add_message(message.raw, message.parts, features);
                 } else {
                     builder.skip_document();
                 }
@@ -256,47 +263,57 @@ impl<'k> IndexMaintenance<'k> {
             let blocks = build_message_blocks(&mut builder);
             let bytes: usize = blocks.iter().map(|(_, block)| block.len() + 16).sum();
             let inline = segment::fits_inline(&blocks);
-            if kept == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
+            if indexed_count == 0 || (bytes <= bytes_max && (inline || blocks.len() < puts_max)) {
                 break (builder, blocks);
             }
-            kept /= 2;
+            indexed_count /= 2;
         };
         let last = first + int::to_u64(documents.len()) - 1;
-        if kept < documents.len() {
-            self.mark_unindexed(first + int::to_u64(kept), last);
+        if indexed_count < documents.len() {
+            self.mark_unindexed(first + int::to_u64(indexed_count), last);
         }
         let state = &mut self.manifest.messages;
         for (message, length) in documents.iter().zip(&builder.document_lengths().bytes) {
             let row = DocValueRow { time: message.time, role: message.role, summary: None };
-            state.doc_values.push(self.keys, Corpus::Messages, *length, &row, puts)?;
+            state.doc_values.push(
+                ColumnTarget { keys: self.keys, corpus: Corpus::Messages },
+                *length,
+                &row,
+                puts,
+            )?;
             state.length_total += lengths::dequantize_length(*length);
         }
         state.documents = last;
         let revision = (head.revision + 1).to_be_bytes();
         let range = [first.to_be_bytes(), last.to_be_bytes()];
-        let made_of: [&[u8]; 4] = [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
-        let id = hash::hash_prefix(&hash::hash_fields(&made_of));
-        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
-        state.segments.push(made);
+        let id_fields: [&[u8]; 4] =
+            [b"lcm segment", &revision, &head.frontier, range.as_flattened()];
+        let id = hash::hash_prefix(&hash::hash_fields(&id_fields));
+        let segment = segment::put_segment(
+            self.keys,
+            &NewSegment { id, level: 0, documents: (first, last), blocks: &blocks },
+            puts,
+        )?;
+        state.segments.push(segment);
         Ok(())
     }
 
-    /// Notes that messages are searched without the index.
+    /// Records that messages are searched without the index.
     fn mark_unindexed(&mut self, from: u64, to: u64) {
-        let direct = &mut self.manifest.unindexed;
-        let full = direct.len() >= UNINDEXED_RANGES_MAX;
-        match direct.last_mut() {
-            Some(range) if full || range.1 + 1 == from => range.1 = to,
-            _ => direct.push((from, to)),
+        let ranges = &mut self.manifest.unindexed;
+        let is_full = ranges.len() >= UNINDEXED_RANGES_MAX;
+        match ranges.last_mut() {
+            Some(range) if is_full || range.1 + 1 == from => range.1 = to,
+            _ => ranges.push((from, to)),
         }
     }
 
-    /// Adds to a commit what the index needs for the summaries it makes, each with the size of its
+    /// Adds the index writes of new summaries to a commit. Each record comes with the bytes of its
     /// value.
     ///
     /// # Errors
     ///
-    /// As [`Upkeep::append`].
+    /// As [`IndexMaintenance::append_messages`].
     pub(crate) fn append_summaries(
         mut self,
         records: &[(&Summary, u32)],
@@ -314,7 +331,12 @@ impl<'k> IndexMaintenance<'k> {
         for ((record, size), length) in records.iter().zip(&builder.document_lengths().bytes) {
             let summary = Some((record.id(), *size));
             let row = DocValueRow { time: record.latest_at, role: Role::System, summary };
-            state.doc_values.push(self.keys, Corpus::Summaries, *length, &row, puts)?;
+            state.doc_values.push(
+                ColumnTarget { keys: self.keys, corpus: Corpus::Summaries },
+                *length,
+                &row,
+                puts,
+            )?;
             state.length_total += lengths::dequantize_length(*length);
         }
         let last = first + int::to_u64(records.len()) - 1;
@@ -323,13 +345,17 @@ impl<'k> IndexMaintenance<'k> {
         let mut hashed: Vec<&[u8]> = alloc::vec![b"lcm summary segment", &ordinal];
         hashed.extend(fields.iter().map(Vec::as_slice));
         let id = hash::hash_prefix(&hash::hash_fields(&hashed));
-        let made = segment::put_segment(self.keys, id, 0, (first, last), &blocks, puts)?;
-        state.segments.push(made);
+        let segment = segment::put_segment(
+            self.keys,
+            &NewSegment { id, level: 0, documents: (first, last), blocks: &blocks },
+            puts,
+        )?;
+        state.segments.push(segment);
         step_merge_and_write(self, puts)
     }
 }
 
-/// The blocks of a segment of messages: small ones if they stand in the root.
+/// Builds the blocks of a segment of messages: small blocks if they fit the root.
 fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks {
     if builder.is_small() {
         let blocks = builder.build_blocks(BLOCK_TARGET_SMALL);
@@ -340,31 +366,31 @@ fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks 
     builder.build_blocks(BLOCK_TARGET)
 }
 
-/// Whether messages are to be indexed now, with so many more messages, bytes and packs.
+/// Returns whether the waiting messages must be indexed, counting this many further ones.
 fn is_flush_due(head: &ConversationHead, messages: u64, bytes: u64, packs: usize) -> bool {
     let messages = messages + head.messages - head.indexed.messages.min(head.messages);
     let bytes = bytes + head.raw_bytes - head.indexed.raw_bytes.min(head.raw_bytes);
-    // What is not indexed must stand in packs that the head lists.
+    // Waiting messages must be in packs that the head lists.
     messages >= FLUSH_MESSAGES
         || bytes >= FLUSH_BYTES
         || (messages > 0 && head.packs.len() + packs > limits::RECENT_PACKS_MAX)
 }
 
-/// Bytes and puts that a commit has left.
+/// Returns the bytes and puts that a commit has left.
 fn remaining_room(puts: &[Put]) -> (usize, usize) {
     let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
-    let most = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
-    let bytes = most.saturating_sub(RESERVED_BYTES + bytes);
+    let bytes_max = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
+    let bytes = bytes_max.saturating_sub(RESERVED_BYTES + bytes);
     (bytes, limits::PUTS_MAX.saturating_sub(RESERVED_PUTS + puts.len()))
 }
 
-/// Makes a step of the merge that goes on, deletes a little, and writes the manifest.
-fn step_merge_and_write(upkeep: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Result<()> {
-    let IndexMaintenance { keys, mut manifest, corpus, merge_inputs: material, .. } = upkeep;
+/// Performs one merge step, deletes some merged segments, and writes the manifest.
+fn step_merge_and_write(maintenance: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Result<()> {
+    let IndexMaintenance { keys, mut manifest, corpus, merge_inputs, .. } = maintenance;
     let (bytes, count) = remaining_room(puts);
     let fits = bytes >= OUTPUT_BYTES_MAX && count >= OUTPUT_PUTS_MAX;
-    if let Some(material) = material.filter(|_| fits) {
-        segment_merge::run_step(keys, corpus, manifest.for_corpus_mut(corpus), &material, puts)?;
+    if let Some(inputs) = merge_inputs.filter(|_| fits) {
+        segment_merge::run_step(keys, corpus, manifest.for_corpus_mut(corpus), &inputs, puts)?;
     }
     for corpus in [Corpus::Messages, Corpus::Summaries] {
         let (_, count) = remaining_room(puts);
@@ -373,7 +399,7 @@ fn step_merge_and_write(upkeep: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Re
         segment_merge::start_merge(state, corpus);
         if state.segments.len() > SEGMENTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "over {SEGMENTS_MAX} search segments wait to be merged: compact the conversation"
+                "a search index must have at most {SEGMENTS_MAX} segments; compact the conversation"
             )));
         }
     }

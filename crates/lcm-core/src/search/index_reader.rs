@@ -1,8 +1,9 @@
-//! The index as queries see it.
+//! Reader of the search index.
 //!
-//! In: terms, grams or documents. Out: where they occur, and what the columns say. Reading takes
-//! the manifest, then the roots of all segments, then the blocks that matter, each in as few calls
-//! as the bounds allow; all but the manifest is cached.
+//! Input: terms, grams or document numbers. Output: postings, units, and doc values. A lookup reads
+//! the manifest, then the roots of all segments, then the needed blocks, each in as few calls as
+//! possible. Everything except the manifest is cached.
+//! Elsewhere: writing the index (`index_maintenance`).
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
@@ -12,7 +13,7 @@ use lcm_loops::{
 };
 
 use super::{
-    Corpus,
+    corpus::Corpus,
     doc_values::{self, DocValueRow, LENGTHS_CHUNK},
     manifest::IndexManifest,
     segment::{self, BLOCK_BYTES_MAX, SegmentRef, SegmentRoot},
@@ -31,16 +32,16 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// The documents of one term, ascending, each with how often it occurs there (at least 1).
+/// Documents that contain one term, ascending, with the number of occurrences in each (at least 1).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Postings {
     /// Document numbers.
     pub(crate) documents: Vec<u64>,
-    /// Occurrences in each.
+    /// Occurrences in each document.
     pub(crate) counts: Vec<u32>,
 }
 
-/// The segments of a conversation, as of one head.
+/// Search index of one conversation at one head.
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
     keys: ConversationKeys,
@@ -48,15 +49,25 @@ pub(crate) struct SearchIndex {
     unflushed: (u64, u64),
 }
 
-/// What is handed out of a list: documents, counts, positions of all in turn.
+/// Callback for one list of a key: index of the key, documents, counts, positions of all documents.
 type EachKeyList<'e> = &'e mut dyn FnMut(usize, &[u64], &[u64], &[u64]);
 
-/// A block of a segment that is to be read for some of the keys.
+/// Keys whose lists are read, in some segments of a corpus.
+#[derive(Clone, Copy)]
+struct ListRequest<'r> {
+    corpus: Corpus,
+    segments: &'r [&'r SegmentRef],
+    keys: &'r [u64],
+    /// Lengths of the documents, needed for positions; `None`: positions are skipped.
+    lengths: Option<&'r DocumentLengths>,
+}
+
+/// A block of a segment to read for some of the keys.
 struct BlockLookup<'s> {
     segment: &'s SegmentRef,
     root: Rc<Vec<u8>>,
     number: usize,
-    /// Places of the keys in the list that was asked for.
+    /// Indexes into the list of requested keys.
     keys: Vec<usize>,
 }
 
@@ -65,7 +76,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation moved on since the head was read; `corrupt`; of the store.
+    /// `conflict`: the conversation has changed since the head was read; `corrupt`; errors of the
+    /// store.
     pub(crate) fn open(
         reader: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -81,18 +93,23 @@ impl SearchIndex {
         Ok(Self { keys: keys.clone(), manifest, unflushed })
     }
 
-    /// Documents in segments.
+    /// Returns the keys of the conversation.
+    pub(super) const fn keys(&self) -> &ConversationKeys {
+        &self.keys
+    }
+
+    /// Returns the number of documents in segments.
     pub(crate) fn count_documents(&self, corpus: Corpus) -> u64 {
         self.manifest.for_corpus(corpus).documents
     }
 
-    /// Sum of the lengths of all documents in segments, in positions.
+    /// Returns the sum of the lengths of all documents in segments, in positions.
     pub(crate) fn length_total(&self, corpus: Corpus) -> u64 {
         self.manifest.for_corpus(corpus).length_total
     }
 
-    /// Messages whose terms are in no segment and that must be searched directly: inclusive ranges,
-    /// ascending. The last ones are those that were not flushed yet.
+    /// Returns the ranges of messages whose terms are in no segment, inclusive and ascending. The
+    /// last range is the messages since the last flush.
     pub(crate) fn unindexed_ranges(&self) -> Vec<(u64, u64)> {
         let mut ranges = self.manifest.unindexed.clone();
         if self.unflushed.0 <= self.unflushed.1 {
@@ -101,14 +118,16 @@ impl SearchIndex {
         ranges
     }
 
-    /// The postings of each term, in the order of the terms. A term is 40 bits of a hash, so a
-    /// posting can be another term's, about once in a million absent terms: who shows a hit looks.
+    /// Reads the postings of each term, in the order of the terms.
+    ///
+    /// A term is stored as 40 bits of a hash. About one absent term in a million has the postings
+    /// of another term, so callers must verify hits that they show.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation moved on; `corrupt`; of the store.
+    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
     pub(crate) fn read_postings(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         terms: &[Vec<u8>],
@@ -116,30 +135,24 @@ impl SearchIndex {
         let keys: Vec<u64> = terms.iter().map(|term| term_key(term)).collect();
         let mut out: Vec<Postings> = terms.iter().map(|_| Postings::default()).collect();
         let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
-        self.read_lists(
-            reader,
-            corpus,
-            &segments,
-            &keys,
-            None,
-            &mut |at, documents, counts, _| {
-                if let Some(postings) = out.get_mut(at) {
-                    postings.documents.extend_from_slice(documents);
-                    postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
-                }
-            },
-        )?;
+        let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths: None };
+        self.read_lists(reader, &request, &mut |at, documents, counts, _| {
+            if let Some(postings) = out.get_mut(at) {
+                postings.documents.extend_from_slice(documents);
+                postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
+            }
+        })?;
         Ok(out)
     }
 
-    /// Positions of a term in these documents (ascending), for each document in that order; empty
-    /// where it does not occur, and for terms without positions ([`super::has_positions`]).
+    /// Reads the positions of a term in documents (ascending). A document without the term has no
+    /// positions, and neither has a term for which [`super::terms::has_positions`] is false.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_positions(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         term: &[u8],
@@ -158,37 +171,32 @@ impl SearchIndex {
         let lengths =
             self.read_length_chunks(reader, corpus, first.first_document, last.last_document)?;
         let keys = [term_key(term)];
-        self.read_lists(
-            reader,
-            corpus,
-            &segments,
-            &keys,
-            Some(&lengths),
-            &mut |_, own, counts, all| {
-                let mut positions = all;
-                for (document, count) in own.iter().zip(counts) {
-                    let (these, rest) =
-                        positions.split_at_checked(int::to_usize(*count)).unwrap_or_default();
-                    positions = rest;
-                    if let Ok(at) = documents.binary_search(document)
-                        && let Some(slot) = out.get_mut(at)
-                    {
-                        slot.extend(these.iter().map(|n| int::to_u32(int::to_usize(*n))));
-                    }
+        let lengths = Some(&lengths);
+        let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths };
+        self.read_lists(reader, &request, &mut |_, own, counts, all| {
+            let mut positions = all;
+            for (document, count) in own.iter().zip(counts) {
+                let (these, rest) =
+                    positions.split_at_checked(int::to_usize(*count)).unwrap_or_default();
+                positions = rest;
+                if let Ok(at) = documents.binary_search(document)
+                    && let Some(slot) = out.get_mut(at)
+                {
+                    slot.extend(these.iter().map(|n| int::to_u32(int::to_usize(*n))));
                 }
-            },
-        )?;
+            }
+        })?;
         Ok(out)
     }
 
-    /// Units that each gram occurs in, ascending; see [`super::unit_of_message`]. A unit whose
-    /// grams are too many to keep is there for every gram.
+    /// Reads the units that contain each gram, ascending; see [`super::grams::unit_of_message`]. A
+    /// unit with too many grams is listed for every gram.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_units(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         grams: &[[u8; 3]],
@@ -197,68 +205,66 @@ impl SearchIndex {
         keys.push(EVERY_GRAM_KEY);
         let mut out: Vec<Vec<u64>> = keys.iter().map(|_| Vec::new()).collect();
         let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
-        self.read_lists(reader, corpus, &segments, &keys, None, &mut |at, units, _, _| {
+        let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths: None };
+        self.read_lists(reader, &request, &mut |at, units, _, _| {
             if let Some(list) = out.get_mut(at) {
                 list.extend_from_slice(units);
             }
         })?;
-        let every = out.pop().unwrap_or_default();
+        let all_gram_units = out.pop().unwrap_or_default();
         for list in &mut out {
-            list.extend_from_slice(&every);
+            list.extend_from_slice(&all_gram_units);
             sort::sort_and_dedup_numbers(list);
         }
         Ok(out)
     }
 
-    /// Hands out the lists of keys, segment by segment.
+    /// Passes the lists of keys to a callback, segment by segment.
     fn read_lists(
         &self,
         reader: &mut StoreSession<'_>,
-        corpus: Corpus,
-        segments: &[&SegmentRef],
-        keys: &[u64],
-        lengths: Option<&DocumentLengths>,
+        request: &ListRequest<'_>,
         each: EachKeyList<'_>,
     ) -> Result<()> {
+        let ListRequest { segments, keys, .. } = *request;
         let roots: Vec<(String, u32)> = segments
             .iter()
             .map(|segment| (self.keys.segment_key(&segment.id), segment.root_bytes))
             .collect();
         let values = reader.read_immutable(&roots)?;
-        let mut places: Vec<BlockLookup<'_>> = Vec::new();
+        let mut lookups: Vec<BlockLookup<'_>> = Vec::new();
         for ((segment, value), (name, _)) in segments.iter().zip(values).zip(&roots) {
             let payload = codec::decode_raw_bytes(name, &value)?;
             let root = SegmentRoot::new(payload).ok_or_else(|| segment::corrupt_index(name))?;
-            let mut wanted: SortedMap<usize, Vec<usize>> = SortedMap::default();
+            let mut blocks: SortedMap<usize, Vec<usize>> = SortedMap::default();
             for (at, key) in keys.iter().enumerate() {
                 for number in root.find_blocks(*key) {
-                    if let Some(list) = wanted.get_or_insert_default(number) {
+                    if let Some(list) = blocks.get_or_insert_default(number) {
                         list.push(at);
                     }
                 }
             }
-            for (number, keys) in wanted.into_entries() {
-                places.push(BlockLookup { segment, root: Rc::clone(&value), number, keys });
+            for (number, keys) in blocks.into_entries() {
+                lookups.push(BlockLookup { segment, root: Rc::clone(&value), number, keys });
             }
         }
         let mut names: Vec<(String, u32)> = Vec::new();
-        for place in places.iter().filter(|place| place.segment.blocks > 0) {
-            let number = int::to_u32(place.number);
-            names.push((self.keys.segment_block_key(&place.segment.id, number), BLOCK_BYTES_MAX));
+        for lookup in lookups.iter().filter(|lookup| lookup.segment.blocks > 0) {
+            let number = int::to_u32(lookup.number);
+            names.push((self.keys.segment_block_key(&lookup.segment.id, number), BLOCK_BYTES_MAX));
         }
         let mut values = reader.read_immutable(&names)?.into_iter().zip(&names);
-        for place in &places {
-            let segment = place.segment;
+        for lookup in &lookups {
+            let segment = lookup.segment;
             let name = self.keys.segment_key(&segment.id);
             let read = |block: Option<&[u8]>, name: &str, each: EachKeyList<'_>| {
                 let block = block.ok_or_else(|| segment::corrupt_index(name))?;
-                read_block(block, place, corpus, keys, lengths, each)
-                    .map_err(|_| segment::corrupt_index(name))
+                read_block(block, lookup, request, each).map_err(|_| segment::corrupt_index(name))
             };
             if segment.blocks == 0 {
-                let payload = codec::decode_raw_bytes(&name, &place.root)?;
+                let payload = codec::decode_raw_bytes(&name, &lookup.root)?;
                 let block =
-                    SegmentRoot::new(payload).and_then(|root| root.inline_block(place.number));
+                    SegmentRoot::new(payload).and_then(|root| root.inline_block(lookup.number));
                 read(block, &name, each)?;
             } else if let Some((value, (name, _))) = values.next() {
                 read(Some(codec::decode_raw_bytes(name, &value)?), name, each)?;
@@ -267,17 +273,17 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// The segments of a corpus, in the order of their documents.
+    /// Returns the segments of a corpus, in the order of their documents.
     pub(super) fn list_segments(&self, corpus: Corpus) -> &[SegmentRef] {
         &self.manifest.for_corpus(corpus).segments
     }
 
-    /// Whether a message is searched without the index although it is in a segment.
+    /// Returns whether a message inside a segment was stored there without its terms.
     pub(super) fn is_unindexed(&self, seq: u64) -> bool {
         self.manifest.unindexed.iter().any(|(from, to)| (*from..=*to).contains(&seq))
     }
 
-    /// Lengths of all documents from the value that holds `first` to the one that holds `last`.
+    /// Reads the lengths of all documents, from the chunk with `first` to the chunk with `last`.
     pub(super) fn read_length_chunks(
         &self,
         reader: &mut StoreSession<'_>,
@@ -306,13 +312,14 @@ impl SearchIndex {
         Ok(lengths)
     }
 
-    /// Lengths of documents (ascending) in positions, rounded up by at most a sixteenth.
+    /// Reads the lengths of documents (ascending) in positions, rounded up by at most one
+    /// sixteenth.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_lengths(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
@@ -325,7 +332,7 @@ impl SearchIndex {
         Ok(documents.iter().map(of).collect())
     }
 
-    /// The rows of documents (ascending).
+    /// Reads the rows of documents (ascending).
     pub(super) fn read_rows(
         &self,
         reader: &mut StoreSession<'_>,
@@ -338,16 +345,16 @@ impl SearchIndex {
         let number = |document: u64| int::to_usize(document.saturating_sub(1) / chunk);
         let mut numbers: Vec<usize> = documents.iter().map(|document| number(*document)).collect();
         numbers.dedup();
-        let sealed: Vec<usize> = numbers.iter().copied().filter(|n| *n < written).collect();
-        let names: Vec<String> = sealed
+        let stored: Vec<usize> = numbers.iter().copied().filter(|n| *n < written).collect();
+        let names: Vec<String> = stored
             .iter()
             .map(|number| doc_values::rows_key(&self.keys, corpus, int::to_u32(*number)))
             .collect();
         let checks: Vec<u32> =
-            sealed.iter().filter_map(|n| columns.rows_checksums.get(*n).copied()).collect();
+            stored.iter().filter_map(|n| columns.rows_checksums.get(*n).copied()).collect();
         let mut decoded: SortedMap<usize, Vec<DocValueRow>> = SortedMap::default();
         for ((number, name), value) in
-            sealed.iter().zip(&names).zip(read_checked_values(reader, &names, &checks)?)
+            stored.iter().zip(&names).zip(read_checked_values(reader, &names, &checks)?)
         {
             let rows = doc_values::decode_rows(value.get(2..).unwrap_or_default(), corpus);
             decoded.insert(*number, rows.ok_or_else(|| segment::corrupt_index(name))?);
@@ -366,13 +373,13 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Times of documents (ascending): of a message, or of the newest message under a summary.
+    /// Reads the times of documents (ascending). A summary has the time of its newest message.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_times(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
@@ -381,7 +388,7 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
-    /// Time of a message that has a row.
+    /// Reads the time of a message that has a row; `None` if the message has no row.
     pub(super) fn read_time(
         &self,
         reader: &mut StoreSession<'_>,
@@ -391,13 +398,13 @@ impl SearchIndex {
         Ok(rows.first().map(|row| row.time))
     }
 
-    /// Roles of messages (ascending).
+    /// Reads the roles of messages (ascending).
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_roles(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         messages: &[u64],
     ) -> Result<Vec<Role>> {
@@ -405,20 +412,20 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.role).collect())
     }
 
-    /// Ids of summaries by ordinal (ascending), each with the size of its record.
+    /// Reads the ids of summaries (ordinals ascending), each with the bytes of its record.
     ///
     /// # Errors
     ///
-    /// As [`Index::postings`].
+    /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_summaries(
-        &mut self,
+        &self,
         reader: &mut StoreSession<'_>,
         ordinals: &[u64],
     ) -> Result<Vec<([u8; 8], u32)>> {
         self.read_summary_refs(reader, ordinals)
     }
 
-    /// As [`Index::summaries`].
+    /// Reads the ids like [`SearchIndex::read_summaries`].
     pub(super) fn read_summary_refs(
         &self,
         reader: &mut StoreSession<'_>,
@@ -429,42 +436,40 @@ impl SearchIndex {
     }
 }
 
-/// Hands out the lists of those keys that one block is read for.
+/// Passes the lists of the keys of one block to a callback.
 fn read_block(
     block: &[u8],
-    place: &BlockLookup<'_>,
-    corpus: Corpus,
-    keys: &[u64],
-    lengths: Option<&DocumentLengths>,
+    lookup: &BlockLookup<'_>,
+    request: &ListRequest<'_>,
     each: EachKeyList<'_>,
 ) -> core::result::Result<(), DamagedBlock> {
-    for at in &place.keys {
-        let mut reader =
-            BlockReader::new(block, place.segment.covered_range(corpus)).ok_or(DamagedBlock)?;
-        let key = keys.get(*at).copied().unwrap_or_default();
-        reader.find_lists(key, lengths, &mut |documents, counts, positions| {
+    for at in &lookup.keys {
+        let mut reader = BlockReader::new(block, lookup.segment.covered_range(request.corpus))
+            .ok_or(DamagedBlock)?;
+        let key = request.keys.get(*at).copied().unwrap_or_default();
+        reader.find_lists(key, request.lengths, &mut |documents, counts, positions| {
             each(*at, documents, counts, positions);
         })?;
     }
     Ok(())
 }
 
-/// Values of columns, each the one that the manifest means.
+/// Reads chunks of doc values, and reads again past the cache where a checksum differs.
 fn read_checked_values(
     reader: &mut StoreSession<'_>,
     names: &[String],
     checks: &[u32],
 ) -> Result<Vec<Rc<Vec<u8>>>> {
-    let wanted: Vec<(String, u32)> =
+    let keys: Vec<(String, u32)> =
         names.iter().map(|name| (name.clone(), BLOCK_BYTES_MAX)).collect();
-    let mut out = reader.read_immutable(&wanted)?;
+    let mut out = reader.read_immutable(&keys)?;
     for ((value, check), name) in out.iter_mut().zip(checks).zip(names) {
-        let is_it = |value: &[u8]| {
+        let is_current = |value: &[u8]| {
             codec::decode_raw_bytes(name, value)
                 .is_ok_and(|bytes| doc_values::column_checksum(bytes) == *check)
         };
-        if !is_it(value) {
-            *value = reader.read_checked(name, BLOCK_BYTES_MAX, &is_it)?;
+        if !is_current(value) {
+            *value = reader.read_checked(name, BLOCK_BYTES_MAX, &is_current)?;
         }
     }
     Ok(out)

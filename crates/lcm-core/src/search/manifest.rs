@@ -1,14 +1,14 @@
-//! The manifest: which segments there are, what of them is being merged, and the newest columns.
+//! Manifest of the search index: segments, pending merges, and the newest doc values.
 //!
-//! One record of a conversation, written in the same commit as the head, which says up to where
-//! messages are indexed.
+//! One record for each conversation, written in the same commit as the head. The head says up to
+//! which message the index reaches.
 
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Corpus,
+    corpus::Corpus,
     doc_values::DocValues,
     segment::{INDEX_ROW_BYTES, SegmentRef},
 };
@@ -19,36 +19,36 @@ use crate::storage::{
 };
 use lcm_text::base::{error::Result, int};
 
-/// Most segments of one corpus, so that the manifest takes at most half of what a commit keeps free
-/// for it. Merging keeps them below 64, unless over a thousand commits in a row have no room for
-/// it; then an append is refused, and a compaction merges.
+/// Most segments of one corpus, so that the manifest takes at most half of its reserve in a commit.
+/// Merging keeps fewer than 64, unless a thousand commits in a row lack room for a merge step. Then
+/// an append is refused until a compaction merges.
 pub(super) const SEGMENTS_MAX: usize = 1_536;
 /// Most documents of one segment.
 pub(super) const SEGMENT_DOCUMENTS_MAX: u64 = 1 << 17;
-/// Most bytes of segments that are merged: while it lasts, 8 bytes for each block of the output
-/// stand in the manifest.
+/// Most bytes of segments in one merge. During the merge the manifest holds 8 bytes for each block
+/// of the output.
 pub(super) const MERGE_BYTES_MAX: u64 = 32 << 20;
 
-/// What the index holds.
+/// Content of the index.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct IndexManifest {
     pub(super) messages: CorpusManifest,
     pub(super) summaries: CorpusManifest,
-    /// Messages that a segment covers without their terms, which would not fit a commit: ranges.
+    /// Ranges of messages that a segment covers without their terms, which did not fit a commit.
     pub(super) unindexed: Vec<(u64, u64)>,
 }
 
-/// What the index holds of one corpus.
+/// Content of the index for one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct CorpusManifest {
-    /// Documents in segments, from 1.
+    /// Number of documents in segments, from document 1.
     pub(super) documents: u64,
-    /// Sum of their lengths, as the columns have them.
+    /// Sum of document lengths, as rounded in the doc values.
     pub(super) length_total: u64,
-    /// In the order of their documents, without gap or overlap.
+    /// Segments in the order of their documents, without gap or overlap.
     pub(super) segments: Vec<SegmentRef>,
     pub(super) merge: Option<PendingMerge>,
-    /// Segments that were merged and are still to be deleted, with their blocks.
+    /// Merged segments that are still to be deleted, each with its number of blocks.
     pub(super) pending_deletes: Vec<([u8; 8], u32)>,
     pub(super) doc_values: DocValues,
 }
@@ -57,23 +57,23 @@ pub(super) struct CorpusManifest {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct PendingMerge {
     pub(super) id: [u8; 8],
-    /// Place of the first input among the segments, and their number.
+    /// Index of the first input in the list of segments, and number of inputs.
     pub(super) from: u32,
     pub(super) count: u32,
     /// Bytes of output after which a step ends.
     pub(super) step_bytes: u32,
-    /// For each input the block that is read next.
+    /// For each input: the next block to read.
     pub(super) next_blocks: Vec<u32>,
-    /// What was written last: key, and document or unit.
+    /// Key, and document or unit, of the last entry written.
     pub(super) last_written: (u64, u64),
-    /// Blocks that were written, their index and their bytes.
+    /// Blocks written so far: their number, their index and their bytes.
     pub(super) blocks: u32,
     pub(super) index: Vec<u8>,
     pub(super) bytes: u64,
 }
 
 impl CorpusManifest {
-    /// The inputs of the merge that is not complete.
+    /// Returns the inputs of the pending merge; empty without a merge.
     pub(super) fn merge_inputs(&self) -> &[SegmentRef] {
         let Some(merge) = &self.merge else { return &[] };
         let from = int::to_usize(u64::from(merge.from));
@@ -125,7 +125,7 @@ impl SoundRecord for IndexManifest {
 }
 
 impl IndexManifest {
-    /// Reads the value under the manifest's key; an absent one is empty.
+    /// Decodes the value under the key of the manifest; an absent value is an empty index.
     ///
     /// # Errors
     ///
@@ -137,13 +137,13 @@ impl IndexManifest {
         }
     }
 
-    /// Whether it was written with this head.
+    /// Returns whether the manifest was written with this head.
     pub(super) fn matches_head(&self, head: &ConversationHead) -> bool {
         self.messages.documents == head.indexed.messages
             && self.summaries.documents == head.summaries
     }
 
-    /// One corpus.
+    /// Returns the content for a corpus.
     pub(super) const fn for_corpus(&self, corpus: Corpus) -> &CorpusManifest {
         match corpus {
             Corpus::Messages => &self.messages,
@@ -151,7 +151,7 @@ impl IndexManifest {
         }
     }
 
-    /// One corpus, to be changed.
+    /// Returns the content for a corpus, mutable.
     pub(super) const fn for_corpus_mut(&mut self, corpus: Corpus) -> &mut CorpusManifest {
         match corpus {
             Corpus::Messages => &mut self.messages,

@@ -1,20 +1,24 @@
-//! Search: what is indexed of messages and summaries, and how it is found again.
+//! Search index and queries over messages and summaries.
 //!
-//! In: the texts of a message or summary. Out: for a term, the documents it occurs in. A document
-//! is a message, numbered by its seq, or a summary, numbered from 1 in the order they were made.
-//! And what a query means, which documents it finds in which order, and the passage to be shown.
-//! Not here: conversations, scopes and the texts of hits; that is `recall`.
+//! Input: the texts of messages and summaries, and queries. Output: for a term, the documents that
+//! hold the term; for a query, the matching documents in order, with a passage of each.
+//! A document is a message, numbered by seq, or a summary, numbered from 1 in order of creation.
+//! Elsewhere: the operations that return stored texts (`crate::recall`).
 
+mod corpus;
 mod doc_values;
+mod document_lists;
 mod feature_terms;
 mod fields;
 pub(crate) mod full_text;
+mod full_text_context;
 mod gram_query;
 mod grams;
 pub(crate) mod grep;
 mod index_check;
 mod index_maintenance;
 mod index_reader;
+mod item_lookup;
 mod manifest;
 pub(crate) mod passages;
 pub(crate) mod payload_holders;
@@ -34,36 +38,14 @@ pub(crate) mod time_window;
 mod unindexed;
 pub(crate) mod vectors;
 
-pub(crate) use fields::{INDEXED_BYTES_MAX, IndexingBudget, SearchField, each_field};
+pub(crate) use corpus::Corpus;
+pub(crate) use fields::{INDEXED_BYTES_MAX, SearchField, each_field};
 #[cfg(test)]
 pub(crate) use grams::each_gram;
-pub(crate) use grams::{messages_of_unit, unit_of_message};
 pub(crate) use index_check::check;
 pub(crate) use index_maintenance::{IndexMaintenance, NewMessage};
-pub(crate) use index_reader::{Postings, SearchIndex};
+pub(crate) use index_reader::SearchIndex;
 pub(crate) use terms::{each_term, has_positions};
-
-/// What kind of document is meant; each has segments of its own.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Corpus {
-    /// Messages, by seq.
-    Messages,
-    /// Summaries, by ordinal.
-    Summaries,
-}
-
-impl Corpus {
-    /// The letter that stands for it in keys.
-    const fn key_letter(self) -> char {
-        match self {
-            Self::Messages => 'm',
-            Self::Summaries => 's',
-        }
-    }
-}
-
-/// Positions between two texts of a document, so that no phrase crosses from one to the next.
-pub(crate) const FIELD_GAP: u32 = 2;
 
 #[cfg(test)]
 #[expect(

@@ -1,12 +1,18 @@
-//! Which messages hold a large payload.
+//! Messages that hold a large payload.
 //!
-//! In: the id of a payload and its record. Out: the messages whose texts have the payload. The text
-//! of a payload is read by [`crate::storage::payload_text`].
+//! Input: the id of a payload and its record. Output: the messages whose texts hold the payload.
+//! Elsewhere: reading the text of a payload ([`crate::storage::payload_text`]).
 
 use alloc::vec::Vec;
 
 use crate::{
-    search::{Corpus, SearchIndex, full_text, text_query::TextQuery},
+    search::{
+        corpus::Corpus,
+        full_text::{self, FullTextContext, NeighbourHits},
+        index_reader::SearchIndex,
+        text_query::TextQuery,
+        time_window::TimeWindow,
+    },
     storage::{history::MessageHistory, records::grants, store_session::StoreSession},
 };
 use lcm_text::{
@@ -17,19 +23,20 @@ use lcm_text::{
     },
 };
 
-/// Messages with payloads that are looked at for one that has a payload, and at a time: each may
-/// take an inflated pack, some 0.15 ms, so that all take less than a tenth of a second.
+/// Most messages checked for a payload. Each may need one inflated pack, about 0.15 ms, so that all
+/// take less than a tenth of a second.
 const MENTIONS_MAX: usize = 512;
+/// Messages checked together.
 const MENTIONS_PER_READ: usize = 16;
 
-/// The newest message within these spans that has a payload; `None`: none has.
+/// Finds the newest message within `spans` that holds a payload; `None`: no message there does.
 ///
-/// Its record names the newest message of all, which may lie outside. An older one has the same
-/// text under the same id in what stands for it.
+/// The payload record names the newest message of all, which may be outside. In an older message
+/// the placeholder refers to the same text by the same id.
 ///
 /// # Errors
 ///
-/// As [`Index::postings`].
+/// As [`SearchIndex::read_postings`].
 pub(crate) fn find_newest_holder(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -41,23 +48,24 @@ pub(crate) fn find_newest_holder(
     if grants::is_within(spans, file.seq, file.seq) {
         return Ok(Some(file.seq));
     }
-    let mut index = SearchIndex::open(reader, history.keys, history.head)?;
-    let (wanted, corpus) = (TextQuery::for_payloads(None), Corpus::Messages);
-    let gathered = full_text::gather_matches(reader, history, &mut index, corpus, &wanted)?;
-    let (window, weights) = (&wanted.window, &gathered.statistics);
-    let ranked =
-        gathered.rank_documents(reader, history, &mut index, &wanted, window, weights, false)?;
+    let index = SearchIndex::open(reader, history.keys, history.head)?;
+    let query = TextQuery::for_payloads(None);
+    let search = FullTextContext::new(history, &index, &query, TimeWindow::default());
+    let gathered = full_text::gather_matches(reader, &search, Corpus::Messages)?;
+    let statistics = &gathered.statistics;
+    let ranked = gathered.rank_documents(reader, &search, statistics, NeighbourHits::Exclude)?;
     let mut seqs = ranked.documents;
     seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
     sort::sort_by(&mut seqs, &mut |a, b| b.cmp(a));
     find_holder_among(reader, history, id, &seqs)
 }
 
-/// The error of a payload that was said again since the head was read.
+/// Checks that the message in a payload record is not newer than the head.
 ///
 /// # Errors
 ///
-/// `conflict`: it was; `corrupt`: its message does not exist.
+/// `conflict`: the payload was stored again since the head was read; `corrupt`: the message does
+/// not exist.
 pub(crate) fn ensure_not_newer_than_head(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -70,22 +78,22 @@ pub(crate) fn ensure_not_newer_than_head(
     }
 }
 
-/// The first of these messages that has a payload.
+/// Returns the first of these messages that holds a payload.
 ///
 /// # Errors
 ///
-/// As [`History::messages`].
+/// As [`MessageHistory::read_messages_at`].
 pub(crate) fn find_holder_among(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
     seqs: &[u64],
 ) -> Result<Option<u64>> {
-    let mut naming = Vec::new();
+    let mut mentions = Vec::new();
     for_each_mention(reader, history, seqs, &mut |seq, ids| {
-        naming.extend(ids.contains(&id).then_some(seq));
+        mentions.extend(ids.contains(&id).then_some(seq));
     })?;
-    for seq in naming {
+    for seq in mentions {
         if contains_payload(reader, history, seq, id)? {
             return Ok(Some(seq));
         }
@@ -93,12 +101,12 @@ pub(crate) fn find_holder_among(
     Ok(None)
 }
 
-/// Whether a message whose stand-in names a payload has it: its text may repeat the id of
-/// another's, which must not lead there.
+/// Returns whether a message that names a payload in its placeholder also holds the payload. The
+/// text may repeat the id of another message's payload, which must not count.
 ///
 /// # Errors
 ///
-/// As [`History::messages`].
+/// As [`MessageHistory::read_messages_at`].
 pub(crate) fn contains_payload(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -106,26 +114,28 @@ pub(crate) fn contains_payload(
     id: [u8; 8],
 ) -> Result<bool> {
     for placed in history.read_messages_at(reader, &[seq])? {
-        let Some(stand_in) = &placed.stored.placeholder else { continue };
+        let Some(placeholder) = &placed.stored.placeholder else { continue };
         let raw = history.read_text(reader, &placed.stored)?;
         if !raw.contains(&large_payload::format_name(id)) {
             return Ok(true);
         }
-        let made = message::parse(placed.dialect, &raw).ok().and_then(|message| {
-            let (least, root) = (stand_in.payload_tokens_min, history.keys.key_prefix());
-            large_payload::build_placeholder(placed.dialect, &raw, &message, least, root)
+        let rebuilt = message::parse(placed.dialect, &raw).ok().and_then(|message| {
+            let (tokens_min, root) = (placeholder.payload_tokens_min, history.keys.key_prefix());
+            large_payload::build_placeholder(placed.dialect, &raw, &message, tokens_min, root)
         });
-        return Ok(made.is_some_and(|made| made.files.iter().any(|(known, _)| *known == id)));
+        return Ok(
+            rebuilt.is_some_and(|rebuilt| rebuilt.files.iter().any(|(known, _)| *known == id))
+        );
     }
     Ok(false)
 }
 
-/// Hands out the ids that stand for payloads of the first of these messages, or that their texts
-/// repeat.
+/// Passes the payload ids in the first of these messages to a callback: ids of placeholders, and
+/// ids that the texts repeat.
 ///
 /// # Errors
 ///
-/// As [`History::messages`].
+/// As [`MessageHistory::read_messages_at`].
 pub(crate) fn for_each_mention(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -133,11 +143,11 @@ pub(crate) fn for_each_mention(
     take: &mut dyn FnMut(u64, Vec<[u8; 8]>),
 ) -> Result<()> {
     let seqs = seqs.get(..MENTIONS_MAX.min(seqs.len())).unwrap_or_default();
-    for together in seqs.chunks(MENTIONS_PER_READ) {
-        let mut ascending = together.to_vec();
+    for chunk in seqs.chunks(MENTIONS_PER_READ) {
+        let mut ascending = chunk.to_vec();
         sort::sort_numbers(&mut ascending);
         let placed = history.read_messages_at(reader, &ascending)?;
-        for seq in together {
+        for seq in chunk {
             let at = placed.binary_search_by_key(seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { continue };
             let shown = history.read_rendered_text(reader, &placed.stored)?;

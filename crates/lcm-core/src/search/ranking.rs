@@ -1,84 +1,87 @@
-//! Rank: what each document that fits is worth, from its words and those beside it.
+//! Ranking: scores documents by their terms and by the terms of neighbouring messages.
 //!
-//! In: documents, where the items of a query occur, sessions and signs. Out: scores in fixed point.
-//! The formula, where its constants come from and what was measured are in `docs/ranking.md`. Not here:
-//! which documents fit, and reading.
+//! Input: documents, postings of the query items, sessions and feature terms. Output: scores in
+//! fixed point. `docs/ranking.md` has the formula, the origin of its constants, and measurements.
+//! Elsewhere: selecting documents, and reading the index (`full_text`).
 
 use alloc::vec::Vec;
 
 use super::{
-    Postings,
+    index_reader::Postings,
     query_dates::QueryDate,
     score::{self, ONE},
     sessions::NEIGHBOURS,
 };
 use lcm_text::types::api::Timestamp;
 
-/// Occurrences of a term in one document that count.
+/// Most occurrences of a term in one document that count.
 const COUNT_MAX: u32 = 2;
-/// What an occurrence counts in the message one and two behind it, and one and two before it.
+/// Weights of an occurrence for the first and the second message after it.
 const BEHIND: [u64; 2] = [ONE * 15 / 100, ONE * 15 / 100];
+/// Weights of an occurrence for the first and the second message before it.
 const BEFORE: [u64; 2] = [ONE * 10 / 100, ONE * 10 / 100];
-/// What it counts more in the next message if its own asks: that one answers.
+/// Extra weight for the next message if this one asks a question: the next one probably answers.
 const ANSWER: u64 = ONE * 40 / 100;
-/// Positions from which on a neighbour counts less, and from which on its question mark does: in a
-/// long message it says less of what is beside it.
+/// Length in positions above which an occurrence counts less for neighbours. A long message says
+/// less about its neighbours.
 const NEIGHBOUR_LENGTH: u64 = 30;
+/// Length in positions above which a question mark counts less.
 const QUESTION_LENGTH: u64 = 15;
-/// What a message that ends with a question mark is worth less: it asks and does not tell.
+/// Penalty of a message that ends with a question mark: the message asks and does not tell.
 const QUESTION_PENALTY: u64 = ONE * 80 / 100;
-/// What a word counts more where it stands as typed.
+/// Extra weight of a word in the form that was typed.
 const EXACT: u64 = ONE * 20 / 100;
-/// What a word is worth that is the name of a speaker, as a word.
+/// Weight of a word, as a word, if the word is also the name of a speaker.
 const NAME_AS_WORD: u64 = ONE * 50 / 100;
-/// What the words of the whole session are worth.
+/// Weight of words anywhere in the session.
 const SESSION: u64 = ONE * 40 / 100;
-/// What it is worth that who is named is the speaker, or speaks in the session.
+/// Weight of a message said by a named speaker.
 const SPEAKER: u64 = ONE * 130 / 100;
+/// Weight of a session in which a named speaker speaks.
 const SPEAKS_IN_SESSION: u64 = ONE * 2;
-/// What it is worth to be of the date that is asked for.
+/// Weight of a date that the question mentions.
 const DATE: u64 = ONE * 6;
 
-/// How long documents are, and of which sessions, in their order.
+/// Lengths and session numbers of documents, in their order.
 pub(super) struct DocumentLayout {
     pub(super) lengths: Vec<u32>,
     pub(super) sessions: Vec<u64>,
 }
 
-/// Documents, and what they have got so far.
+/// Documents with the scores collected so far.
 pub(super) struct Ranker<'a> {
     documents: &'a [u64],
-    /// The session of each.
+    /// Session number of each document.
     sessions: &'a [u64],
     pub(super) scores: Vec<u64>,
-    /// The mean that lengths are compared with.
+    /// Mean length that document lengths are compared with.
     mean_length: u64,
 }
 
-/// Where something occurs.
+/// Postings of a term, with the layout of their documents.
 pub(super) struct TermPostings<'a> {
     pub(super) postings: &'a Postings,
     pub(super) layout: &'a DocumentLayout,
 }
 
 impl<'a> Ranker<'a> {
-    /// Nothing is worth anything yet.
+    /// Creates a ranker in which every score is 0.
     pub(super) fn new(documents: &'a [u64], layout: &'a DocumentLayout, mean_length: u64) -> Self {
         let scores = alloc::vec![0; documents.len()];
         Self { documents, sessions: &layout.sessions, scores, mean_length }
     }
 
-    /// Adds what a term is worth that occurs at these places, by each of its weights; `asks` are
-    /// the documents with a question mark.
-    pub(super) fn add_term(&mut self, places: &TermPostings<'_>, asks: &[u64], weights: &[u64]) {
+    /// Adds the scores of a term, once for each weight. `questions` lists the documents that
+    /// contain a question mark, ascending.
+    pub(super) fn add_term(&mut self, term: &TermPostings<'_>, questions: &[u64], weights: &[u64]) {
         let mut found = alloc::vec![0u64; self.documents.len()];
-        let mut asks = asks.iter().peekable();
+        let mut questions = questions.iter().peekable();
         let mut from = 0;
-        let rows = places.postings.documents.iter().zip(&places.postings.counts);
-        let beside = places.layout.lengths.iter().zip(&places.layout.sessions);
+        let rows = term.postings.documents.iter().zip(&term.postings.counts);
+        let beside = term.layout.lengths.iter().zip(&term.layout.sessions);
         for ((document, count), (length, session)) in rows.zip(beside) {
-            while asks.next_if(|next| *next < document).is_some() {}
-            let answer = match asks.peek() == Some(&document) {
+            while questions.next_if(|next| *next < document).is_some() {}
+            let answer = match questions.peek() == Some(&document) {
                 true => score::scale_by_length(ANSWER, *length, QUESTION_LENGTH),
                 false => 0,
             };
@@ -111,10 +114,10 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds what it is worth that a term of this weight occurs in a session at all.
-    pub(super) fn add_session(&mut self, places: &TermPostings<'_>, weight: u64) {
-        let counts = places.postings.counts.iter().copied();
-        let rows: Vec<(u64, u32)> = places.layout.sessions.iter().copied().zip(counts).collect();
+    /// Adds the score of a term that occurs anywhere in the session of a document.
+    pub(super) fn add_session(&mut self, term: &TermPostings<'_>, weight: u64) {
+        let counts = term.postings.counts.iter().copied();
+        let rows: Vec<(u64, u32)> = term.layout.sessions.iter().copied().zip(counts).collect();
         let mut sums = rows.chunk_by(|left, right| left.0 == right.0).map(|of_session| {
             let sum = of_session.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
             let number = of_session.first().map_or(0, |(session, _)| *session);
@@ -129,7 +132,7 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds what it is worth to be said by one who is named, or in a session with them.
+    /// Adds the score of a named speaker to the speaker's messages and sessions.
     pub(super) fn add_speaker(
         &mut self,
         spoken: &[u64],
@@ -141,21 +144,21 @@ impl<'a> Ranker<'a> {
             return;
         }
         let [own, session] = weights;
-        // Of several names only one can be the speaker.
+        // A message has a single speaker, so of several names at most one fits.
         let own = score::mul_fixed(own, SPEAKER) >> u32::from(names > 1);
         add_to_listed(&mut self.scores, self.documents, spoken, own);
         let session = score::mul_fixed(session, SPEAKS_IN_SESSION);
         add_to_listed(&mut self.scores, self.sessions, in_sessions, session);
     }
 
-    /// Adds what it is worth to be of these times where this date is asked for.
+    /// Adds the score of a mentioned date, by the times of the documents.
     pub(super) fn add_date(&mut self, times: &[Timestamp], date: QueryDate) {
         for (score, time) in self.scores.iter_mut().zip(times) {
             *score += score::mul_fixed(DATE, date.score_time(*time));
         }
     }
 
-    /// Takes from the documents that end with a question mark what they are worth less.
+    /// Subtracts the penalty from documents that end with a question mark.
     pub(super) fn penalize_questions(&mut self, ends_asking: &[u64], lengths: &[u32]) {
         let mut ends = ends_asking.iter().peekable();
         let rows = self.scores.iter_mut().zip(self.documents).zip(lengths);
@@ -169,20 +172,20 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// The weights of a word: in any form, of its sessions, and as typed.
+/// Returns the weights of a word: in any form, for its session, and as typed.
 pub(super) fn scale_weights([any, sessions, typed]: [u64; 3], is_name: bool) -> [u64; 3] {
     let typed = score::mul_fixed(typed, EXACT);
-    let part = if is_name { NAME_AS_WORD } else { ONE };
-    [any, sessions, typed].map(|weight| score::mul_fixed(weight, part))
+    let factor = if is_name { NAME_AS_WORD } else { ONE };
+    [any, sessions, typed].map(|weight| score::mul_fixed(weight, factor))
 }
 
-/// Adds a worth to the scores of those numbers that are listed, too. Both ascend.
-fn add_to_listed(scores: &mut [u64], numbers: &[u64], listed: &[u64], worth: u64) {
+/// Adds `points` to the score of each number that is also in `listed`. Both ascend.
+fn add_to_listed(scores: &mut [u64], numbers: &[u64], listed: &[u64], points: u64) {
     let mut listed = listed.iter().peekable();
     for (score, number) in scores.iter_mut().zip(numbers) {
         while listed.next_if(|next| *next < number).is_some() {}
         if listed.peek() == Some(&number) {
-            *score += worth;
+            *score += points;
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Regular expressions over stored texts.
+//! Scan of stored texts with a regular expression.
 //!
-//! In: an expression and the texts of one conversation. Out: every message or summary with a match
-//! in one of its texts. Only units that hold the grams of the expression are read, in passing and
-//! without copying what is not escaped, from the last document to the first and not more than the
-//! expression may cost; what says how far a scan came is a document, not a time. Not here: limit
-//! and snippets.
+//! Input: an expression, and one corpus of one conversation. Output: every document with a match.
+//! Only units with the grams of the expression are read, from the last document to the first, until
+//! the step budget is spent. Texts are matched without copies where possible.
+//! Elsewhere: limit of hits, and snippets.
 
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Corpus, SearchIndex, each_field, messages_of_unit, regex::Regex, time_window::TimeWindow,
+    corpus::Corpus, fields::each_field, grams::messages_of_unit, index_reader::SearchIndex,
+    regex::Regex, time_window::TimeWindow,
 };
 use crate::storage::{
     codec, history::MessageHistory, store_session::StoreSession, summary::Summary,
@@ -19,49 +19,55 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Summaries that are looked through at a time.
+/// Summaries scanned in one step.
 const SUMMARIES_PER_STEP: usize = 16;
-/// Messages that are looked through at first, and at most; twice as many each time, so that long
-/// scans take few reads and short ones read little in vain. An expression that costs too much for
-/// the first step is refused.
+/// Messages scanned in the first step. Each step is twice as large as the previous one. An
+/// expression that exceeds the budget in the first step is refused.
 const MESSAGES_PER_STEP: u64 = 64;
+/// Messages scanned in the largest step.
 const MESSAGES_PER_STEP_MAX: u64 = 2_048;
 
-/// A document with a match, and its time.
+/// Number and time of a document with a match.
 pub(crate) type RegexMatch = (u64, Timestamp);
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct RegexScan {
-    /// From the last document to the first.
+    /// Matches, from the last document to the first.
     pub(crate) matches: Vec<RegexMatch>,
-    /// The next document to look at: it and those before it were not all looked through. `None`:
-    /// everything was.
+    /// Next document to scan: this one and earlier ones are not all scanned. `None`: the scan is
+    /// complete.
     pub(crate) next_document: Option<u64>,
-    /// At least one step was finished.
+    /// At least one step was completed.
     pub(crate) has_finished_step: bool,
 }
 
-/// The messages or summaries of a conversation up to the document `last`, itself included, that an
-/// expression matches in. `spans`: of messages only those of these seqs; `None`: all.
+/// Documents that a scan covers.
+#[derive(Clone, Copy)]
+pub(crate) struct ScanRange<'s> {
+    pub(crate) corpus: Corpus,
+    /// Last document, with which the scan begins.
+    pub(crate) last: u64,
+    /// For messages: ranges of seqs that may match; `None`: all.
+    pub(crate) spans: Option<&'s [(u64, u64)]>,
+    pub(crate) window: TimeWindow,
+}
+
+/// Scans the documents of a range, from the last to the first.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`] and [`Index::postings`].
+/// As [`StoreSession::read_immutable`] and [`SearchIndex::read_postings`].
 pub(crate) fn scan(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    index: &mut SearchIndex,
-    corpus: Corpus,
-    last: u64,
-    spans: Option<&[(u64, u64)]>,
+    index: &SearchIndex,
+    range: &ScanRange<'_>,
     regex: &mut Regex,
-    window: &TimeWindow,
 ) -> Result<RegexScan> {
+    let ScanRange { corpus, last, spans, window } = *range;
     if corpus == Corpus::Summaries {
-        // There are no grams of them: a history has one for hundreds of messages.
-        let ordinals: Vec<u64> = (1..=last.min(index.count_documents(corpus))).collect();
-        return scan_summaries(reader, history, index, &ordinals, regex, window);
+        return scan_summaries(reader, history, index, range, regex);
     }
     let query = regex.build_gram_query();
     let grams = query.list_grams();
@@ -80,11 +86,11 @@ pub(crate) fn scan(
     if let Some(spans) = spans {
         ranges = intersect_ranges(&ranges, spans);
     }
-    let ranges = filter_by_window(reader, index, ranges, window)?;
-    scan_messages(reader, history, ranges, regex, window)
+    let ranges = filter_by_window(reader, index, ranges, &window)?;
+    scan_messages(reader, history, ranges, regex, &window)
 }
 
-/// The ranges of messages that may match: those of the units, and what is in no unit yet.
+/// Returns the ranges of messages that may match: those of the units, and those not indexed.
 fn find_candidate_ranges(
     history: &MessageHistory<'_>,
     index: &SearchIndex,
@@ -96,7 +102,7 @@ fn find_candidate_ranges(
     merge_ranges(ranges)
 }
 
-/// Ascending ranges, those that touch or overlap joined.
+/// Sorts ranges, and joins those that touch or overlap.
 fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     sort::sort(&mut ranges);
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
@@ -109,34 +115,36 @@ fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-/// What of the ranges lies in a window of time. Messages in no segment are kept: their own time
-/// decides when they are read.
+/// Restricts ranges to messages within a window of time. Messages that are not indexed are kept:
+/// their own time is checked when they are read.
 fn filter_by_window(
     reader: &mut StoreSession<'_>,
-    index: &mut SearchIndex,
+    index: &SearchIndex,
     ranges: Vec<(u64, u64)>,
     window: &TimeWindow,
 ) -> Result<Vec<(u64, u64)>> {
     if window.is_unbounded() {
         return Ok(ranges);
     }
-    let direct = index.unindexed_ranges();
-    let is_direct = |seq: u64| direct.iter().any(|(from, to)| (*from..=*to).contains(&seq));
-    let last =
-        direct.last().map_or(u64::MAX, |(_, to)| *to).max(index.count_documents(Corpus::Messages));
+    let unindexed = index.unindexed_ranges();
+    let is_unindexed = |seq: u64| unindexed.iter().any(|(from, to)| (*from..=*to).contains(&seq));
+    let last = unindexed
+        .last()
+        .map_or(u64::MAX, |(_, to)| *to)
+        .max(index.count_documents(Corpus::Messages));
     let seqs: Vec<u64> = ranges
         .iter()
         .flat_map(|(from, to)| *from..=(*to).min(last))
-        .filter(|seq| !is_direct(*seq))
+        .filter(|seq| !is_unindexed(*seq))
         .collect();
     let times = index.read_times(reader, Corpus::Messages, &seqs)?;
     let inside = seqs.iter().zip(times).filter(|(_, time)| window.contains(*time));
     let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
-    out.extend(intersect_ranges(&ranges, &direct));
+    out.extend(intersect_ranges(&ranges, &unindexed));
     Ok(merge_ranges(out))
 }
 
-/// What is in both lists of ranges.
+/// Intersects two lists of ranges.
 fn intersect_ranges(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     for (from, to) in ranges {
@@ -174,7 +182,7 @@ fn scan_messages(
     Ok(scanned)
 }
 
-/// Takes so many messages from the end of ranges.
+/// Removes the last `count` messages from ranges and returns them.
 fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>> {
     let mut left = count;
     let mut out = Vec::new();
@@ -192,9 +200,9 @@ fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u
 }
 
 impl RegexScan {
-    /// Takes what one step found, which began at the document `begin` and is followed by one that
-    /// begins at `next`; `false`: it was the last of all or that the expression may take. Of a step
-    /// that was not finished nothing counts.
+    /// Adds the matches of one step. `begin` is the first document of the step in scan order,
+    /// `next` that of the next step. Returns `false` at the end, or if the budget is spent. Matches
+    /// of an unfinished step are dropped.
     fn add_step(
         &mut self,
         regex: &Regex,
@@ -207,14 +215,14 @@ impl RegexScan {
             return false;
         }
         self.has_finished_step = true;
-        // A step is read from its first document to its last.
+        // A step is read in ascending order, and the scan descends.
         self.matches.extend(found.into_iter().rev());
         self.next_document = next;
         next.is_some() && !regex.is_budget_spent()
     }
 }
 
-/// Whether an expression matches in one of the texts of a message.
+/// Returns whether an expression matches in a text of a message.
 fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Part]) -> bool {
     let mut found = false;
     each_field(raw, parts, &mut |_, text| found = found || regex.is_match(&text));
@@ -224,24 +232,26 @@ fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Pa
 fn scan_summaries(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    index: &mut SearchIndex,
-    ordinals: &[u64],
+    index: &SearchIndex,
+    range: &ScanRange<'_>,
     regex: &mut Regex,
-    window: &TimeWindow,
 ) -> Result<RegexScan> {
+    // Grams of summaries are not indexed: a history has one summary for hundreds of messages.
+    let last = range.last.min(index.count_documents(Corpus::Summaries));
+    let ordinals: Vec<u64> = (1..=last).collect();
     let mut scanned = RegexScan::default();
     let mut steps = ordinals.rchunks(SUMMARIES_PER_STEP).peekable();
     while let Some(ordinals) = steps.next() {
         let mut found = Vec::new();
-        let places = index.read_summaries(reader, ordinals)?;
-        let wanted: Vec<(String, u32)> =
-            places.iter().map(|(id, bytes)| (history.keys.summary_key(*id), *bytes)).collect();
+        let references = index.read_summaries(reader, ordinals)?;
+        let records: Vec<(String, u32)> =
+            references.iter().map(|(id, bytes)| (history.keys.summary_key(*id), *bytes)).collect();
         for ((ordinal, (key, _)), value) in
-            ordinals.iter().zip(&wanted).zip(reader.read_immutable_uncached(&wanted)?)
+            ordinals.iter().zip(&records).zip(reader.read_immutable_uncached(&records)?)
         {
             let summary: Summary = codec::decode(key, &value)?;
             if !regex.is_refused()
-                && window.contains(summary.latest_at)
+                && range.window.contains(summary.latest_at)
                 && regex.is_match(&summary.text)
             {
                 found.push((*ordinal, summary.latest_at));

@@ -1,7 +1,7 @@
-//! Scores in whole numbers: the weight of a term, what a document gets for it, the best of many.
+//! Fixed-point arithmetic of scores: term weights, term scores, and selection of the best.
 //!
-//! The pieces of the formula of `docs/ranking.md`, in fixed point of 16 fractional bits, so that every
-//! host orders alike. Not here: what is a hit, and how the pieces are put together (`rank`).
+//! Integers with 16 fractional bits, so that every host computes the same order. `docs/ranking.md`
+//! has the formula. Elsewhere: combining the parts (`ranking`), selecting documents (`full_text`).
 
 use alloc::{collections::BinaryHeap, vec::Vec};
 
@@ -11,21 +11,22 @@ const FRACTION_BITS: u32 = 16;
 const MEAN_BITS: u32 = 8;
 /// Natural logarithm of 2.
 const LN_2: u64 = 45_426;
-/// One.
+/// The number one.
 pub(crate) const ONE: u64 = 1 << FRACTION_BITS;
-/// BM25's k1 = 0.6 and b = 0.7.
+/// BM25 parameter k1 = 0.6: how fast further occurrences saturate.
 const K1: u64 = ONE * 6 / 10;
+/// BM25 parameter b = 0.7: how much the length of a document counts.
 const B: u64 = ONE * 7 / 10;
-/// Mean length of messages above which it counts as this: where most are long, one that is short
-/// and says the same is not the better for it without bound.
+/// Greatest mean length of messages. With a greater mean, a short message among long ones would
+/// gain without bound.
 const MEAN_LENGTH_MAX: u64 = 30 << MEAN_BITS;
-/// Milliseconds of 1,000 hours, by which a hit's weight halves in the order `hybrid`.
+/// Milliseconds of 1,000 hours, after which the score of a hit is halved in the order `hybrid`.
 const HALF_LIFE_MS: u64 = 3_600_000_000;
 
-/// Logarithm to base 2 of a number from 1, with 16 fractional bits, rounded down.
+/// Computes the base-2 logarithm of a number from 1, with 16 fractional bits, rounded down.
 fn fixed_log2(number: u64) -> u64 {
     let whole = number.max(1).ilog2();
-    // The number as 1.x with 31 fractional bits; squaring it doubles the logarithm.
+    // The number as 1.x with 31 fractional bits; squaring doubles its logarithm.
     let shifted = u128::from(number.max(1)) << 31 >> whole;
     let mut mantissa = u64::try_from(shifted).unwrap_or(1 << 31);
     let mut log = u64::from(whole);
@@ -40,63 +41,65 @@ fn fixed_log2(number: u64) -> u64 {
     log
 }
 
-/// Weight of a term that `holding` of `documents` documents hold:
-/// ln(1 + (N - df + 0.5) / (df + 0.5)).
+/// Computes the inverse document frequency ln(1 + (N - df + 0.5) / (df + 0.5)), where N is
+/// `documents` and df is `holding`.
 pub(crate) fn compute_idf(documents: u64, holding: u64) -> u64 {
     let holding = holding.min(documents);
     let ratio = fixed_log2(2 * documents + 2).saturating_sub(fixed_log2(2 * holding + 1));
     (ratio * LN_2) >> FRACTION_BITS
 }
 
-/// Mean length of documents, at least one, with 8 fractional bits; of messages at most 30.
+/// Computes the mean length of documents with 8 fractional bits: at least 1, for messages at most
+/// 30.
 pub(crate) fn compute_mean_length(documents: u64, length_total: u64, are_messages: bool) -> u64 {
     let mean = (u128::from(length_total) << MEAN_BITS) / u128::from(documents.max(1));
     let mean = u64::try_from(mean).unwrap_or(u64::MAX).max(1 << MEAN_BITS);
     if are_messages { mean.min(MEAN_LENGTH_MAX) } else { mean }
 }
 
-/// The product of two numbers with 16 fractional bits.
+/// Multiplies two numbers with 16 fractional bits.
 pub(crate) const fn mul_fixed(left: u64, right: u64) -> u64 {
     (left * right) >> FRACTION_BITS
 }
 
-/// What so many occurrences count in a document of this length.
+/// Normalises a number of occurrences by the length of the document.
 pub(crate) fn normalize_frequency(count: u64, length: u32, mean_length: u64) -> u64 {
     let long = (u64::from(length) << MEAN_BITS) * B / mean_length.max(1);
     (count << (2 * FRACTION_BITS)) / (ONE - B + long)
 }
 
-/// What is left of a number in a document of this length: less in proportion beyond a bound.
+/// Scales a number down in proportion to a length above `length_max`.
 pub(crate) fn scale_by_length(number: u64, length: u32, length_max: u64) -> u64 {
     number * length_max / u64::from(length).max(length_max)
 }
 
-/// What a term of this weight is worth that counts so much.
+/// Computes the score of a term from its weight and normalised count; the score saturates.
 pub(crate) fn saturate_score(weight: u64, counted: u64) -> u64 {
     mul_fixed(weight * counted / (counted + K1), ONE + K1)
 }
 
-/// The score of a hit of this age, for the order `hybrid`: half of it after 1,000 hours.
+/// Reduces a score by the age of the hit, for the order `hybrid`: a half is left after 1,000 hours,
+/// a third after 2,000.
 pub(crate) fn decay_by_age(score: u64, age_ms: u64) -> u64 {
     let age_ms = age_ms.min(1 << 52);
     let aged = u128::from(score) * u128::from(HALF_LIFE_MS) / u128::from(HALF_LIFE_MS + age_ms);
     u64::try_from(aged).unwrap_or(u64::MAX)
 }
 
-/// A score in thousandths, as it is shown.
+/// Converts a score to thousandths, for answers.
 pub(crate) const fn to_thousandths(score: u64) -> u64 {
     (score * 1_000) >> FRACTION_BITS
 }
 
-/// The greatest of many, greatest first.
+/// Selects the `limit` greatest items, greatest first.
 pub(crate) fn select_top(
     items: &mut dyn Iterator<Item = (u64, u64)>,
     limit: usize,
 ) -> Vec<(u64, u64)> {
-    // The least first: complements.
-    let turned = |(rank, number): (u64, u64)| (!rank, !number);
+    // The heap keeps the least on top: its items are complements.
+    let complement = |(rank, number): (u64, u64)| (!rank, !number);
     let mut heap: BinaryHeap<(u64, u64)> = BinaryHeap::with_capacity(limit + 1);
-    for item in items.map(turned) {
+    for item in items.map(complement) {
         if heap.len() < limit {
             heap.push(item);
         } else if heap.peek().is_some_and(|least| item < *least) {
@@ -106,7 +109,7 @@ pub(crate) fn select_top(
     }
     let mut out = Vec::with_capacity(heap.len());
     while let Some(item) = heap.pop() {
-        out.push(turned(item));
+        out.push(complement(item));
     }
     out.reverse();
     out

@@ -1,11 +1,12 @@
-//! Segments: blocks with an index of their first keys, written once.
+//! Segments: immutable blocks of postings with an index of their first keys.
 //!
 //! ```text
 //! root     blocks (2 bytes), then for each block: first key (6 bytes), bytes (2); then, if the
 //!          segment is small, the blocks themselves
 //! ```
 //!
-//! Named by a hash of what they were made from, so that another history has other names.
+//! The id of a segment is a hash of its inputs, so that another history has other ids.
+//! Elsewhere: the content of a block ([`lcm_loops::posting_block`]).
 
 #[cfg(test)]
 use alloc::string::String;
@@ -15,51 +16,51 @@ use core::ops::Range;
 use lcm_loops::posting_block;
 use serde::{Deserialize, Serialize};
 
-use super::{Corpus, unit_of_message};
+use super::{corpus::Corpus, grams::unit_of_message};
 use crate::storage::{codec, keys::ConversationKeys, store::Put};
 use lcm_text::base::{
     error::{Error, Result},
     int,
 };
 
-/// Most bytes of blocks that stand in the root.
+/// Most bytes of blocks stored in the root.
 const INLINE_BYTES_MAX: usize = 24 << 10;
-/// Bytes of one block in the root.
+/// Bytes of one block entry in the root.
 pub(super) const INDEX_ROW_BYTES: usize = 8;
-/// Bytes of a block after which the next begins.
+/// Bytes after which a block is closed.
 pub(super) const BLOCK_TARGET: usize = 8 << 10;
-/// Most bytes of a value that holds one block: 8 KiB until it is closed, and the largest group.
+/// Most bytes of the value of one block: 8 KiB until the block is closed, and the largest group.
 pub(super) const BLOCK_BYTES_MAX: u32 = 20 << 10;
 
-/// A segment, as the manifest names it.
+/// A segment as listed in the manifest.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SegmentRef {
     pub(super) id: [u8; 8],
-    /// How often its documents were merged with others of their level.
+    /// Merge level: how often the documents were merged.
     pub(super) level: u32,
     pub(super) first_document: u64,
     pub(super) last_document: u64,
-    /// Values beside the root; 0: the blocks stand in the root.
+    /// Blocks stored as values of their own; 0: the root holds the blocks.
     pub(super) blocks: u32,
-    /// Bytes of the root's value.
+    /// Bytes of the value of the root.
     pub(super) root_bytes: u32,
-    /// Bytes of all its values.
+    /// Bytes of all values of the segment.
     pub(super) bytes: u64,
 }
 
 impl SegmentRef {
-    /// Documents and units it covers.
+    /// Returns the documents and units that the segment covers.
     pub(super) fn covered_range(&self, corpus: Corpus) -> posting_block::SegmentRange {
         segment_range(corpus, (self.first_document, self.last_document))
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub(super) fn count_documents(&self) -> u64 {
         self.last_document - self.first_document + 1
     }
 }
 
-/// Documents with their units.
+/// Returns a range of documents with the units that contain them.
 pub(super) fn segment_range(corpus: Corpus, documents: (u64, u64)) -> posting_block::SegmentRange {
     let units = match corpus {
         Corpus::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
@@ -68,10 +69,10 @@ pub(super) fn segment_range(corpus: Corpus, documents: (u64, u64)) -> posting_bl
     posting_block::SegmentRange { documents, units }
 }
 
-/// The blocks of a segment in the order of their keys: first key and bytes.
+/// Blocks of a segment, each with its first key, in the order of the keys.
 pub(super) type SegmentBlocks = Vec<(u64, Vec<u8>)>;
 
-/// Appends the rows of blocks to an index.
+/// Appends the entries of blocks to a block index.
 pub(super) fn append_index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) {
     for (key, block) in blocks {
         index.extend(key.to_be_bytes().iter().skip(2));
@@ -79,11 +80,12 @@ pub(super) fn append_index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) 
     }
 }
 
-/// Writes blocks under a name, beginning with this number.
+/// Writes blocks under the id of a segment, numbered from `from`. Returns the bytes of their
+/// values.
 ///
 /// # Errors
 ///
-/// As [`codec::encode_plain`].
+/// As [`codec::encode_raw_bytes`].
 pub(super) fn put_blocks(
     keys: &ConversationKeys,
     id: &[u8; 8],
@@ -100,11 +102,11 @@ pub(super) fn put_blocks(
     Ok(bytes)
 }
 
-/// Writes a root over blocks that stand in values of their own.
+/// Writes the root of a segment, with inline blocks or none. Returns the bytes of its value.
 ///
 /// # Errors
 ///
-/// As [`codec::encode_plain`].
+/// As [`codec::encode_raw_bytes`].
 pub(super) fn put_root(
     keys: &ConversationKeys,
     id: &[u8; 8],
@@ -113,7 +115,7 @@ pub(super) fn put_root(
     puts: &mut Vec<Put>,
 ) -> Result<u32> {
     let count = u16::try_from(index.len() / INDEX_ROW_BYTES)
-        .map_err(|_| Error::limit_exceeded("a search segment of over 65,535 blocks"))?;
+        .map_err(|_| Error::limit_exceeded("a search segment must have at most 65,535 blocks"))?;
     let mut root = Vec::with_capacity(2 + index.len());
     root.extend(count.to_be_bytes());
     root.extend_from_slice(index);
@@ -126,9 +128,19 @@ pub(super) fn put_root(
     Ok(bytes)
 }
 
-/// Whether the blocks of a segment are to stand in its root.
+/// Returns whether the blocks of a segment fit into its root.
 pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
     blocks.iter().map(|(_, block)| block.len() + INDEX_ROW_BYTES).sum::<usize>() <= INLINE_BYTES_MAX
+}
+
+/// A segment to write.
+pub(super) struct NewSegment<'s> {
+    pub(super) id: [u8; 8],
+    /// Merge level.
+    pub(super) level: u32,
+    /// First and last document.
+    pub(super) documents: (u64, u64),
+    pub(super) blocks: &'s SegmentBlocks,
 }
 
 /// Writes a whole segment.
@@ -138,12 +150,10 @@ pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
 /// As [`put_root`].
 pub(super) fn put_segment(
     keys: &ConversationKeys,
-    id: [u8; 8],
-    level: u32,
-    documents: (u64, u64),
-    blocks: &SegmentBlocks,
+    segment: &NewSegment<'_>,
     puts: &mut Vec<Put>,
 ) -> Result<SegmentRef> {
+    let NewSegment { id, level, documents, blocks } = *segment;
     let mut index = Vec::new();
     append_index_rows(&mut index, blocks);
     let inline = fits_inline(blocks);
@@ -167,16 +177,16 @@ pub(super) fn put_segment(
     })
 }
 
-/// A root that was read.
+/// Decoded root of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentRoot<'a> {
     index: &'a [u8],
-    /// The blocks, if they stand in the root.
+    /// Blocks stored in the root; empty if the blocks have values of their own.
     inline_blocks: &'a [u8],
 }
 
 impl<'a> SegmentRoot<'a> {
-    /// Reads the payload of a root; `None`: it is none.
+    /// Decodes the payload of a root; `None`: the payload is damaged.
     pub(super) fn new(payload: &'a [u8]) -> Option<Self> {
         let (count, rest) = payload.split_first_chunk::<2>()?;
         let rows = usize::from(u16::from_be_bytes(*count)) * INDEX_ROW_BYTES;
@@ -189,25 +199,25 @@ impl<'a> SegmentRoot<'a> {
         (inline.is_empty() || bytes == inline.len()).then_some(root)
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub(super) fn len(&self) -> usize {
         self.index.len() / INDEX_ROW_BYTES
     }
 
-    /// First key of a block.
+    /// Returns the first key of a block.
     fn first_key(&self, number: usize) -> Option<u64> {
         let row: &[u8; 6] = self.index.get(number * INDEX_ROW_BYTES..)?.first_chunk()?;
         Some(row.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
     }
 
-    /// Bytes of a block.
+    /// Returns the bytes of a block.
     pub(super) fn block_bytes(&self, number: usize) -> Option<u32> {
         let row: &[u8; 2] = self.index.get(number * INDEX_ROW_BYTES + 6..)?.first_chunk()?;
         Some(u32::from(u16::from_be_bytes(*row)))
     }
 
-    /// The blocks that can hold a key: from the one before the first that begins with it or behind
-    /// it, to the last that does not begin behind it.
+    /// Returns the blocks that may contain a key. The block before the first one with this first
+    /// key is included, because a list may begin there.
     pub(super) fn find_blocks(&self, key: u64) -> core::ops::Range<usize> {
         let count_while = |holds: &dyn Fn(u64) -> bool| {
             let (mut low, mut high) = (0, self.len());
@@ -226,12 +236,12 @@ impl<'a> SegmentRoot<'a> {
         before.saturating_sub(1)..end
     }
 
-    /// A block that stands in the root.
+    /// Returns a block stored in the root.
     pub(super) fn inline_block(&self, number: usize) -> Option<&'a [u8]> {
         self.inline_blocks.get(self.block_range(number)?)
     }
 
-    /// Where a block stands behind the index.
+    /// Returns the range of a block within the inline blocks.
     fn block_range(&self, number: usize) -> Option<Range<usize>> {
         let mut from = 0;
         for before in 0..number {
@@ -241,24 +251,24 @@ impl<'a> SegmentRoot<'a> {
         Some(from..from.checked_add(size)?)
     }
 
-    /// Where the blocks from this one on stand in the payload.
+    /// Returns the ranges of the inline blocks from `number` on, within the payload.
     pub(super) fn block_ranges_from(&self, number: usize) -> Option<Vec<Range<usize>>> {
         let behind = 2 + self.index.len();
-        let place = |number| {
-            let place =
-                self.block_range(number).filter(|place| place.end <= self.inline_blocks.len())?;
-            Some(behind + place.start..behind + place.end)
+        let range = |number| {
+            let range =
+                self.block_range(number).filter(|range| range.end <= self.inline_blocks.len())?;
+            Some(behind + range.start..behind + range.end)
         };
-        (number..self.len()).map(place).collect()
+        (number..self.len()).map(range).collect()
     }
 }
 
-/// The error for a value of the index that cannot be read.
+/// Builds the error for a value of the index that cannot be decoded.
 pub(super) fn corrupt_index(key: &str) -> Error {
-    Error::corrupt_store(format_args!("`{key}` is no part of a search index"))
+    Error::corrupt_store(format_args!("`{key}` must hold a part of a search index"))
 }
 
-/// Keys of everything that a segment consists of.
+/// Lists the keys of all values of a segment.
 #[cfg(test)]
 pub(super) fn segment_keys(keys: &ConversationKeys, id: &[u8; 8], blocks: u32) -> Vec<String> {
     let mut out: Vec<String> =

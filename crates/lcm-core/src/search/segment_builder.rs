@@ -1,7 +1,8 @@
-//! From messages and summaries to the blocks of a new segment.
+//! Builder of new segments from messages and summaries.
 //!
-//! In: documents in ascending order. Out: their texts, read for terms and grams; postings are
-//! collected by [`lcm_loops::collect`].
+//! Input: documents in ascending order. Output: blocks of postings. Texts are split into terms and
+//! grams here; [`lcm_loops::posting_collector`] collects the postings.
+//! Elsewhere: storing the blocks (`segment`).
 
 use alloc::vec::Vec;
 
@@ -11,12 +12,16 @@ use lcm_loops::{
 };
 
 use super::{
-    Corpus, FIELD_GAP, IndexingBudget, SearchField, each_field, each_term,
-    feature_terms::FeatureTerms, segment, unit_of_message,
+    corpus::Corpus,
+    feature_terms::FeatureTerms,
+    fields::{FIELD_GAP, IndexingBudget, SearchField, each_field},
+    grams::unit_of_message,
+    segment,
+    terms::each_term,
 };
 use lcm_text::{base::int, message::Part};
 
-/// Postings of consecutive documents.
+/// Collects the postings of consecutive documents.
 #[derive(Debug)]
 pub(super) struct SegmentBuilder {
     pub(super) corpus: Corpus,
@@ -24,36 +29,36 @@ pub(super) struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// Nothing yet; the first document will be `first`.
+    /// Creates an empty builder whose first document is `first`.
     pub(super) fn new(corpus: Corpus, first: u64) -> Self {
         Self { corpus, collector: PostingCollector::new(first) }
     }
 
-    /// Begins anew with another first document; the memory is used again.
+    /// Starts a new segment at another first document, and reuses the memory.
     pub(super) fn reset(&mut self, first: u64) {
         self.collector.reset(first);
     }
 
-    /// Lengths of the documents.
+    /// Returns the lengths of the documents.
     pub(super) const fn document_lengths(&self) -> &DocumentLengths {
         &self.collector.lengths
     }
 
-    /// Adds the next message, of whose texts the signs have seen nothing yet.
-    pub(super) fn add_message(&mut self, raw: &str, parts: &[Part], mut signs: FeatureTerms) {
+    /// Adds the next message. `features` must be new, without an observed text.
+    pub(super) fn add_message(&mut self, raw: &str, parts: &[Part], mut features: FeatureTerms) {
         let collector = &mut self.collector;
         collector.enter_unit(unit_of_message(collector.next_document()));
-        let mut allowance = IndexingBudget::new(int::to_u64(raw.len()));
+        let mut budget = IndexingBudget::new(int::to_u64(raw.len()));
         let mut position = 0;
         each_field(raw, parts, &mut |field, text| {
-            signs.observe_text(field, &text);
+            features.observe_text(field, &text);
             collector.add_grams(&text);
-            for piece in allowance.take_edges(&text) {
+            for piece in budget.take_edges(&text) {
                 position = add_text(collector, field, piece, position);
             }
         });
-        signs.observe_budget(&allowance);
-        signs.each_feature(raw, &mut |term| collector.add_term(term, position));
+        features.observe_budget(&budget);
+        features.each_feature(raw, &mut |term| collector.add_term(term, position));
         collector.close_document(position);
     }
 
@@ -64,34 +69,34 @@ impl SegmentBuilder {
         collector.close_document(position);
     }
 
-    /// Adds the next document without any text: it is searched in another way.
+    /// Adds the next document without terms; such a document is searched without the index.
     pub(super) fn skip_document(&mut self) {
         self.collector.close_document(0);
     }
 
-    /// No unit has too many grams.
+    /// Lists the grams of every unit, even of units with very many grams.
     pub(super) fn keep_all_grams(&mut self) {
         self.collector.keep_all_grams();
     }
 
-    /// Documents and units.
+    /// Returns the documents and units added so far.
     pub(super) fn covered_range(&self) -> SegmentRange {
         let last = self.collector.next_document().saturating_sub(1).max(1);
         segment::segment_range(self.corpus, (self.document_lengths().first, last))
     }
 
-    /// Whether its occurrences suggest that the segment fits one value.
+    /// Returns whether the segment probably fits one value.
     pub(super) fn is_small(&self) -> bool {
         self.collector.is_small()
     }
 
-    /// The blocks of a segment, in the order of the keys.
+    /// Builds the blocks of the segment, in the order of the keys.
     pub(super) fn build_blocks(&mut self, target: usize) -> Vec<(u64, Vec<u8>)> {
         self.collector.build_blocks(self.covered_range(), target)
     }
 }
 
-/// Adds a text of the next document; returns where the positions of the one after it begin.
+/// Adds a text of the next document. Returns the position at which the next text begins.
 fn add_text(collector: &mut PostingCollector, field: SearchField, text: &str, from: u32) -> u32 {
     if text.is_empty() {
         return from;

@@ -1,23 +1,24 @@
-//! Sessions: stretches of messages without a long silence between them.
+//! Sessions: ranges of messages without a long pause between them.
 //!
-//! In: where sessions begin. Out: which documents belong together. A summary stands alone.
+//! Input: the first message of each session. Output: the session number of each document. Every
+//! summary is a session of its own.
 
 use alloc::vec::Vec;
 
-/// Messages before and behind one that count as its neighbours.
+/// Messages before and after a message that count as its neighbours in ranking.
 pub(super) const NEIGHBOURS: u64 = 2;
 
-/// The sessions of one corpus.
+/// Bounds of the sessions of one corpus.
 #[derive(Debug)]
 pub(super) enum SessionBounds {
-    /// The first message of each session, ascending; the first of all is one without being named.
+    /// First message of each session, ascending; may omit the first message of the conversation.
     Starts(Vec<u64>),
-    /// Each document is one.
+    /// Every document is a session.
     OnePerDocument,
 }
 
 impl SessionBounds {
-    /// How many there are in so many documents.
+    /// Returns the number of sessions in this many documents.
     pub(super) fn count(&self, documents: u64) -> u64 {
         match self {
             Self::Starts(starts) => lcm_text::base::int::to_u64(starts.len()),
@@ -25,7 +26,7 @@ impl SessionBounds {
         }
     }
 
-    /// The session of each document (ascending): numbers that ascend.
+    /// Returns the session number of each document (ascending).
     pub(super) fn session_numbers(&self, documents: &[u64]) -> Vec<u64> {
         let Self::Starts(starts) = self else { return documents.to_vec() };
         let mut starts = starts.iter().peekable();
@@ -39,7 +40,7 @@ impl SessionBounds {
         documents.iter().map(session).collect()
     }
 
-    /// Documents (ascending) together with their neighbours in the same session, up to the last.
+    /// Adds to documents (ascending) their neighbours of the same session, up to document `last`.
     pub(super) fn with_neighbours(&self, documents: &[u64], last: u64) -> Vec<u64> {
         let Self::Starts(starts) = self else { return documents.to_vec() };
         let mut out: Vec<u64> = Vec::with_capacity(documents.len());
@@ -51,14 +52,14 @@ impl SessionBounds {
             }
             let end = starts.peek().map_or(last, |next| (next - 1).min(last));
             let from = document.saturating_sub(NEIGHBOURS).max(begin);
-            let from = out.last().map_or(from, |known| from.max(known + 1));
+            let from = out.last().map_or(from, |last| from.max(last + 1));
             out.extend(from..=(document + NEIGHBOURS).min(end));
         }
         out
     }
 }
 
-/// How many different numbers there are in an ascending list.
+/// Counts the distinct numbers of an ascending list.
 pub(super) fn count_distinct(numbers: &[u64]) -> u64 {
     lcm_text::base::int::to_u64(numbers.chunk_by(|left, right| left == right).count())
 }

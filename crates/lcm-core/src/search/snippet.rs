@@ -1,83 +1,83 @@
-//! Snippets: the passage of a text that shows best why it was found.
+//! Snippets: the passage of a text that best shows the match.
 //!
-//! In: a text and the places where something was found in it. Out: at most 200 characters around
-//! the place where the most weight is together, on one line, in parts of which every second is what
-//! was found. Not here: finding.
+//! Input: a text, and the ranges of matches. Output: at most 200 characters around the greatest
+//! weight, on one line, split into parts of which every second is a match.
+//! Elsewhere: finding the matches.
 
 use alloc::{string::String, vec::Vec};
 use core::{iter, ops::Range};
 
 use lcm_text::base::{json::JsonWriter, sort};
 
-/// Most characters of a snippet, with the marks of what was left out.
+/// Most characters of a snippet, including ellipses.
 pub(crate) const SNIPPET_CHARACTERS_MAX: usize = 200;
-/// Bytes of text that what is shown together may span.
+/// Most bytes of text between the first and the last highlight that are weighed together.
 const SPAN_BYTES_MAX: usize = 120;
-/// Characters shown before the first thing that was found.
+/// Characters shown before the first match.
 const LEAD_CHARACTERS: usize = 40;
-/// Places in one text that are compared; the later ones of a long text add nothing.
-const MARKS_MAX: usize = 512;
-/// Stands for what was left out.
+/// Most highlights of one text that are compared.
+const HIGHLIGHTS_MAX: usize = 512;
+/// Replaces omitted text.
 const ELLIPSIS: char = '\u{2026}';
 
-/// A place where something was found.
+/// Range of a match, with its weight.
 #[derive(Clone, Debug)]
 pub(crate) struct Highlight {
-    /// Where in the text.
+    /// Byte range in the text.
     pub(crate) bytes: Range<usize>,
-    /// What was found; below 64. The same thing counts once in a passage.
+    /// Number of the matched item, below 64. An item counts once in a passage.
     pub(crate) what: usize,
     pub(crate) weight: u64,
 }
 
-/// The best passage of the marks (in order): its weight and where it begins.
-pub(crate) fn find_best_passage(marks: &[Highlight]) -> Option<(u64, usize)> {
-    let marks = marks.get(..MARKS_MAX).unwrap_or(marks);
+/// Finds the best passage of highlights (ascending). Returns its weight and start byte.
+pub(crate) fn find_best_passage(highlights: &[Highlight]) -> Option<(u64, usize)> {
+    let highlights = highlights.get(..HIGHLIGHTS_MAX).unwrap_or(highlights);
     let mut best: Option<(u64, usize)> = None;
-    for (at, first) in marks.iter().enumerate() {
+    for (at, first) in highlights.iter().enumerate() {
         let (mut seen, mut weight) = (0u64, 0u64);
-        for mark in marks.iter().skip(at) {
-            if mark.bytes.end.saturating_sub(first.bytes.start) > SPAN_BYTES_MAX && seen != 0 {
+        for highlight in highlights.iter().skip(at) {
+            if highlight.bytes.end.saturating_sub(first.bytes.start) > SPAN_BYTES_MAX && seen != 0 {
                 break;
             }
-            let bit = 1u64 << (mark.what % 64);
+            let bit = 1u64 << (highlight.what % 64);
             if seen & bit == 0 {
                 seen |= bit;
-                weight = weight.saturating_add(mark.weight);
+                weight = weight.saturating_add(highlight.weight);
             }
         }
-        if best.is_none_or(|(known, _)| weight > known) {
+        if best.is_none_or(|(best_weight, _)| weight > best_weight) {
             best = Some((weight, first.bytes.start));
         }
     }
     best
 }
 
-/// A passage as it is shown.
+/// Text of a passage with the bounds of its matches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snippet {
     pub(crate) text: String,
-    /// Where what was found begins and ends in it, in turns.
+    /// Bytes of the text at which a match begins and ends, alternating.
     bounds: Vec<usize>,
 }
 
 impl Snippet {
-    /// The passage in parts: the first is none that was found, the second is, and so on in turns.
+    /// Splits the passage into parts: text, match, text, match, and so on.
     fn parts(&self) -> Vec<&str> {
         let begins = iter::once(0).chain(self.bounds.iter().copied());
         let ends = self.bounds.iter().copied().chain([self.text.len()]);
         begins.zip(ends).map(|(from, to)| self.text.get(from..to).unwrap_or_default()).collect()
     }
 
-    /// Writes it as two members.
+    /// Writes the members `snippet` and `snippet_parts`.
     pub(crate) fn write(&self, w: &mut JsonWriter) {
         w.add_text("snippet", &self.text);
         w.add_texts("snippet_parts", &self.parts());
     }
 }
 
-/// The passage of a text around a place, with whitespace folded into single spaces, and what was
-/// found there.
+/// Builds the passage around a byte, with whitespace folded to single spaces, and with the bounds
+/// of the matches in it.
 pub(crate) fn build_snippet(
     text: &str,
     at: usize,
@@ -86,7 +86,7 @@ pub(crate) fn build_snippet(
     build_short_snippet(text, at, SNIPPET_CHARACTERS_MAX, found)
 }
 
-/// As [`passage`], of at most so many characters.
+/// Builds a passage like [`build_snippet`], of at most `characters_max` characters.
 pub(crate) fn build_short_snippet(
     text: &str,
     at: usize,
@@ -101,7 +101,7 @@ pub(crate) fn build_short_snippet(
     );
     let mut found = found.into_iter().peekable();
     let mut bounds = Vec::new();
-    // Where what was found begins that the last character belongs to.
+    // Start of the match that the last character belongs to.
     let mut open = None;
     let mut out = String::new();
     let mut count = 0;
@@ -109,15 +109,15 @@ pub(crate) fn build_short_snippet(
         out.push(ELLIPSIS);
         count = 1;
     }
-    let mut space = false;
+    let mut needs_space = false;
     let shown = text.get(begin..).unwrap_or_default().trim_end();
     for (place, c) in shown.char_indices() {
-        // A character that prints nothing could still move what is around it.
+        // Control characters count as spaces: they could change how a terminal shows the text.
         if c.is_whitespace() || c.is_control() {
-            space = count > 0;
+            needs_space = count > 0;
             continue;
         }
-        let is_cut = count + usize::from(space) + 1 >= characters_max;
+        let is_cut = count + usize::from(needs_space) + 1 >= characters_max;
         let place = begin + place;
         while found.next_if(|(_, end)| *end <= place).is_some() {}
         let here = found.peek().map(|(start, _)| *start).filter(|start| *start <= place && !is_cut);
@@ -129,10 +129,10 @@ pub(crate) fn build_short_snippet(
             open = None;
             break;
         }
-        if space {
+        if needs_space {
             out.push(' ');
             count += 1;
-            space = false;
+            needs_space = false;
         }
         if here.is_some() && here != open {
             bounds.push(out.len());
@@ -147,7 +147,7 @@ pub(crate) fn build_short_snippet(
     Snippet { text: out, bounds }
 }
 
-/// The ranges in order, those that touch as one.
+/// Sorts ranges, and joins those that touch or overlap.
 fn merge_touching_ranges(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> =
         ranges.into_iter().map(|range| (range.start, range.end)).collect();
@@ -162,8 +162,7 @@ fn merge_touching_ranges(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
     out
 }
 
-/// The end of a text that is shown before what follows it: from the beginning of a word, if one
-/// begins there.
+/// Returns the end of a text as context, from the start of a word if one starts there.
 fn leading_context(before: &str) -> &str {
     let Some((start, _)) = before.char_indices().rev().nth(LEAD_CHARACTERS - 1) else {
         return before.trim_start();

@@ -1,20 +1,20 @@
-//! Index terms of a text of a message.
+//! Index terms of a text.
 //!
-//! In: a text and its field. Out: terms as [`lcm_loops::walk`] has them, of tool names the whole
-//! (kind `n`), of JSON the keys and the values.
+//! Input: a text and its field. Output: terms as [`lcm_loops::term_tokenizer`] makes them. A tool
+//! name is also a whole term (kind `n`); of JSON only keys and values are read.
 
 pub(crate) use lcm_loops::term_tokenizer::has_positions;
 pub(super) use lcm_loops::term_tokenizer::hash_bytes;
 use lcm_loops::term_tokenizer::{EachTerm, TermTokenizer};
 
-use super::SearchField;
+use super::fields::SearchField;
 use lcm_text::base::json::{self, ByteSpan, JsonScanner, JsonTokenKind};
 
-/// Hands out the terms of a text: kind and bytes, position, and the bytes of `text` it stands for.
+/// Passes each term of a text to a callback: kind and bytes, position, and byte range in `text`.
 ///
-/// Positions start at 0 and never decrease; the number of positions is returned. Of JSON in
-/// arguments and results the keys and values are read, not the syntax; a term of a string
-/// with escapes stands for the whole string.
+/// Positions start at 0 and never decrease; the number of positions is returned. In arguments and
+/// results that are JSON, keys and values are read without the syntax. A term of a string with
+/// escapes has the byte range of the whole string.
 pub(crate) fn each_term(field: SearchField, text: &str, each: EachTerm<'_>) -> u32 {
     let mut walk = TermTokenizer::new(each);
     match field {

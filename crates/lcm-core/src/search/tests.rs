@@ -8,7 +8,12 @@ use alloc::{
     vec::Vec,
 };
 
-use super::*;
+use super::{
+    fields::{FIELD_GAP, IndexingBudget},
+    grams::unit_of_message,
+    index_reader::Postings,
+    *,
+};
 use crate::{
     Engine,
     storage::{
@@ -128,13 +133,12 @@ impl Naive {
         for (seq, raw) in (1u64..).zip(messages) {
             let message = message::parse(Dialect::Lcm, raw).unwrap();
             let mut base = 0;
-            let mut allowance = IndexingBudget::new(raw.len() as u64);
+            let mut budget = IndexingBudget::new(raw.len() as u64);
             each_field(raw, &message.parts, &mut |field, text| {
                 each_gram(&text, &mut |gram| {
                     naive.grams.entry(gram).or_default().insert(unit_of_message(seq));
                 });
-                for piece in
-                    allowance.take_edges(&text).into_iter().filter(|piece| !piece.is_empty())
+                for piece in budget.take_edges(&text).into_iter().filter(|piece| !piece.is_empty())
                 {
                     let count = each_term(field, piece, &mut |term, position, _| {
                         let documents = naive.terms.entry(term.to_vec()).or_default();

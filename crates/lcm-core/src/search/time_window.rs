@@ -1,8 +1,8 @@
-//! A window of time: from a time on and to before another.
+//! Half-open window of time.
 
 use lcm_text::types::api::Timestamp;
 
-/// Half open: what happened at `since` is in it, at `before` no more. Absent: no bound.
+/// Times from `since` (included) to `before` (excluded). Absent: no bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeWindow {
     pub(crate) since: Option<Timestamp>,
@@ -10,18 +10,18 @@ pub(crate) struct TimeWindow {
 }
 
 impl TimeWindow {
-    /// Whether every time is in it.
+    /// Returns whether the window contains every time.
     pub(crate) const fn is_unbounded(&self) -> bool {
         self.since.is_none() && self.before.is_none()
     }
 
-    /// Whether a time is in it.
+    /// Returns whether the window contains a time.
     pub(crate) fn contains(&self, time: Timestamp) -> bool {
         self.since.is_none_or(|since| time >= since)
             && self.before.is_none_or(|before| time < before)
     }
 
-    /// What is in both.
+    /// Returns the window of the times that are in both windows.
     pub(crate) fn intersection(&self, other: &Self) -> Self {
         let later = self.since.max(other.since);
         let earlier = match (self.before, other.before) {

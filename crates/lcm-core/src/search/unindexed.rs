@@ -1,7 +1,7 @@
-//! The messages that are in no segment yet, searched by the same analysis as the others.
+//! Messages that are in no segment yet, searched with the same analysis as indexed messages.
 //!
-//! In: a query and the ranges of messages that the index leaves to be read. Out: what the index
-//! would say of them. There are few: see the bounds of a flush. Not here: the messages in segments.
+//! Input: a query, and the ranges of messages outside the index. Output: their postings and doc
+//! values. Flushes keep their number small. Elsewhere: messages in segments (`index_reader`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{borrow::Cow, vec::Vec};
@@ -9,8 +9,10 @@ use alloc::{borrow::Cow, vec::Vec};
 use lcm_loops::lengths;
 
 use super::{
-    FIELD_GAP, IndexingBudget, Postings, SearchField, SearchIndex, each_field, each_term,
     feature_terms::{self, FeatureTerms},
+    fields::{FIELD_GAP, IndexingBudget, SearchField, each_field},
+    index_reader::{Postings, SearchIndex},
+    terms::each_term,
     text_query::TextQuery,
 };
 use crate::storage::{history::MessageHistory, store_session::StoreSession};
@@ -23,44 +25,44 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// What is known of one message that is in no segment.
+/// Doc values of one message that is in no segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnindexedEntry {
     pub(crate) seq: u64,
-    /// In positions, rounded as the index does.
+    /// Length in positions, rounded as in the index.
     pub(crate) length: u32,
     pub(crate) time: Timestamp,
     pub(crate) role: Role,
 }
 
-/// The messages in no segment, as a query sees them.
+/// Messages in no segment, analysed for one query.
 #[derive(Debug, Default)]
 pub(crate) struct UnindexedMessages {
-    /// Ascending.
+    /// Entries by seq, ascending.
     pub(crate) entries: Vec<UnindexedEntry>,
-    /// Of each term of the query.
+    /// Postings of each term of the query.
     pub(crate) postings: Vec<Postings>,
-    /// Positions of the terms whose order matters, by term and message.
+    /// Positions of the phrase terms, by term and message.
     positions: SortedMap<Vec<u8>, Vec<(u64, Vec<u32>)>>,
 }
 
 impl UnindexedMessages {
-    /// Reads and analyses the messages that `index` leaves to be read.
+    /// Reads and analyses the messages outside the index.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// As [`StoreSession::read_immutable`].
     pub(crate) fn read(
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         index: &SearchIndex,
         query: &TextQuery,
     ) -> Result<Self> {
-        let mut direct = Self {
+        let mut unindexed = Self {
             postings: query.terms.iter().map(|_| Postings::default()).collect(),
             ..Self::default()
         };
-        let watched = QueryTermSet::new(query);
+        let query_terms = QueryTermSet::new(query);
         for (from, to) in index.unindexed_ranges() {
             let mut before = None;
             if from > 1 {
@@ -72,28 +74,28 @@ impl UnindexedMessages {
                 let raw = history.read_text(reader, &placed.stored)?;
                 let time = placed.stored.time;
                 let begins = feature_terms::begins_session(before.replace(time), time);
-                let signs = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
-                direct.add_message(&watched, &placed, &raw, signs);
+                let features = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
+                unindexed.add_message(&query_terms, &placed, &raw, features);
             }
         }
-        Ok(direct)
+        Ok(unindexed)
     }
 
     fn add_message(
         &mut self,
-        watched: &QueryTermSet<'_>,
+        query_terms: &QueryTermSet<'_>,
         placed: &PlacedMessage,
         raw: &str,
-        signs: FeatureTerms,
+        features: FeatureTerms,
     ) {
         let mut counts: Vec<u32> = alloc::vec![0; self.postings.len()];
         let (seq, stored) = (placed.seq, &placed.stored);
-        let length = each_message_term(raw, &stored.parts, signs, &mut |term, position| {
-            let Some(watch) = watched.find_term(term) else { return };
-            if let Some(count) = watch.number.and_then(|number| counts.get_mut(number)) {
+        let length = each_message_term(raw, &stored.parts, features, &mut |term, position| {
+            let Some(entry) = query_terms.find_term(term) else { return };
+            if let Some(count) = entry.number.and_then(|number| counts.get_mut(number)) {
                 *count = count.saturating_add(1);
             }
-            if watch.is_ordered {
+            if entry.is_ordered {
                 self.add_position(term, seq, position);
             }
         });
@@ -103,50 +105,51 @@ impl UnindexedMessages {
                 postings.counts.push(count);
             }
         }
-        // As exact as the index keeps it, so that a score does not change with a flush.
+        // Rounded as in the index, so that a flush does not change a score.
         let length = lengths::dequantize_length(lengths::quantize_length(u64::from(length)));
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         self.entries.push(UnindexedEntry { seq, length, time: stored.time, role: stored.role });
     }
 
-    /// Adds a position in the newest message.
+    /// Adds a position of a term in the newest message.
     fn add_position(&mut self, term: &[u8], seq: u64, position: u32) {
         if !self.positions.contains_key(term) {
             self.positions.insert(term.to_vec(), Vec::new());
         }
-        let Some(of_term) = self.positions.get_mut(term) else { return };
-        match of_term.last_mut() {
+        let Some(entries) = self.positions.get_mut(term) else { return };
+        match entries.last_mut() {
             Some((newest, positions)) if *newest == seq => positions.push(position),
-            _ => of_term.push((seq, alloc::vec![position])),
+            _ => entries.push((seq, alloc::vec![position])),
         }
     }
 
-    /// What is known of a message; `None`: it is in a segment.
+    /// Returns the entry of a message; `None`: the message is in a segment.
     pub(crate) fn find_entry(&self, seq: u64) -> Option<&UnindexedEntry> {
         let place = self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
         self.entries.get(place)
     }
 
-    /// Positions of a term whose order matters in a message.
+    /// Returns the positions of a phrase term in a message.
     pub(crate) fn term_positions(&self, term: &[u8], seq: u64) -> &[u32] {
-        let Some(of_term) = self.positions.get(term) else { return &[] };
-        let place = of_term.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
-        place.and_then(|place| of_term.get(place)).map_or(&[], |(_, positions)| positions)
+        let Some(entries) = self.positions.get(term) else { return &[] };
+        let place = entries.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
+        place.and_then(|place| entries.get(place)).map_or(&[], |(_, positions)| positions)
     }
 }
 
-/// Hands out the terms of a message with their positions; the number of positions is returned.
+/// Passes the terms of a message with their positions to a callback. Returns the number of
+/// positions.
 fn each_message_term(
     raw: &str,
     parts: &[Part],
-    mut signs: FeatureTerms,
+    mut features: FeatureTerms,
     each: &mut dyn FnMut(&[u8], u32),
 ) -> u32 {
-    let mut allowance = IndexingBudget::new(lcm_text::base::int::to_u64(raw.len()));
+    let mut budget = IndexingBudget::new(lcm_text::base::int::to_u64(raw.len()));
     let mut length = 0u32;
     each_field(raw, parts, &mut |field: SearchField, text: Cow<'_, str>| {
-        signs.observe_text(field, &text);
-        for text in allowance.take_edges(&text) {
+        features.observe_text(field, &text);
+        for text in budget.take_edges(&text) {
             if !text.is_empty() {
                 let first = length;
                 let positions = each_term(field, text, &mut |term, position, _| {
@@ -156,24 +159,24 @@ fn each_message_term(
             }
         }
     });
-    signs.observe_budget(&allowance);
-    signs.each_feature(raw, &mut |term| each(term, length));
+    features.observe_budget(&budget);
+    features.each_feature(raw, &mut |term| each(term, length));
     length
 }
 
-/// The terms of a query, for finding them in a text.
+/// Terms of a query, for lookup while a text is analysed.
 struct QueryTermSet<'q> {
-    /// In byte order.
+    /// Terms in byte order.
     terms: Vec<QueryTerm<'q>>,
-    /// Whether a term of this length is among them, up to 64 bytes and above.
+    /// Bit set of term lengths, up to 63 bytes; longer terms share the last bit.
     lengths: u64,
 }
 
 struct QueryTerm<'q> {
     term: &'q [u8],
-    /// Its number in the query.
+    /// Index of the term in the query.
     number: Option<usize>,
-    /// Whether its positions matter.
+    /// True if the positions of the term are needed.
     is_ordered: bool,
 }
 
@@ -186,13 +189,13 @@ impl<'q> QueryTermSet<'q> {
         let mut all = ordered.clone();
         all.extend(query.terms.iter().map(Vec::as_slice));
         sort::sort_and_dedup(&mut all);
-        let watch = |term| QueryTerm {
+        let entry = |term| QueryTerm {
             term,
             number: query.terms.iter().position(|known| known == term),
             is_ordered: ordered.contains(&term),
         };
-        let terms: Vec<QueryTerm<'q>> = all.into_iter().map(watch).collect();
-        let lengths = terms.iter().fold(0, |mask, watch| mask | length_bit(watch.term));
+        let terms: Vec<QueryTerm<'q>> = all.into_iter().map(entry).collect();
+        let lengths = terms.iter().fold(0, |mask, entry| mask | length_bit(entry.term));
         Self { terms, lengths }
     }
 
@@ -200,7 +203,7 @@ impl<'q> QueryTermSet<'q> {
         if self.lengths & length_bit(term) == 0 {
             return None;
         }
-        let place = self.terms.binary_search_by(|watch| watch.term.cmp(term)).ok()?;
+        let place = self.terms.binary_search_by(|entry| entry.term.cmp(term)).ok()?;
         self.terms.get(place)
     }
 }

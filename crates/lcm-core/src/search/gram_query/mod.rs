@@ -1,9 +1,9 @@
-//! What a text must hold for a regular expression to match in it: 3-grams joined by and and or.
+//! Necessary condition of a regular expression, over 3-byte grams.
 //!
-//! In: the syntax tree of an expression. Out: a condition over the 3-byte sequences of a text,
-//! ASCII letters lower-cased, that every text with a match fulfils. It is conservative: where
-//! nothing can be proven it is fulfilled by every text. Not here: where the grams are kept, and
-//! whether a text that fulfils the condition matches.
+//! Input: the syntax tree of an expression. Output: grams joined by `And` and `Or`, in lower-case
+//! ASCII. Every text with a match fulfils the condition. Where nothing can be proven, every text
+//! fulfils the condition.
+//! Elsewhere: the index of grams, and matching the text itself.
 
 use alloc::{vec, vec::Vec};
 
@@ -11,32 +11,32 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use lcm_text::base::sort;
 
-/// Bytes of one gram.
+/// Bytes of a gram.
 pub(crate) const GRAM_BYTES: usize = 3;
-/// Strings of one set that are followed; more say little about a text.
+/// Most strings of a set that are tracked. Larger sets say little about a text.
 const STRINGS_MAX: usize = 16;
-/// Bytes of one string that is known as a whole.
+/// Longest string that is tracked exactly.
 const STRING_BYTES_MAX: usize = 64;
-/// Copies of a counted repetition that are followed.
+/// Most copies of a counted repetition that are expanded.
 const COPIES_MAX: u32 = 4;
-/// Grams of one string that are asked for: a few rare ones say what all of them would.
+/// Most grams required for one string: a few rare grams are as selective as all.
 const GRAMS_PER_STRING_MAX: usize = 8;
-/// Grams of one query; what is beyond them is not asked for.
+/// Most grams of a query; further grams are not required.
 const GRAMS_MAX: usize = 64;
 
 /// A condition on the grams of a text.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum GramQuery {
-    /// The text holds it.
+    /// The text contains the gram.
     Gram([u8; GRAM_BYTES]),
-    /// All of them; of none: every text.
+    /// All members hold; without members: every text.
     And(Vec<GramQuery>),
-    /// One of them; of none: no text.
+    /// At least one member holds; without members: no text.
     Or(Vec<GramQuery>),
 }
 
 impl GramQuery {
-    /// The condition for a match of this expression.
+    /// Builds the condition of a regular expression.
     pub(crate) fn from_hir(hir: &Hir) -> Self {
         let mut query = analyse_hir(hir).into_affixes().query;
         let mut left = GRAMS_MAX;
@@ -48,12 +48,12 @@ impl GramQuery {
         Self::And(Vec::new())
     }
 
-    /// Whether every text fulfils it.
+    /// Returns whether every text fulfils the condition.
     pub(crate) fn is_match_all(&self) -> bool {
         matches!(self, Self::And(list) if list.is_empty())
     }
 
-    /// The grams in it, in order, each once; at most 64.
+    /// Lists the distinct grams of the condition, sorted; at most 64.
     pub(crate) fn list_grams(&self) -> Vec<[u8; GRAM_BYTES]> {
         let mut grams = Vec::new();
         let mut open = vec![self];
@@ -67,7 +67,7 @@ impl GramQuery {
         grams
     }
 
-    /// The units that fulfil it, in order, given those of each gram; `None`: all there are.
+    /// Selects the units that fulfil the condition, ascending; `None`: every unit.
     pub(crate) fn select_units<'a>(
         &self,
         of_gram: &dyn Fn([u8; GRAM_BYTES]) -> &'a [u64],
@@ -89,7 +89,7 @@ impl GramQuery {
         }
     }
 
-    /// Leaves out what is over the bound: of an `And` its last members, of an `Or` all of it.
+    /// Removes grams over the limit: an `And` loses its last members, an `Or` becomes always true.
     fn limit_grams(&mut self, left: &mut usize) {
         match self {
             Self::Gram(_) => match left.checked_sub(1) {
@@ -109,7 +109,7 @@ impl GramQuery {
         }
     }
 
-    /// The same, flattened and in order, each member once, and not beyond the bound of grams.
+    /// Flattens and sorts the condition, and removes duplicates and members over the limit.
     fn into_normalized(self) -> Self {
         let (is_and, list) = match self {
             Self::Gram(_) => return self,
@@ -140,7 +140,7 @@ impl GramQuery {
     }
 }
 
-/// The numbers that stand in both ordered lists.
+/// Returns the numbers that are in both ascending lists.
 fn intersect_sorted(left: &[u64], right: &[u64]) -> Vec<u64> {
     let mut right = right.iter().peekable();
     let is_in_both = |number: &u64| {
@@ -150,16 +150,16 @@ fn intersect_sorted(left: &[u64], right: &[u64]) -> Vec<u64> {
     left.iter().copied().filter(is_in_both).collect()
 }
 
-/// What is known of the texts that a part of an expression matches. All strings are lower-cased.
+/// Facts about the texts that a part of an expression matches. All strings are lower case.
 #[derive(Clone)]
 enum LiteralInfo {
-    /// It is one of these.
+    /// The text is exactly one of these strings.
     Exact(Vec<Vec<u8>>),
     Affixes(LiteralAffixes),
 }
 
-/// It begins with one of `prefixes`, ends with one of `suffixes`, and fulfils `query`. At most two
-/// bytes each: with the neighbours' they make up the grams across the border.
+/// The text begins with one of `prefixes`, ends with one of `suffixes`, and fulfils `query`.
+/// Affixes have at most two bytes: joined with those of the next part they form its grams.
 #[derive(Clone)]
 struct LiteralAffixes {
     prefixes: Vec<Vec<u8>>,
@@ -168,7 +168,7 @@ struct LiteralAffixes {
 }
 
 impl LiteralInfo {
-    /// Nothing but the empty text.
+    /// Returns the facts about the empty text.
     fn empty_string() -> Self {
         Self::Exact(vec![Vec::new()])
     }
@@ -195,7 +195,7 @@ impl LiteralInfo {
         }
     }
 
-    /// The same with short affixes.
+    /// Converts exact strings to short affixes and grams.
     fn into_affixes(self) -> LiteralAffixes {
         let mut affixes = match self {
             Self::Affixes(affixes) => affixes,
@@ -221,7 +221,7 @@ impl LiteralInfo {
     }
 }
 
-/// Cuts strings to less than a gram, and to still less while they are too many.
+/// Shortens strings below the length of a gram, and further while there are too many.
 fn shorten_affixes(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)) {
     for length in (0..GRAM_BYTES).rev() {
         strings.iter_mut().for_each(|string| cut(string, length));
@@ -232,7 +232,7 @@ fn shorten_affixes(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)
     }
 }
 
-/// That a text holds one of these strings.
+/// Builds the condition that a text contains one of these strings.
 fn require_any_string(strings: &[Vec<u8>]) -> GramQuery {
     if strings.iter().any(|string| string.len() < GRAM_BYTES) {
         return GramQuery::match_all();
@@ -241,7 +241,7 @@ fn require_any_string(strings: &[Vec<u8>]) -> GramQuery {
         .into_normalized()
 }
 
-/// That a text holds the rarest grams of this string.
+/// Builds the condition that a text contains the rarest grams of a string.
 fn require_rarest_grams(string: &[u8]) -> GramQuery {
     let mut grams: Vec<(u32, [u8; GRAM_BYTES])> = string
         .windows(GRAM_BYTES)
@@ -254,7 +254,7 @@ fn require_rarest_grams(string: &[u8]) -> GramQuery {
         .into_normalized()
 }
 
-/// How common a byte is in text and program code, roughly: the order of letters in English.
+/// Ranks how common a byte is in text and program code, by the order of letters in English.
 fn byte_frequency(byte: u8) -> u32 {
     const COMMON_LAST: &[u8] = b"zqxjkvbpygfwmucldrhsnioate ";
     let place = COMMON_LAST.iter().position(|common| *common == byte).map_or(0, |place| place + 1);
@@ -279,7 +279,7 @@ fn analyse_hir(hir: &Hir) -> LiteralInfo {
     }
 }
 
-/// Each character of a small class; of a large one nothing is known.
+/// Tracks each character of a small class; a large class matches anything.
 fn analyse_class(class: &Class) -> LiteralInfo {
     let mut strings: Vec<Vec<u8>> = Vec::new();
     match class {
@@ -322,11 +322,11 @@ fn analyse_repetition(repetition: &Repetition) -> LiteralInfo {
     if repetition.max == Some(copies) {
         return all;
     }
-    // It begins with so many copies and ends with so many; what is between is not known.
+    // The text begins and ends with this many copies; the middle is unknown.
     LiteralInfo::Affixes(all.into_affixes())
 }
 
-/// Every string of `left` followed by every string of `right`; `None`: too many or too long.
+/// Joins every string of `left` with every string of `right`; `None`: too many or too long.
 fn cross_product(left: &[Vec<u8>], right: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     if left.len().saturating_mul(right.len()) > STRINGS_MAX {
         return None;

@@ -1,86 +1,88 @@
-//! Where the search for an expression goes on: a message or summary, as text of a few characters.
+//! Cursor of a scan with a regular expression: the next message or summary to search, as short
+//! text.
 //!
-//! In: the conversations that are searched. Out: the text of a place, and back. It names the
-//! conversation by its hash and the document by its number there, which no append and no compaction
-//! changes; times play no part. Not here: searching (`find`), and where files go on (`files`).
+//! Input: the searched conversations. Output: a cursor as text, and the parsed cursor.
+//! The text names the conversation by hash and the document by number. No append and no compaction
+//! changes either. Elsewhere: the scan (`execute`), and positions in files (`file_search`).
 
 use alloc::{format, string::String};
 use lcm_text::base::hash;
 
-use super::SearchedConversation;
-use crate::search::{Corpus, SearchIndex};
+use super::searched_conversation::SearchedConversation;
+use crate::search::{corpus::Corpus, index_reader::SearchIndex};
 use lcm_text::base::error::{Error, Result};
 
-/// Bytes of the hash of a conversation that name it.
+/// Bytes of the conversation hash in a cursor.
 const DIGEST_BYTES: usize = 8;
 
-/// A document that is the next to be looked at.
+/// The next document that a scan searches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct ScanCursor {
-    /// Number of its conversation.
+    /// Index into the list of searched conversations.
     pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
-    /// It and those before it were not looked at yet.
+    /// This document and all earlier ones are still to be searched.
     pub(super) document: u64,
 }
 
 impl ScanCursor {
-    /// What a query gives as `start_id`, which goes on here.
-    pub(super) fn encode(self, places: &[SearchedConversation]) -> String {
-        let place =
-            places.get(self.conversation_number).map(conversation_digest).unwrap_or_default();
+    /// Encodes the cursor as the text that a query takes as `start_id`.
+    pub(super) fn encode(self, conversations: &[SearchedConversation]) -> String {
+        let conversation = conversations.get(self.conversation_number);
+        let digest = conversation.map(conversation_digest).unwrap_or_default();
         let corpus = corpus_letter(self.corpus);
-        format!("scan_{place}_{corpus}{}", self.document)
+        format!("scan_{digest}_{corpus}{}", self.document)
     }
 
-    /// The place that a text names, of these conversations and corpora.
+    /// Parses a cursor of these conversations and corpora.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: it is no such text; `not-found`: the search does not come there.
+    /// `invalid-input`: the text is not a cursor; `not-found`: the document is not part of the
+    /// search.
     pub(super) fn parse(
         text: &str,
-        places: &[SearchedConversation],
+        conversations: &[SearchedConversation],
         indexes: &[SearchIndex],
         corpora: &[Corpus],
     ) -> Result<Self> {
         let (name, corpus, document) = parse_cursor_parts(text).ok_or_else(|| {
             Error::invalid_input(format_args!(
-                "start_id: `{text}` is none of an answer to an expression; it is the id of \
-                 `unscanned_from`"
+                "`start_id` must be the id in `unscanned_from` of an answer to a regular \
+                 expression, got `{text}`"
             ))
         })?;
-        let place = places.iter().position(|place| conversation_digest(place) == name);
-        let known = place.and_then(|at| places.get(at).zip(indexes.get(at)));
-        let documents = known.map_or(0, |(place, index)| last_document(place, index, corpus));
-        match place {
-            Some(place) if corpora.contains(&corpus) && document <= documents => {
-                Ok(Self { conversation_number: place, corpus, document })
+        let number = conversations.iter().position(|entry| conversation_digest(entry) == name);
+        let found = number.and_then(|at| conversations.get(at).zip(indexes.get(at)));
+        let documents =
+            found.map_or(0, |(conversation, index)| last_document(conversation, index, corpus));
+        match number {
+            Some(number) if corpora.contains(&corpus) && document <= documents => {
+                Ok(Self { conversation_number: number, corpus, document })
             }
-            _ => Err(super::foreign_cursor_error()),
+            _ => Err(foreign_cursor_error()),
         }
     }
 }
 
-/// The number of the last document of a kind that is looked at, which of messages is one that may
-/// be found.
+/// Returns the number of the last document to search. For messages, the last one that may be found.
 pub(super) fn last_document(
-    place: &SearchedConversation,
+    conversation: &SearchedConversation,
     index: &SearchIndex,
     corpus: Corpus,
 ) -> u64 {
     match corpus {
         Corpus::Messages => {
-            let spans = place.spans.as_ref();
+            let spans = conversation.spans.as_ref();
             let last = spans.map(|spans| spans.iter().map(|(_, last)| *last).max().unwrap_or(0));
-            last.unwrap_or(u64::MAX).min(place.loaded.head.messages)
+            last.unwrap_or(u64::MAX).min(conversation.loaded.head.messages)
         }
         Corpus::Summaries => index.count_documents(corpus),
     }
 }
 
-fn conversation_digest(place: &SearchedConversation) -> String {
-    hash::hex(&hash::hash_prefix::<DIGEST_BYTES>(&place.keys.conversation_hash()))
+fn conversation_digest(conversation: &SearchedConversation) -> String {
+    hash::hex(&hash::hash_prefix::<DIGEST_BYTES>(&conversation.keys.conversation_hash()))
 }
 
 const fn corpus_letter(corpus: Corpus) -> char {
@@ -90,7 +92,7 @@ const fn corpus_letter(corpus: Corpus) -> char {
     }
 }
 
-/// The conversation, the corpus and the document of a text.
+/// Splits the text of a cursor into conversation digest, corpus and document.
 fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     let (name, document) = text.strip_prefix("scan_")?.split_once('_')?;
     let (corpus, digits) = [Corpus::Messages, Corpus::Summaries]
@@ -99,6 +101,13 @@ fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let document = digits.parse().ok().filter(|document| is_number && *document > 0)?;
     Some((name, corpus, document))
+}
+
+/// Builds the error for a cursor that is not part of this search.
+pub(super) fn foreign_cursor_error() -> Error {
+    Error::not_found(
+        "`start_id` does not belong to this query; repeat the query that returned the id",
+    )
 }
 
 #[cfg(test)]

@@ -1,128 +1,117 @@
-//! Neighbours: the messages beside one that was found, as far as a query asks for them.
+//! Neighbours: the messages before and after a hit.
 //!
-//! In: hits with what is shown of them. Out: of each message also `before` and `after`, with the
-//! beginnings of what the messages there say. Those that a grant does not cover are left out. Not
-//! here: what was found.
+//! Input: hits and their rendered JSON. Output: the members `before` and `after` in the JSON of
+//! each message, with the beginning of each neighbour. Messages outside a grant are omitted.
+//! Elsewhere: finding and rendering the hits (`execute`, `render_hits`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 use core::iter;
 
-use super::{SearchedConversation, execute::GrepHit, render_hits::RenderedHit};
+use super::{hits::GrepHit, render_hits::RenderedHit, searched_conversation::SearchedConversation};
 use crate::{
-    search::{Corpus, each_field, snippet},
+    search::{corpus::Corpus, fields::each_field, snippet},
     storage::{
         history::MessageHistory, pack::RawText, records::grants, store_session::StoreSession,
     },
 };
-use lcm_text::base::{
-    error::{Error, Result},
-    json::{JsonFields, JsonWriter},
-    sort, tokens,
-};
+use lcm_text::base::{error::Result, json::JsonWriter, sort, tokens};
 
-/// Most neighbours on each side of a message.
-pub(crate) const NEIGHBOURS_MAX: u64 = 3;
-/// Most characters that are shown of one, so that six of them cost about as much as what was found.
+/// Most characters of one neighbour: six neighbours cost about as much as the passage of the hit.
 const NEIGHBOUR_CHARACTERS_MAX: usize = 80;
-/// Bytes of neighbours after which no more are read, and hits whose neighbours are read together.
+/// Most bytes of neighbours read for one query.
 const NEIGHBOUR_BYTES_MAX: u64 = 4 << 20;
+/// Hits whose neighbours are read together.
 const HITS_PER_STEP: usize = 16;
 
-/// How many neighbours on each side a query asks for.
+/// Adds `count` neighbours on each side to the JSON of each message hit. Returns whether the byte
+/// limit left some hits without neighbours.
 ///
 /// # Errors
 ///
-/// `invalid-input`: over 3.
-pub(super) fn parse_neighbours(fields: &mut JsonFields<'_>) -> Result<u64> {
-    let count = fields.take_optional_u64("neighbours").unwrap_or(0);
-    if count > NEIGHBOURS_MAX {
-        return Err(Error::invalid_input(format_args!(
-            "neighbours: {count} is not from 0 to {NEIGHBOURS_MAX}"
-        )));
-    }
-    Ok(count)
-}
-
-/// Adds so many neighbours on each side to what is shown of the messages among the hits; whether
-/// some have none because too much would have been read.
-///
-/// # Errors
-///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(super) fn add_neighbours(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
+    conversations: &[SearchedConversation],
     hits: &[GrepHit],
     rows: &mut [RenderedHit],
     count: u64,
 ) -> Result<bool> {
     let mut left = if count == 0 { 0 } else { NEIGHBOUR_BYTES_MAX };
     let mut is_limited = false;
-    for (number, place) in places.iter().enumerate() {
-        let of_place = |(_, hit): &(usize, &GrepHit)| {
+    for (number, conversation) in conversations.iter().enumerate() {
+        let is_message_here = |(_, hit): &(usize, &GrepHit)| {
             hit.conversation_number == number && hit.corpus == Corpus::Messages && count > 0
         };
-        let found = hits.iter().enumerate().filter(of_place);
+        let found = hits.iter().enumerate().filter(is_message_here);
         let found: Vec<(usize, u64)> = found.map(|(at, hit)| (at, hit.document)).collect();
-        place.enter_conversation(reader);
+        conversation.enter_conversation(reader);
         for found in found.chunks(HITS_PER_STEP) {
             if left == 0 {
                 is_limited = true;
                 break;
             }
-            left = left.saturating_sub(add_neighbours_of_hits(reader, place, found, rows, count)?);
+            left = left.saturating_sub(add_neighbours_of_hits(
+                reader,
+                conversation,
+                found,
+                rows,
+                count,
+            )?);
         }
     }
     Ok(is_limited)
 }
 
-/// Adds the neighbours of some hits of a conversation, each the number of its row and its seq;
-/// returns how many bytes these have.
+/// Adds the neighbours of some hits of one conversation, each given as row number and seq. Returns
+/// the bytes of the neighbours.
 fn add_neighbours_of_hits(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
+    conversation: &SearchedConversation,
     found: &[(usize, u64)],
     rows: &mut [RenderedHit],
     count: u64,
 ) -> Result<u64> {
-    let beside = |seq: u64| {
-        let last = place.loaded.head.messages.min(seq.saturating_add(count));
+    let neighbour_seqs = |seq: u64| {
+        let last = conversation.loaded.head.messages.min(seq.saturating_add(count));
         let around = seq.saturating_sub(count).max(1)..=last;
-        let is_shown =
-            |one: &u64| *one != seq && grants::is_within(place.spans.as_deref(), *one, *one);
+        let is_shown = |other: &u64| {
+            *other != seq && grants::is_within(conversation.spans.as_deref(), *other, *other)
+        };
         around.filter(is_shown).collect::<Vec<u64>>()
     };
-    let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| beside(*seq)).collect();
+    let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| neighbour_seqs(*seq)).collect();
     sort::sort_and_dedup_numbers(&mut seqs);
-    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    let history = MessageHistory { keys: &conversation.keys, head: &conversation.loaded.head };
     let placed = history.read_messages_at(reader, &seqs)?;
-    let shown: Vec<RenderedHit> =
+    let rendered: Vec<RenderedHit> =
         placed.iter().map(|placed| render_neighbour(&history, placed)).collect();
     for (at, seq) in found {
         let Some(row) = rows.get_mut(*at) else { continue };
         let [mut before, mut after] = [JsonWriter::new_array(), JsonWriter::new_array()];
-        for one in beside(*seq) {
-            let Some(shown) = seqs.binary_search(&one).ok().and_then(|at| shown.get(at)) else {
+        for neighbour in neighbour_seqs(*seq) {
+            let Some(rendered) =
+                seqs.binary_search(&neighbour).ok().and_then(|at| rendered.get(at))
+            else {
                 continue;
             };
-            let side = if one < *seq { &mut before } else { &mut after };
-            side.push_json(&shown.json);
-            row.tokens = row.tokens.saturating_add(shown.tokens);
+            let side = if neighbour < *seq { &mut before } else { &mut after };
+            side.push_json(&rendered.json);
+            row.tokens = row.tokens.saturating_add(rendered.tokens);
         }
-        let mut with_them = JsonWriter::new_object();
-        with_them.add_array("after", after);
-        with_them.add_array("before", before);
-        with_them.append_members(JsonWriter::from_open_text(
+        let mut object = JsonWriter::new_object();
+        object.add_array("after", after);
+        object.add_array("before", before);
+        object.append_members(JsonWriter::from_open_text(
             row.json.strip_suffix('}').unwrap_or_default(),
         ));
-        row.json = with_them.end_object();
+        row.json = object.end_object();
     }
     Ok(placed.iter().map(|placed| placed.stored.rendered_content().0.bytes()).sum())
 }
 
-/// What is shown of a neighbour: of a large payload the reference, and nothing of a text that is
-/// in chunks all the same, which is not worth reading.
+/// Renders a neighbour. A large payload appears as its reference; a text stored in chunks appears
+/// as an empty snippet, because reading the chunks costs too much.
 fn render_neighbour(history: &MessageHistory<'_>, placed: &PlacedMessage) -> RenderedHit {
     let (raw, parts) = placed.stored.rendered_content();
     let mut text = String::new();

@@ -1,17 +1,26 @@
-//! What is shown of hits: the documents themselves are read only here, and only those of the hits.
+//! Rendering of hits in messages and summaries.
 //!
-//! In: hits and what was sought. Out: a JSON object for each, with its best passage. Not here: what
-//! stands beside a hit (`neighbours`), hits in files (`files`).
+//! Input: hits and the pattern. Output: a JSON object for each hit, with its best passage. Only the
+//! documents of the hits are read, and only here.
+//! Elsewhere: neighbours of a hit (`neighbours`), hits in files (`file_search`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 use core::iter;
 
-use super::{GrepPattern, SearchedConversation, execute::GrepHit};
+use super::{
+    hits::GrepHit,
+    pattern::GrepPattern,
+    searched_conversation::{GrepContext, SearchedConversation},
+};
 use crate::{
     search::{
-        Corpus, IndexingBudget, SearchField, SearchIndex, each_field, each_term, score,
+        corpus::Corpus,
+        fields::{IndexingBudget, SearchField, each_field},
+        index_reader::SearchIndex,
+        score,
         snippet::{Highlight, Snippet, build_snippet, find_best_passage},
+        terms::each_term,
         text_query::{Presence, TextQuery},
     },
     storage::{
@@ -31,62 +40,64 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// A hit as it is shown.
+/// A hit as JSON.
 #[derive(Default)]
 pub(super) struct RenderedHit {
     pub(super) json: String,
-    /// Of its passage.
+    /// Estimated tokens of the passage.
     pub(super) tokens: u32,
 }
 
-/// The hits, in their order.
+/// Renders hits in their order.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(super) fn render_hits(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
-    indexes: &mut [SearchIndex],
-    sought: &mut GrepPattern,
+    context: &GrepContext<'_>,
+    pattern: &mut GrepPattern,
     hits: &[GrepHit],
 ) -> Result<Vec<RenderedHit>> {
-    let mut glass = SnippetFinder::new(sought);
-    let mut shown: Vec<RenderedHit> = hits.iter().map(|_| RenderedHit::default()).collect();
-    for ((number, place), index) in places.iter().enumerate().zip(indexes) {
+    let mut finder = SnippetFinder::new(pattern);
+    let mut rendered: Vec<RenderedHit> = hits.iter().map(|_| RenderedHit::default()).collect();
+    for (number, conversation, index) in context.iter() {
         for corpus in [Corpus::Messages, Corpus::Summaries] {
-            let mut wanted: Vec<(u64, usize)> = hits
+            let mut numbered: Vec<(u64, usize)> = hits
                 .iter()
                 .enumerate()
                 .filter(|(_, hit)| hit.conversation_number == number && hit.corpus == corpus)
                 .map(|(at, hit)| (hit.document, at))
                 .collect();
-            if wanted.is_empty() {
+            if numbered.is_empty() {
                 continue;
             }
-            sort::sort(&mut wanted);
-            place.enter_conversation(reader);
-            let documents: Vec<u64> = wanted.iter().map(|(document, _)| *document).collect();
+            sort::sort(&mut numbered);
+            conversation.enter_conversation(reader);
+            let documents: Vec<u64> = numbered.iter().map(|(document, _)| *document).collect();
             let rows = match corpus {
-                Corpus::Messages => read_message_rows(reader, place, &documents, &mut glass)?,
+                Corpus::Messages => {
+                    read_message_rows(reader, conversation, &documents, &mut finder)?
+                }
                 Corpus::Summaries => {
-                    read_summary_rows(reader, place, index, &documents, &mut glass)?
+                    read_summary_rows(reader, conversation, index, &documents, &mut finder)?
                 }
             };
-            for ((_, at), row) in wanted.into_iter().zip(rows) {
+            for ((_, at), row) in numbered.into_iter().zip(rows) {
                 let score = hits.get(at).and_then(|hit| hit.score).map(score::to_thousandths);
-                if let Some(slot) = shown.get_mut(at) {
+                if let Some(slot) = rendered.get_mut(at) {
                     let tokens = tokens::estimate(&row.snippet.text);
-                    *slot = RenderedHit { json: row.render_json(&place.name, score), tokens };
+                    *slot =
+                        RenderedHit { json: row.render_json(&conversation.name, score), tokens };
                 }
             }
         }
     }
-    shown.retain(|row| !row.json.is_empty());
-    Ok(shown)
+    rendered.retain(|row| !row.json.is_empty());
+    Ok(rendered)
 }
 
-/// What is shown of a hit.
+/// Values of one rendered hit.
 struct HitRow {
     id: String,
     created_at: Timestamp,
@@ -94,7 +105,7 @@ struct HitRow {
     source: HitSource,
 }
 
-/// What the hit is.
+/// Values that depend on the kind of document.
 enum HitSource {
     Message { entry_id: Option<String>, seq: u64, role: &'static str },
     Summary { depth: u32, kind: &'static str },
@@ -128,85 +139,85 @@ impl HitRow {
 
 fn read_message_rows(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
+    conversation: &SearchedConversation,
     seqs: &[u64],
-    glass: &mut SnippetFinder<'_>,
+    finder: &mut SnippetFinder<'_>,
 ) -> Result<Vec<HitRow>> {
-    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    let history = conversation.history();
     let placed = history.read_messages_at(reader, seqs)?;
     history.prefetch_texts(reader, &placed)?;
-    placed.iter().map(|placed| read_message_row(reader, &history, placed, glass)).collect()
+    placed.iter().map(|placed| read_message_row(reader, &history, placed, finder)).collect()
 }
 
 fn read_message_row(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,
-    glass: &mut SnippetFinder<'_>,
+    finder: &mut SnippetFinder<'_>,
 ) -> Result<HitRow> {
     let stored = &placed.stored;
     let raw = history.read_text(reader, stored)?;
-    let mut found = BestPassage::default();
-    let mut allowance = IndexingBudget::new(stored.raw.bytes());
+    let mut best = BestPassage::default();
+    let mut budget = IndexingBudget::new(stored.raw.bytes());
     each_field(&raw, &stored.parts, &mut |field, text| {
-        glass.search_text(field, &text, &mut allowance, &mut found);
+        finder.search_text(field, &text, &mut budget, &mut best);
     });
     let entry_id = stored.entry_id.map(|span| json::text(&raw, span).into_owned());
     Ok(HitRow {
         id: history.keys.message_id(placed.seq),
         created_at: stored.time,
-        snippet: found.snippet,
+        snippet: best.snippet,
         source: HitSource::Message { entry_id, seq: placed.seq, role: stored.role.as_str() },
     })
 }
 
 fn read_summary_rows(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
-    index: &mut SearchIndex,
+    conversation: &SearchedConversation,
+    index: &SearchIndex,
     ordinals: &[u64],
-    glass: &mut SnippetFinder<'_>,
+    finder: &mut SnippetFinder<'_>,
 ) -> Result<Vec<HitRow>> {
-    let places = index.read_summaries(reader, ordinals)?;
-    let wanted: Vec<(String, u32)> =
-        places.iter().map(|(id, bytes)| (place.keys.summary_key(*id), *bytes)).collect();
-    let values = reader.read_immutable(&wanted)?;
+    let references = index.read_summaries(reader, ordinals)?;
+    let records: Vec<(String, u32)> =
+        references.iter().map(|(id, bytes)| (conversation.keys.summary_key(*id), *bytes)).collect();
+    let values = reader.read_immutable(&records)?;
     if values.len() != ordinals.len() {
-        return Err(Error::corrupt_store("the index names fewer summaries than it found"));
+        return Err(Error::corrupt_store("the search index must list every summary"));
     }
     let mut rows = Vec::new();
-    for (((id, _), (key, _)), value) in places.iter().zip(&wanted).zip(values) {
+    for (((id, _), (key, _)), value) in references.iter().zip(&records).zip(values) {
         let record: Summary = codec::decode(key, &value)?;
-        let mut found = BestPassage::default();
-        let mut allowance = IndexingBudget::new(0);
-        glass.search_text(SearchField::Text, &record.text, &mut allowance, &mut found);
+        let mut best = BestPassage::default();
+        let mut budget = IndexingBudget::new(0);
+        finder.search_text(SearchField::Text, &record.text, &mut budget, &mut best);
         rows.push(HitRow {
             id: summary::format_summary_id(*id),
             created_at: record.created_at,
-            snippet: found.snippet,
+            snippet: best.snippet,
             source: HitSource::Summary { depth: record.depth, kind: record.kind() },
         });
     }
     Ok(rows)
 }
 
-/// The best passage so far.
+/// Best passage found so far in one document.
 #[derive(Default)]
 struct BestPassage {
     snippet: Snippet,
     weight: Option<u64>,
 }
 
-/// Looks for what was sought in the texts of a hit.
+/// Finds the best passage of a document for a pattern.
 enum SnippetFinder<'s> {
-    /// Number of each term of the query, and what it is worth showing.
+    /// For each term of the query: the number of its query item.
     Text(SortedMap<&'s [u8], usize>),
     Regex(&'s mut crate::search::regex::Regex),
 }
 
 impl<'s> SnippetFinder<'s> {
-    fn new(sought: &'s mut GrepPattern) -> Self {
-        match sought {
+    fn new(pattern: &'s mut GrepPattern) -> Self {
+        match pattern {
             GrepPattern::Regex(regex) => {
                 regex.reset_budget();
                 Self::Regex(regex)
@@ -215,31 +226,34 @@ impl<'s> SnippetFinder<'s> {
         }
     }
 
-    /// Looks at one text; a better passage replaces the one found before.
+    /// Searches one text, and keeps its passage if that is better than the best one so far.
     fn search_text(
         &mut self,
         field: SearchField,
         text: &str,
-        allowance: &mut IndexingBudget,
-        found: &mut BestPassage,
+        budget: &mut IndexingBudget,
+        best: &mut BestPassage,
     ) {
         match self {
             Self::Regex(regex) => {
-                if found.weight.is_none()
+                if best.weight.is_none()
                     && let Some(range) = regex.find(text)
                 {
-                    let shown = build_snippet(text, range.start, &mut iter::once(range));
-                    *found = BestPassage { snippet: shown, weight: Some(1) };
+                    let snippet = build_snippet(text, range.start, &mut iter::once(range));
+                    *best = BestPassage { snippet, weight: Some(1) };
                 }
             }
             Self::Text(terms) => {
-                for text in allowance.take_edges(text) {
-                    let marks = find_term_marks(terms, field, text);
-                    let (weight, at) = find_best_passage(&marks).unwrap_or((0, 0));
-                    if !text.is_empty() && found.weight.is_none_or(|known| weight > known) {
-                        let shown =
-                            build_snippet(text, at, &mut marks.into_iter().map(|m| m.bytes));
-                        *found = BestPassage { snippet: shown, weight: Some(weight) };
+                for text in budget.take_edges(text) {
+                    let highlights = find_highlights(terms, field, text);
+                    let (weight, at) = find_best_passage(&highlights).unwrap_or((0, 0));
+                    if !text.is_empty() && best.weight.is_none_or(|other| weight > other) {
+                        let snippet = build_snippet(
+                            text,
+                            at,
+                            &mut highlights.into_iter().map(|highlight| highlight.bytes),
+                        );
+                        *best = BestPassage { snippet, weight: Some(weight) };
                     }
                 }
             }
@@ -247,41 +261,41 @@ impl<'s> SnippetFinder<'s> {
     }
 }
 
-/// The terms whose places are shown: those that count for a document.
+/// Maps the terms of all items that are not excluded to the number of their item.
 fn collect_query_terms(query: &TextQuery) -> SortedMap<&[u8], usize> {
     let counting = query.items.iter().filter(|item| item.presence != Presence::MustNot);
-    let found = counting.enumerate().flat_map(|(what, item)| {
+    let terms = counting.enumerate().flat_map(|(what, item)| {
         let numbers = item.terms.iter().chain(&item.forms);
         numbers.filter_map(move |number| Some((query.terms.get(*number)?.as_slice(), what)))
     });
-    SortedMap::from_entries(found.collect())
+    SortedMap::from_entries(terms.collect())
 }
 
-/// Where the terms stand in a text. The longer a term the more it says.
-fn find_term_marks(
+/// Finds the terms of the query in a text. Longer terms have a greater weight.
+fn find_highlights(
     terms: &SortedMap<&[u8], usize>,
     field: SearchField,
     text: &str,
 ) -> Vec<Highlight> {
-    let mut marks = Vec::new();
+    let mut highlights = Vec::new();
     each_term(field, text, &mut |term, _, bytes| {
         if let Some(what) = terms.get(term) {
             let weight = 4 + lcm_text::base::int::to_u64(term.len());
-            marks.push(Highlight { bytes, what: *what, weight });
+            highlights.push(Highlight { bytes, what: *what, weight });
         }
     });
-    marks
+    highlights
 }
 
-/// Where the passage of a text begins that shows best what a query seeks; 0: none does.
+/// Returns the byte at which the best passage of a text begins; 0 if no term occurs.
 pub(crate) fn find_query_offset(query: &TextQuery, text: &str) -> usize {
-    find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))
+    find_best_passage(&find_highlights(&collect_query_terms(query), SearchField::Text, text))
         .map_or(0, |(_, at)| at)
 }
 
-/// That passage with its weight; `None`: the text has nothing of the query.
+/// Returns the weight and the text of the best passage; `None` if no term occurs.
 pub(crate) fn find_query_passage(query: &TextQuery, text: &str) -> Option<(u64, String)> {
     let (weight, at) =
-        find_best_passage(&find_term_marks(&collect_query_terms(query), SearchField::Text, text))?;
+        find_best_passage(&find_highlights(&collect_query_terms(query), SearchField::Text, text))?;
     Some((weight, build_snippet(text, at, &mut iter::empty()).text))
 }

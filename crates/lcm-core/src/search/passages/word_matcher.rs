@@ -1,98 +1,105 @@
-//! Passages of words: the places of a text where the words and phrases of a query stand together.
+//! Passages for words: the parts of a text where words and phrases of a query occur together.
 //!
-//! In: lines. Out: passages of three lines, scored by how much of the query stands there. A long
-//! line counts as several. Not here: what a line is, and which passages are kept.
+//! Input: lines. Output: passages of three lines, scored by the number of matched items. A long
+//! line counts as several lines (chunks). Elsewhere: splitting into lines, and keeping the best
+//! passages.
 
 use alloc::{borrow::Cow, collections::VecDeque, string::String, vec::Vec};
 use core::ops::Range;
 
 use lcm_loops::stemmer::each_irregular;
 
-use super::{PassageCollector, TextLine, TextPassage};
+use super::{
+    passage_list::{PassageCollector, TextPassage},
+    text_lines::TextLine,
+};
 use crate::search::{
-    SearchField, each_term,
+    fields::SearchField,
     score::ONE,
     snippet::{Highlight, build_snippet, find_best_passage},
+    terms::each_term,
     text_query::{Presence, TextQuery},
 };
 use lcm_text::base::{int, sort::SortedMap};
 
-/// Bytes that count as a line when words are looked for: some three lines of prose.
+/// Most bytes of a chunk, about three lines of prose.
 const CHUNK_BYTES_MAX: usize = 240;
-/// Bytes behind these that are read for what reaches into them, such as an identifier.
+/// Bytes read behind a chunk for terms that cross its end, such as identifiers.
 const LOOKAHEAD_BYTES: usize = 512;
-/// Bytes of texts that are read for words in one search, which takes as long as an expression in
-/// eight times as many; and as how many of them a byte of a line counts that cannot hold a word.
+/// Bytes searched for words in one query. This takes as long as a regular expression over eight
+/// times as many bytes.
 const BYTES_MAX: u64 = 384 << 10;
+/// Bytes of a skipped chunk that cost as much as one searched byte.
 const SKIPPED_SHARE: u64 = 8;
-/// Positions that such a line takes, so that no phrase reaches over it.
+/// Positions that such a chunk takes, so that no phrase crosses the chunk.
 const SKIPPED_POSITIONS: u32 = 1 << 10;
-/// Lines in which words stand together.
+/// Lines of a passage.
 const PASSAGE_LINES: usize = 3;
 
-/// The words and phrases of a query, each with a bit of its own.
+/// Matcher for the words and phrases of a query. Each query item has its own_items bit.
 pub(crate) struct WordMatcher<'q> {
     prefix_filter: PrefixFilter,
     terms: SortedMap<&'q [u8], Vec<TermTarget>>,
-    /// Bits of what counts, of what must stand in a passage, and of what must not.
+    /// Bits of the items that count, that are required, and that are excluded.
     counts: u128,
     must: u128,
     must_not: u128,
     phrases: Vec<PhraseMatcher>,
-    /// The newest lines, at most [`TOGETHER`].
+    /// Newest chunks, at most [`PASSAGE_LINES`].
     chunks: VecDeque<LineChunk>,
-    /// How many were taken from the front of these.
+    /// Number of chunks removed from the front of `chunks`.
     chunks_passed: u64,
     position: u32,
-    /// The newest passage: one that overlaps it may be better.
+    /// Newest passage, until no better passage can overlap it.
     pending: Option<PendingPassage>,
-    /// The text is JSON as it is written.
+    /// The text is JSON as written.
     is_json: bool,
-    /// Bytes that may still be read, of this text and those that follow.
+    /// Bytes that may still be searched, in this text and later ones.
     bytes_left: u64,
 }
 
-/// A passage with the number of its line and where that begins.
+/// A passage with its chunk number and the byte at which the chunk begins.
 struct PendingPassage {
     number: u64,
     at: u64,
     passage: TextPassage,
 }
 
-/// What a term says.
+/// Meaning of a term in the query.
 #[derive(Clone, Copy)]
 enum TermTarget {
-    /// A word stands here.
+    /// The term is a word: the bit of its item.
     Item(u128),
-    /// Part of a phrase by its number: which one, and how far from its beginning.
+    /// The term is a part of a phrase: the phrase, the bit of the part, its distance from the
+    /// start.
     Part { phrase: usize, bit: u128, distance: u32 },
 }
 
-/// A phrase.
+/// Matcher for one phrase.
 struct PhraseMatcher {
     item: u128,
     all_parts: u128,
     reach: u32,
-    /// Where it may have begun, and which parts stand where they should.
+    /// Possible starts of the phrase, each with the bits of the parts found so far.
     open_starts: VecDeque<(u32, u128)>,
 }
 
-/// A line, or as much of one as counts as a line.
+/// A line, or a part of a long line.
 struct LineChunk {
     text: String,
     at: u64,
     number: u64,
     position: u32,
     items: u128,
-    /// Where what it shows best begins, and where something was found.
+    /// Byte of the best passage in the chunk, and the ranges of all matches.
     best_at: usize,
-    found: Vec<Range<usize>>,
+    matches: Vec<Range<usize>>,
 }
 
 impl<'q> WordMatcher<'q> {
-    /// Those of a query; `None`: it has none that could be found.
+    /// Creates a matcher; `None` if the query has no item that can match.
     pub(crate) fn new(query: &'q TextQuery) -> Option<Self> {
-        let mut needles: Vec<(&[u8], TermTarget)> = Vec::new();
+        let mut targets: Vec<(&[u8], TermTarget)> = Vec::new();
         let [mut counts, mut must, mut must_not] = [0u128; 3];
         let mut phrases = Vec::new();
         for (number, item) in (0u32..).zip(&query.items) {
@@ -105,49 +112,49 @@ impl<'q> WordMatcher<'q> {
             if item.order.is_empty() {
                 let numbers = if item.forms.is_empty() { &item.terms } else { &item.forms };
                 let terms = numbers.iter().filter_map(|number| query.terms.get(*number));
-                needles.extend(terms.map(|term| (term.as_slice(), TermTarget::Item(bit))));
+                targets.extend(terms.map(|term| (term.as_slice(), TermTarget::Item(bit))));
                 continue;
             }
-            let mut whole = 0;
+            let mut all_parts = 0;
             for (part, (term, distance)) in (0u32..).zip(&item.order) {
                 let (phrase, distance) = (phrases.len(), *distance);
                 let bit = 1u128.checked_shl(part).unwrap_or(0);
-                whole |= bit;
-                needles.push((term, TermTarget::Part { phrase, bit, distance }));
+                all_parts |= bit;
+                targets.push((term, TermTarget::Part { phrase, bit, distance }));
             }
             let reach = item.order.iter().map(|(_, distance)| *distance).max().unwrap_or(0);
             phrases.push(PhraseMatcher {
                 item: bit,
-                all_parts: whole,
+                all_parts,
                 reach,
                 open_starts: VecDeque::new(),
             });
         }
         let mut terms: SortedMap<&[u8], Vec<TermTarget>> = SortedMap::default();
-        for (term, needle) in needles {
+        for (term, target) in targets {
             if let Some(list) = terms.get_or_insert_default(term) {
-                list.push(needle);
+                list.push(target);
             }
         }
-        let begins = PrefixFilter::from_terms(terms.as_entries().iter().map(|(term, _)| *term));
-        let (stretches, passed, position, newest) = (VecDeque::new(), 0, 0, None);
+        let prefix_filter =
+            PrefixFilter::from_terms(terms.as_entries().iter().map(|(term, _)| *term));
         (counts != 0).then_some(Self {
-            prefix_filter: begins,
+            prefix_filter,
             terms,
             counts,
             must,
             must_not,
             phrases,
-            chunks: stretches,
-            chunks_passed: passed,
-            position,
-            pending: newest,
+            chunks: VecDeque::new(),
+            chunks_passed: 0,
+            position: 0,
+            pending: None,
             is_json: false,
             bytes_left: BYTES_MAX,
         })
     }
 
-    /// Begins another text.
+    /// Starts another text.
     pub(super) fn reset(&mut self, is_json: bool) {
         self.is_json = is_json;
         self.chunks.clear();
@@ -155,12 +162,12 @@ impl<'q> WordMatcher<'q> {
         self.phrases.iter_mut().for_each(|phrase| phrase.open_starts.clear());
     }
 
-    /// Looks at a line, stretch by stretch; `false`: enough was read.
+    /// Searches a line, chunk by chunk. Returns `false` if the byte limit is reached.
     pub(super) fn search_line(
         &mut self,
         line: &TextLine<'_>,
         mut from: usize,
-        found: &mut PassageCollector,
+        collector: &mut PassageCollector,
     ) -> bool {
         while self.bytes_left > 0 && from < line.until.min(line.text.len()) {
             let rest = line.text.get(from..).unwrap_or_default();
@@ -168,30 +175,30 @@ impl<'q> WordMatcher<'q> {
             let text = rest.get(..ahead).unwrap_or_default();
             let read = if self.is_json { blank_escapes(text) } else { Cow::Borrowed(text) };
             let end = find_chunk_end(&read);
-            let own = read.get(..end + PREFIX_BYTES - 1).unwrap_or(&read);
-            let place = (line.at + int::to_u64(from), line.number);
-            if self.prefix_filter.may_occur_in(own) {
-                self.push_chunk(text, &read, end, place);
+            let own_text = read.get(..end + PREFIX_BYTES - 1).unwrap_or(&read);
+            let start = (line.at + int::to_u64(from), line.number);
+            if self.prefix_filter.may_occur_in(own_text) {
+                self.push_chunk(text, &read, end, start);
                 self.bytes_left = self.bytes_left.saturating_sub(int::to_u64(end));
             } else {
-                self.skip_chunk(text, end, place);
+                self.skip_chunk(text, end, start);
                 self.bytes_left =
                     self.bytes_left.saturating_sub(int::to_u64(end).div_ceil(SKIPPED_SHARE));
             }
             if self.chunks.len() == PASSAGE_LINES {
-                self.evaluate_oldest_chunk(found);
+                self.evaluate_oldest_chunk(collector);
             }
             from += end;
         }
-        found.next = line.at + int::to_u64(from);
+        collector.next = line.at + int::to_u64(from);
         self.bytes_left > 0
     }
 
-    /// Takes the beginning of a text, which holds no word, as the next stretch.
+    /// Adds the beginning of a text, which has no match, as the next chunk.
     fn skip_chunk(&mut self, text: &str, end: usize, (at, number): (u64, u64)) {
         let text = String::from(text.get(..end).unwrap_or_default());
         let position = self.position;
-        let found = Vec::new();
+        let matches = Vec::new();
         self.chunks.push_back(LineChunk {
             text,
             at,
@@ -199,17 +206,17 @@ impl<'q> WordMatcher<'q> {
             position,
             items: 0,
             best_at: 0,
-            found,
+            matches,
         });
         self.position = position.saturating_add(SKIPPED_POSITIONS);
     }
 
-    /// Takes the beginning of a text as the next stretch, with what is behind it as far as words
-    /// reach into that. `read`: the text as its words are read.
+    /// Adds the beginning of a text as the next chunk. `read` is the same text with JSON escapes
+    /// blanked; the part behind `end` serves for terms that cross the end.
     fn push_chunk(&mut self, text: &str, read: &str, end: usize, (at, number): (u64, u64)) {
-        let Self { terms, phrases, chunks: stretches, position: base, .. } = self;
-        let (mut items, mut marks) = (0u128, Vec::new());
-        let mut begun_before: Vec<(u32, u128)> = Vec::new();
+        let Self { terms, phrases, chunks, position: base, .. } = self;
+        let (mut items, mut highlights) = (0u128, Vec::new());
+        let mut completed_phrases: Vec<(u32, u128)> = Vec::new();
         let first = *base;
         let mut behind = None;
         let positions = each_term(SearchField::Text, read, &mut |term, position, bytes| {
@@ -217,69 +224,71 @@ impl<'q> WordMatcher<'q> {
                 behind = behind.or(Some(position));
                 return;
             }
-            let Some(needles) = terms.get(term) else { return };
+            let Some(targets) = terms.get(term) else { return };
             let position = first.saturating_add(position);
-            for needle in needles {
-                let bit = match *needle {
+            for target in targets {
+                let bit = match *target {
                     TermTarget::Item(bit) => bit,
                     TermTarget::Part { phrase, bit, distance } => {
                         let Some(phrase) = phrases.get_mut(phrase) else { continue };
                         let begin = position.checked_sub(distance);
                         if begin.is_some_and(|begin| phrase.add_part(begin, bit)) {
-                            begun_before.push((begin.unwrap_or(0), phrase.item));
+                            completed_phrases.push((begin.unwrap_or(0), phrase.item));
                         }
                         phrase.item
                     }
                 };
                 let weight = 4 + int::to_u64(term.len());
                 let what = int::to_usize(u64::from(bit.trailing_zeros()));
-                marks.push(Highlight { bytes: bytes.clone(), what, weight });
-                if matches!(needle, TermTarget::Item(_)) {
+                highlights.push(Highlight { bytes: bytes.clone(), what, weight });
+                if matches!(target, TermTarget::Item(_)) {
                     items |= bit;
                 }
             }
         });
         *base = first.saturating_add(behind.unwrap_or(positions));
-        let show = find_best_passage(&marks).map_or(0, |(_, at)| at);
+        let best_at = find_best_passage(&highlights).map_or(0, |(_, at)| at);
         let text = String::from(text.get(..end).unwrap_or_default());
-        let found = marks.into_iter().map(|mark| mark.bytes.start..mark.bytes.end.min(end));
-        let (found, position) = (found.collect(), first);
-        stretches.push_back(LineChunk { text, at, number, position, items, best_at: show, found });
-        // A phrase stands where it begins.
-        for (begin, item) in begun_before {
-            let place = stretches.partition_point(|one| one.position <= begin);
-            let stretch = stretches.get_mut(place.saturating_sub(1));
-            stretch.into_iter().for_each(|one| one.items |= item);
+        let matches = highlights
+            .into_iter()
+            .map(|highlight| highlight.bytes.start..highlight.bytes.end.min(end));
+        let (matches, position) = (matches.collect(), first);
+        chunks.push_back(LineChunk { text, at, number, position, items, best_at, matches });
+        // A phrase belongs to the chunk in which it begins.
+        for (begin, item) in completed_phrases {
+            let index = chunks.partition_point(|chunk| chunk.position <= begin);
+            let chunk = chunks.get_mut(index.saturating_sub(1));
+            chunk.into_iter().for_each(|chunk| chunk.items |= item);
         }
     }
 
-    /// Whether the first of the newest lines begins a passage; it is then passed.
-    fn evaluate_oldest_chunk(&mut self, found: &mut PassageCollector) {
+    /// Removes the oldest chunk, and makes a passage of it and the following chunks if they match.
+    fn evaluate_oldest_chunk(&mut self, collector: &mut PassageCollector) {
         let number = self.chunks_passed;
         self.chunks_passed += 1;
         let Some(first) = self.chunks.pop_front() else { return };
-        let own = first.items & self.counts;
-        if own == 0 || first.items & self.must_not != 0 {
+        let own_items = first.items & self.counts;
+        if own_items == 0 || first.items & self.must_not != 0 {
             return;
         }
-        let beside = self.chunks.iter().take_while(|one| one.items & self.must_not == 0);
-        let (mut items, mut text, mut shown) = (own, first.text, first.found);
-        for one in beside {
-            items |= one.items & self.counts;
+        let following = self.chunks.iter().take_while(|chunk| chunk.items & self.must_not == 0);
+        let (mut items, mut text, mut ranges) = (own_items, first.text, first.matches);
+        for chunk in following {
+            items |= chunk.items & self.counts;
             text.push('\n');
             let at = text.len();
-            shown.extend(one.found.iter().map(|range| at + range.start..at + range.end));
-            text.push_str(&one.text);
+            ranges.extend(chunk.matches.iter().map(|range| at + range.start..at + range.end));
+            text.push_str(&chunk.text);
         }
         if items & self.must != self.must {
             return;
         }
-        let count = |items: u128| u64::from(items.count_ones());
+        let count_items = |items: u128| u64::from(items.count_ones());
         let passage = TextPassage {
             line: first.number,
             byte: first.at + int::to_u64(first.best_at),
-            snippet: build_snippet(&text, first.best_at, &mut shown.into_iter()),
-            score: Some(count(items) * ONE + count(own) * (ONE >> 8)),
+            snippet: build_snippet(&text, first.best_at, &mut ranges.into_iter()),
+            score: Some(count_items(items) * ONE + count_items(own_items) * (ONE >> 8)),
         };
         let newest = PendingPassage { number, at: first.at, passage };
         match &mut self.pending {
@@ -290,51 +299,51 @@ impl<'q> WordMatcher<'q> {
             }
             known => {
                 let before = known.replace(newest);
-                before.into_iter().for_each(|known| found.keep_passage(known.passage));
+                before.into_iter().for_each(|known| collector.keep_passage(known.passage));
             }
         }
     }
 
-    /// The text ends here, or only what was taken of it: what the rest could change is left to the
-    /// search that goes on.
-    pub(super) fn finish(&mut self, found: &mut PassageCollector, is_over: bool) {
+    /// Finishes a text. If the text is not over, passages that later text could change are left for
+    /// the search that continues.
+    pub(super) fn finish(&mut self, collector: &mut PassageCollector, is_over: bool) {
         while is_over && !self.chunks.is_empty() {
-            self.evaluate_oldest_chunk(found);
+            self.evaluate_oldest_chunk(collector);
         }
         if let Some(first) = self.chunks.front() {
-            found.next = first.at;
+            collector.next = first.at;
         }
         let Some(newest) = self.pending.take() else { return };
         if !is_over && self.chunks_passed - newest.number < int::to_u64(PASSAGE_LINES) {
-            found.next = newest.at;
+            collector.next = newest.at;
         } else {
-            found.keep_passage(newest.passage);
+            collector.keep_passage(newest.passage);
         }
     }
 }
 
-/// How terms begin: most lines hold none of these beginnings, and need not be read for words.
+/// Filter of the first three bytes of all terms. Most chunks contain none and are skipped.
 struct PrefixFilter(Vec<bool>);
 
-/// Bytes of a beginning, and how many there are when of each byte only what is the same in both
-/// cases of a letter counts.
+/// Bytes of a prefix.
 const PREFIX_BYTES: usize = 3;
+/// Number of prefixes. Of each byte five bits count, which are equal for both cases of a letter.
 const PREFIX_COUNT: usize = 1 << (5 * PREFIX_BYTES);
 
 impl PrefixFilter {
-    /// Of terms with their kinds. A line with a character that is not ASCII is always read.
+    /// Builds the filter from terms with their kinds. Chunks with non-ASCII text always pass.
     fn from_terms<'t>(terms: impl Iterator<Item = &'t [u8]>) -> Self {
-        let mut known = alloc::vec![false; PREFIX_COUNT];
+        let mut prefixes = alloc::vec![false; PREFIX_COUNT];
         let mut add = |text: &[u8], least: usize| match text.get(..PREFIX_BYTES) {
             Some(begin) if text.len() >= least => {
                 let begin = begin.iter().fold(0, |all, byte| roll_prefix(all, *byte));
-                known.get_mut(begin).into_iter().for_each(|known| *known = true);
+                prefixes.get_mut(begin).into_iter().for_each(|slot| *slot = true);
             }
-            _ => known.fill(true),
+            _ => prefixes.fill(true),
         };
         for term in terms {
             match term {
-                // The last letter of a stem may not be that of the word.
+                // The last letter of a stem may differ from that of the word.
                 [b's', stem @ ..] => {
                     add(stem, PREFIX_BYTES + 1);
                     each_irregular(stem, &mut |form| add(form, PREFIX_BYTES));
@@ -343,7 +352,7 @@ impl PrefixFilter {
                 [] => {}
             }
         }
-        Self(known)
+        Self(prefixes)
     }
 
     fn may_occur_in(&self, text: &str) -> bool {
@@ -351,18 +360,19 @@ impl PrefixFilter {
         !text.is_ascii()
             || text.bytes().any(|byte| {
                 last = roll_prefix(last, byte);
-                self.0.get(last).is_none_or(|known| *known)
+                self.0.get(last).is_none_or(|is_prefix| *is_prefix)
             })
     }
 }
 
-/// The last bytes of a text, folded, with the next one.
+/// Adds a byte to the rolling prefix of a text.
 fn roll_prefix(last: usize, next: u8) -> usize {
     ((last << 5) | usize::from(next & 31)) % PREFIX_COUNT
 }
 
 impl PhraseMatcher {
-    /// Takes a part of one that would begin at a position; whether it is whole now.
+    /// Adds a part of a phrase that would begin at `begin`. Returns whether the phrase is complete
+    /// now.
     fn add_part(&mut self, begin: u32, bit: u128) -> bool {
         let newest = self.open_starts.back().map_or(0, |(begin, _)| *begin).max(begin);
         while self.open_starts.front().is_some_and(|(known, _)| newest - known > self.reach) {
@@ -383,29 +393,29 @@ impl PhraseMatcher {
     }
 }
 
-/// Bytes of the beginning of a text that count as a line: up to a place where no word is cut.
+/// Returns the length of the next chunk, at a byte where no word is split.
 fn find_chunk_end(text: &str) -> usize {
     if text.len() <= CHUNK_BYTES_MAX {
         return text.len();
     }
-    let most = text.floor_char_boundary(CHUNK_BYTES_MAX);
-    let parts = |byte: &u8| {
+    let bytes_max = text.floor_char_boundary(CHUNK_BYTES_MAX);
+    let is_separator = |byte: &u8| {
         byte.is_ascii()
             && !byte.is_ascii_alphanumeric()
             && !matches!(byte, b'_' | b'-' | b'.' | b'/' | b':')
     };
-    let head = text.as_bytes().get(..most).unwrap_or_default();
-    if let Some(at) = head.iter().rposition(parts) {
+    let head = text.as_bytes().get(..bytes_max).unwrap_or_default();
+    if let Some(at) = head.iter().rposition(is_separator) {
         return at + 1;
     }
     let mut end = 0;
     each_term(SearchField::Text, text, &mut |_, _, bytes| {
-        end = if bytes.start <= most { end.max(bytes.start) } else { end };
+        end = if bytes.start <= bytes_max { end.max(bytes.start) } else { end };
     });
-    if end == 0 { most } else { end }
+    if end == 0 { bytes_max } else { end }
 }
 
-/// JSON as it is written, with spaces for its short escapes, whose letters are of no word.
+/// Replaces short JSON escapes by spaces, because their letters belong to no word.
 fn blank_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

@@ -1,9 +1,9 @@
-//! Dates in a question: what day, month or year it speaks of, and how near a message is to it.
+//! Dates mentioned in a question, and the distance of a message from such a date.
 //!
-//! In: the text of a query, and the time at which it is asked. Out: a date, and for the time of a
-//! message how much it is of that date. English names of months and weekdays, and digits as ISO
-//! 8601 has them, all in UTC. Not here: what that is worth, and times of day. A date is a hint and
-//! never a condition: `since:` and `before:` are conditions.
+//! Input: the text of a query, and the current time. Output: a date, and for the time of a message
+//! a score. Recognises English names of months and weekdays, and ISO 8601 dates, all in UTC.
+//! A date only raises scores; the filters `since:` and `before:` exclude messages.
+//! Elsewhere: the weight of that score (`ranking`). Times of day are not recognised.
 
 use alloc::vec::Vec;
 
@@ -13,11 +13,12 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Words of a text that are looked at.
+/// Words of a query that are searched for a date.
 const WORDS_MAX: usize = 64;
-/// Letters that tell the months and weekdays apart; more of a name may follow.
+/// Abbreviated names of the months.
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+/// Full names of the months.
 const MONTH_NAMES: [&str; 12] = [
     "january",
     "february",
@@ -32,26 +33,28 @@ const MONTH_NAMES: [&str; 12] = [
     "november",
     "december",
 ];
+/// Names of the weekdays.
 const WEEKDAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+/// Names of the numbers from 1 to 12.
 const NUMBERS: [&str; 12] = [
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve",
 ];
 
-/// What a question speaks of.
+/// Date that a question mentions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum QueryDate {
-    /// Days since the epoch, both included.
+    /// First and last day, both included, as days since the epoch.
     Days(u64, u64),
-    /// A day of a month of any year.
+    /// Day of a month in any year.
     DayOfMonth { month: u64, day: u64 },
-    /// A month of any year.
+    /// Month of any year.
     Month(u64),
 }
 
 impl QueryDate {
-    /// The date that a text speaks of which is written at `now`; of several the first.
+    /// Finds the first date in a text written at `now`.
     pub(crate) fn from_text(text: &str, now: Timestamp) -> Option<Self> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let words = text.split(|c: char| !is_part(c)).filter(|word| !word.is_empty());
@@ -65,12 +68,12 @@ impl QueryDate {
         })
     }
 
-    /// How near a time is to it, at most [`ONE`].
+    /// Scores how near a time is to this date: 0 to [`ONE`].
     pub(crate) fn score_time(self, time: Timestamp) -> u64 {
         let day = time / MS_PER_DAY;
         let (_, month, of_month) = civil_from_days(day);
         match self {
-            // What is of a year is told in the next one as often.
+            // People also mention a year in the following year, so a year says little.
             Self::Days(from, to) if to - from > 31 => {
                 if (from..=to).contains(&day) {
                     ONE * 15 / 100
@@ -80,7 +83,7 @@ impl QueryDate {
             }
             Self::Days(from, to) if (from..=to).contains(&day) => ONE,
             Self::Days(from, to) => {
-                // What is said of days is said on them or soon after; of months within ten days.
+                // People mention days within two weeks, and months within ten days.
                 let (first, last) = if to - from < 7 { (ONE * 6 / 10, 14) } else { (ONE / 2, 10) };
                 match day.checked_sub(to) {
                     Some(behind) if behind <= last && last == 14 => first * (15 - behind) / 15,
@@ -102,7 +105,7 @@ impl QueryDate {
     }
 }
 
-/// A date that is named: `2023-05-03`, `3 May 2023`, `May 3rd`, `May 2023`, `in May`, `in 2023`.
+/// Parses a named date: `2023-05-03`, `3 May 2023`, `May 3rd`, `May 2023`, `in May`, `in 2023`.
 fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
@@ -116,7 +119,7 @@ fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Opt
         };
     }
     if let Some(day) = parse_day(word) {
-        // `3 May`, `3rd of May`, each with a year or without.
+        // `3 May` or `3rd of May`, with or without a year.
         let at = if next(1) == "of" { 2 } else { 1 };
         let month = parse_month(next(at))?;
         return match parse_year(next(at + 1)) {
@@ -134,31 +137,33 @@ fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Opt
         if let Some(year) = parse_year(next(1)) {
             return month_range(year, month);
         }
-        // `may` and `march` are words of other meanings, and so are short forms.
-        let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
+        // `may`, `march` and short forms have other meanings, so they need a preposition.
+        let has_preposition =
+            matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
         let is_name = MONTH_NAMES.contains(&word) && !["may", "march"].contains(&word);
         return match before {
             Some("last") => {
                 let (year, this, _) = civil_from_days(now / MS_PER_DAY);
                 month_range(if month < this { year } else { year.checked_sub(1)? }, month)
             }
-            _ => (is_told || is_name).then_some(QueryDate::Month(month)),
+            _ => (has_preposition || is_name).then_some(QueryDate::Month(month)),
         };
     }
     let year = parse_year(word)?;
-    let is_told = matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
-    is_told.then(|| {
+    let has_preposition =
+        matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
+    has_preposition.then(|| {
         Some(QueryDate::Days(epoch_day_of_date(year, 1, 1)?, epoch_day_of_date(year, 12, 31)?))
     })?
 }
 
-/// A date that is told from today: `yesterday`, `two weeks ago`, `last month`, `last Tuesday`.
+/// Parses a relative date: `yesterday`, `two weeks ago`, `last month`, `last Tuesday`.
 fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
     let back = |days: u64| today.checked_sub(days);
     let around = |from: u64, to: u64| Some(QueryDate::Days(back(from)?, back(to)?));
-    // Days from the epoch on begin with a Thursday; weeks with Monday.
+    // The epoch began on a Thursday; weeks begin on Monday.
     let weekday = (today + 3) % 7;
     let (year, month, _) = civil_from_days(today);
     match (word, next(1)) {
@@ -177,8 +182,8 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
             Some(QueryDate::Days(epoch_day_of_date(year, 1, 1)?, epoch_day_of_date(year, 12, 31)?))
         }
         ("last" | "on" | "this", name) => {
-            let wanted = WEEKDAYS.iter().zip(0..).find(|(weekday, _)| **weekday == name)?.1;
-            let days = (weekday + 7 - wanted) % 7;
+            let named = WEEKDAYS.iter().zip(0..).find(|(weekday, _)| **weekday == name)?.1;
+            let days = (weekday + 7 - named) % 7;
             let days = if days == 0 && word == "last" { 7 } else { days };
             around(days, days)
         }
@@ -189,7 +194,7 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
                 _ => named.map(|(_, number)| number).or_else(|| count.parse::<u64>().ok())?,
             };
             let count = count.min(10_000);
-            // What is told in weeks is meant by a few days.
+            // A number of weeks, months or years is approximate.
             match unit.trim_end_matches('s') {
                 "day" => around(count, count),
                 "week" => around(7 * count + 3, (7 * count).saturating_sub(3)),
@@ -202,15 +207,15 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
     }
 }
 
-/// The number of a month, by its name or its first letters.
+/// Parses the full or abbreviated name of a month: 1 to 12.
 fn parse_month(word: &str) -> Option<u64> {
-    let place = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
+    let index = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
         *name == word || short == word || (short == "sep" && word == "sept")
     })?;
-    u64::try_from(place + 1).ok()
+    u64::try_from(index + 1).ok()
 }
 
-/// The number of a day, with what may stand behind it.
+/// Parses the number of a day, with an optional suffix such as `rd`.
 fn parse_day(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_day = matches!(word.get(digits.len()..)?, "" | "st" | "nd" | "rd" | "th");
@@ -218,7 +223,7 @@ fn parse_day(word: &str) -> Option<u64> {
     day.filter(|_| digits.len() <= 2)
 }
 
-/// A year of four digits.
+/// Parses a year of four digits from 1970 to 2199.
 fn parse_year(word: &str) -> Option<u64> {
     let year = word.parse().ok().filter(|_| word.len() == 4)?;
     (1970..=2199).contains(&year).then_some(year)

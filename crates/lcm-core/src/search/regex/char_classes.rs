@@ -1,8 +1,8 @@
-//! What the classes of an expression hold: `\w`, `\d`, `\s`, `[:alpha:]`, and case folding.
+//! Character classes of expressions: `\w`, `\d`, `\s`, `[:alpha:]`, and case folding.
 //!
-//! Made from what the component has anyway (the standard library's lower case and white space, the
-//! word characters that `\b` needs) and two short lists, which the tests compare with Unicode's own
-//! tables, character by character.
+//! Built from data that the component already has: lower case and white space of the standard
+//! library, and the word characters of `\b`. Two short lists complete them. The tests compare every
+//! character with the Unicode tables.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use regex_syntax::{
 
 use lcm_text::base::sort;
 
-/// The zero of each row of ten decimal digits (general category Nd, Unicode 16).
+/// Zero of each row of ten decimal digits (general category Nd, Unicode 16).
 const DIGIT_ZEROS: [u32; 76] = [
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
     0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90,
@@ -25,7 +25,8 @@ const DIGIT_ZEROS: [u32; 76] = [
     0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E4F0, 0x1E5F1, 0x1E950, 0x1FBF0,
 ];
 
-/// Characters whose simple case folding is not their lower case (CaseFolding.txt, Unicode 16).
+/// Characters whose simple case folding differs from their lower case (CaseFolding.txt, Unicode
+/// 16).
 const SPECIAL_FOLDS: [(char, char); 25] = [
     ('\u{b5}', '\u{3bc}'),
     ('\u{17f}', 's'),
@@ -54,7 +55,7 @@ const SPECIAL_FOLDS: [(char, char); 25] = [
     ('\u{fb05}', '\u{fb06}'),
 ];
 
-/// Where characters that have a case are looked for. Elsewhere there are none, as the tests say.
+/// Ranges that contain all characters with a case; the tests verify this.
 const CASED_RANGES: [RangeInclusive<char>; 7] = [
     '\0'..='\u{2dff}',
     '\u{a600}'..='\u{abff}',
@@ -65,19 +66,19 @@ const CASED_RANGES: [RangeInclusive<char>; 7] = [
     '\u{1e900}'..='\u{1e9ff}',
 ];
 
-/// Where word characters are looked for. Between and after there are none, as the tests say.
+/// Ranges that contain all word characters; the tests verify this.
 const WORD_RANGES: [RangeInclusive<char>; 2] = ['\0'..='\u{32fff}', '\u{e0000}'..='\u{e0fff}'];
 
-/// The classes that take time to make, each made once for an expression.
+/// Cache of the classes that are slow to build.
 #[derive(Default)]
 pub(super) struct CharClasses {
     word: Option<ClassUnicode>,
-    /// Characters that are equal but for their case, by what they fold to; empty: not made yet.
+    /// Pairs of folded character and character, sorted; empty: not built yet.
     case_pairs: Vec<(char, char)>,
 }
 
 impl CharClasses {
-    /// The class of `\d`, `\s` or `\w`, of all scripts or of ASCII.
+    /// Returns the class `\d`, `\s` or `\w`, of Unicode or of ASCII.
     pub(super) fn perl_class(&mut self, kind: &ClassPerlKind, ascii: bool) -> ClassUnicode {
         match kind {
             ClassPerlKind::Digit if ascii => Self::ascii_class(&ClassAsciiKind::Digit),
@@ -92,7 +93,7 @@ impl CharClasses {
         }
     }
 
-    /// The class of a name as in `[[:alpha:]]`, as POSIX has them.
+    /// Returns a POSIX class such as `[[:alpha:]]`.
     pub(super) fn ascii_class(kind: &ClassAsciiKind) -> ClassUnicode {
         let ranges: &[(char, char)] = match kind {
             ClassAsciiKind::Alnum => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
@@ -113,7 +114,7 @@ impl CharClasses {
         ClassUnicode::new(ranges.iter().map(|(start, end)| ClassUnicodeRange::new(*start, *end)))
     }
 
-    /// The class and every character that differs from one of it only in case.
+    /// Adds to a class all characters that differ from a member only in case.
     pub(super) fn fold_class(&mut self, mut class: ClassUnicode, ascii: bool) -> ClassUnicode {
         if ascii {
             let both = class.ranges().iter().copied().flat_map(|range| {
@@ -151,7 +152,7 @@ fn digit_class() -> ClassUnicode {
     }))
 }
 
-/// The characters of these ranges that have a property.
+/// Builds the class of the characters within ranges that pass a test.
 fn class_of_matching(
     ranges: impl IntoIterator<Item = RangeInclusive<char>>,
     has: impl Fn(char) -> bool,
@@ -173,12 +174,12 @@ fn class_of_matching(
     ClassUnicode::new(found)
 }
 
-/// Every character that has another case, with what it folds to, and what they fold to; sorted.
+/// Builds pairs of folded character and character for all characters with a case, sorted.
 fn build_case_pairs() -> Vec<(char, char)> {
     let mut same: Vec<(char, char)> = Vec::new();
     for char in CASED_RANGES.into_iter().flatten() {
         let folded = fold_char(char);
-        // The standard library may know letters of a newer Unicode than the word characters.
+        // The standard library may know letters of a newer Unicode version than `is_word_char`.
         if folded != char && is_word_char(char) && is_word_char(folded) {
             same.push((folded, char));
             same.push((folded, folded));
@@ -188,7 +189,7 @@ fn build_case_pairs() -> Vec<(char, char)> {
     same
 }
 
-/// Simple case folding. The standard library's lower case is that but for [`FOLDED`].
+/// Folds the case of a character: its lower case, except for [`SPECIAL_FOLDS`].
 fn fold_char(char: char) -> char {
     if let Ok(at) = SPECIAL_FOLDS.binary_search_by_key(&char, |(from, _)| *from) {
         return SPECIAL_FOLDS.get(at).map_or(char, |(_, to)| *to);

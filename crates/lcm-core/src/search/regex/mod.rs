@@ -1,10 +1,9 @@
-//! Regular expressions: whether and where one matches in a text, in time linear in the text.
+//! Regular expressions with matching time linear in the text, and with a step budget.
 //!
-//! A lazily built automaton does the work and reads each byte once. Where it cannot go on (a
-//! Unicode word boundary beside a byte that is not ASCII, or an expression that needs ever new
-//! states) a simulation of the same expression answers instead, slower but linear too. What all
-//! texts together may cost is bounded: what is beyond the bound is not looked at, and the
-//! expression says so. Not here: which texts are read.
+//! A lazily built automaton reads each byte once. The automaton cannot continue at a Unicode word
+//! boundary beside a non-ASCII byte, or with too many states. Then a slower simulation of the same
+//! expression answers, also in linear time. Beyond the budget of one query, texts are refused.
+//! Elsewhere: selecting and reading the texts.
 
 mod char_classes;
 mod translate;
@@ -31,72 +30,73 @@ use lcm_text::base::error::{Error, Result};
 
 /// Most bytes of an expression.
 pub(crate) const PATTERN_BYTES_MAX: usize = 10_000;
-/// Most bytes of a compiled expression; `\w` with all letters of the world takes 30 KiB.
+/// Most bytes of a compiled expression; `\w` with all letters of Unicode takes 30 KiB.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
-/// Bytes of one from which on it is not compiled once more without its word boundaries.
+/// Compiled size in bytes above which no relaxed version without word boundaries is compiled.
 const RELAXED_BYTES_MAX: usize = 128 << 10;
-/// Groups that may stand in each other, so that no stack of a host is too small.
+/// Most nested groups, so that no host overflows its stack.
 const NESTING_MAX: u32 = 100;
-/// Memory of the automaton; when it is full the automaton begins anew. Building one state costs as
-/// much as reading a thousand bytes, so this bounds what an expression costs that needs ever new
-/// ones; the largest of the others has a few hundred of them.
+/// Memory of the automaton; when the memory is full, the automaton starts again. A new state costs
+/// as much as reading a thousand bytes. Ordinary expressions need a few hundred states.
 const STATES_BYTES_MAX: usize = 128 << 10;
-/// Places from which on there is less memory, because each state takes longer to build.
+/// Places of an expression above which the automaton gets less memory: its states take longer.
 const STATE_PLACES: usize = 64;
-/// Fresh starts after which it has to prove worth building, and the bytes of text that each of its
-/// states must have served, with one more for each place in the expression. The regex crate has 3
-/// and 10 and goes on longer, because there nobody waits for an answer.
+/// Restarts after which the automaton must be useful. Stricter than the regex crate, because a
+/// caller waits.
 const FRESH_STARTS_MIN: usize = 1;
+/// Bytes of text that each state must have served to be useful, plus one for each place.
 const BYTES_PER_STATE_MIN: usize = 10;
-/// Steps of one query, so that it takes less than a tenth of a second however long the conversation
-/// is.
+/// Steps of one query: less than a tenth of a second, however long the conversation is.
 const STEPS_MAX: u64 = 12 << 20;
-/// Steps of a byte that is read, inflated and matched.
+/// Steps for reading, inflating and matching one byte.
 const READ_STEPS: u64 = 4;
-/// Steps of a byte in the simulation, and for each place it may be at in the expression.
+/// Steps for one byte in the simulation.
 const SIMULATED_STEPS: u64 = 24;
+/// Further steps for one byte in the simulation, for each place of the expression.
 const PLACE_STEPS: u64 = 6;
-/// Places of which each further one takes twice the steps.
+/// Number of places above which each further place costs twice the steps.
 const PLACES_FEW: u64 = 64;
 
-/// A compiled regular expression with the memory that matching needs.
+/// Compiled regular expression with its caches and step budget.
 pub(crate) struct Regex {
     hir: Hir,
     forward: LazyDfa,
-    /// The same without its word boundaries, which read texts of any script: what it does not match
-    /// needs no simulation. Built when that is first needed; `None` in it: it cannot be.
+    /// Expression without word boundaries, for texts of any script. A text without a match here
+    /// needs no simulation. Built on first use; the inner `None` means that it cannot be built.
     relaxed: Option<Option<LazyDfa>>,
-    /// Finds where a match begins; built when the first match is to be shown.
+    /// Finds the start of a match. Built when the first match is shown.
     backward: Option<LazyDfa>,
     simulation: Option<Box<NfaSimulation>>,
-    /// Steps of a byte in the simulation, and those that are left.
+    /// Steps for one byte in the simulation, and steps left.
     simulated_steps: u64,
     steps_left: u64,
     is_refused: bool,
 }
 
+/// Automaton that is built while it reads, with its cache.
 struct LazyDfa {
     dfa: DFA,
     cache: Cache,
 }
 
+/// Simulation of an expression, with its cache.
 struct NfaSimulation {
     vm: PikeVM,
     cache: pikevm::Cache,
 }
 
 impl Regex {
-    /// Compiles an expression. Matching minds case unless it says `(?i)`.
+    /// Compiles an expression. Matching is case-sensitive unless the expression has `(?i)`.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: over 10,000 bytes, or over 1 MiB when compiled; `invalid-input`: it is no
-    /// expression, with the position.
+    /// `limit-exceeded`: over 10,000 bytes, or over 1 MiB compiled; `invalid-input`: a syntax
+    /// error, with its position.
     pub(crate) fn compile(pattern: &str) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             let length = pattern.len();
             return Err(Error::limit_exceeded(format_args!(
-                "pattern: an expression of {length} bytes is over the bound of {PATTERN_BYTES_MAX}"
+                "`pattern` must have at most {PATTERN_BYTES_MAX} bytes, got {length}"
             )));
         }
         let ast = ParserBuilder::new()
@@ -105,9 +105,9 @@ impl Regex {
             .parse(pattern)
             .map_err(|error| syntax_error(&error))?;
         let hir = translate_ast(&ast)?;
-        let forward = LazyDfa::build(&hir, false, count_places(&hir))?;
+        let forward = LazyDfa::build(&hir, Direction::Forward, count_places(&hir))?;
         let places = count_places(&hir);
-        // Of many places the memory of a processor does not hold all.
+        // Many places do not fit the cache of a processor.
         let many = places.saturating_add(places.saturating_sub(PLACES_FEW));
         Ok(Self {
             simulated_steps: many.saturating_mul(PLACE_STEPS).saturating_add(SIMULATED_STEPS),
@@ -121,22 +121,22 @@ impl Regex {
         })
     }
 
-    /// Begins to find in texts that are known to match.
+    /// Restores the step budget, for texts that are known to match.
     pub(crate) fn reset_budget(&mut self) {
         self.steps_left = STEPS_MAX;
     }
 
-    /// Whether the steps of the query are used up.
+    /// Returns whether the step budget is spent.
     pub(crate) const fn is_budget_spent(&self) -> bool {
         self.steps_left == 0
     }
 
-    /// Whether a text was left out because it would have cost more than was left.
+    /// Returns whether a text was skipped because the text would exceed the step budget.
     pub(crate) const fn is_refused(&self) -> bool {
         self.is_refused
     }
 
-    /// Takes the steps of a text in the simulation; `false`: there are not as many.
+    /// Spends the steps of simulating a text. Returns `false` if too few are left.
     fn spend_simulation(&mut self, text: &str) -> bool {
         let steps = lcm_text::base::int::to_u64(text.len()).saturating_mul(self.simulated_steps);
         let left = self.steps_left.checked_sub(steps);
@@ -144,13 +144,13 @@ impl Regex {
         left.is_some()
     }
 
-    /// What a text must hold to match.
+    /// Builds the condition over grams that every matching text fulfils.
     pub(crate) fn build_gram_query(&self) -> GramQuery {
         GramQuery::from_hir(&self.hir)
     }
 
-    /// Whether it matches anywhere in the text. `false`, too, if that would cost more than is left:
-    /// see [`Regex::is_refused`].
+    /// Returns whether the expression matches in a text. Also `false` if the text exceeds the
+    /// budget: see [`Regex::is_refused`].
     pub(crate) fn is_match(&mut self, text: &str) -> bool {
         let steps = lcm_text::base::int::to_u64(text.len()).saturating_mul(READ_STEPS);
         self.steps_left = self.steps_left.saturating_sub(steps);
@@ -167,7 +167,7 @@ impl Regex {
                     return false;
                 };
                 let Some(found) = vm.find(cache, input) else { return false };
-                // What is behind the match was not read.
+                // Give back the steps of the text behind the match, which was not read.
                 let unread = lcm_text::base::int::to_u64(text.len() - found.end());
                 self.steps_left += unread.saturating_mul(self.simulated_steps);
                 true
@@ -175,30 +175,30 @@ impl Regex {
         }
     }
 
-    /// Whether the expression without its word boundaries matches in the text, or cannot tell.
+    /// Returns whether the relaxed expression matches; `true` if that cannot be decided.
     fn may_match(&mut self, text: &str) -> bool {
         if self.forward.dfa.get_nfa().memory_usage() > RELAXED_BYTES_MAX {
             return true;
         }
         let hir = &self.hir;
         let relaxed = self.relaxed.get_or_insert_with(|| {
-            LazyDfa::build(&strip_word_boundaries(hir), false, count_places(hir)).ok()
+            LazyDfa::build(&strip_word_boundaries(hir), Direction::Forward, count_places(hir)).ok()
         });
         let Some(LazyDfa { dfa, cache }) = relaxed else { return true };
         let found = dfa.try_search_fwd(cache, &Input::new(text).earliest(true));
         found.map_or(true, |found| found.is_some())
     }
 
-    /// The first match in the text, as a range of bytes on character boundaries; the beginning of
-    /// the text if that would cost more than is left.
+    /// Returns the first match as a byte range on character boundaries. If the text exceeds the
+    /// budget, returns the empty range at the start.
     pub(crate) fn find(&mut self, text: &str) -> Option<Range<usize>> {
         self.is_refused = false;
         let found = self.find_from(text, 0);
         if self.is_refused { Some(0..0) } else { found }
     }
 
-    /// The first match that begins at a place of the text or behind it, seen with what stands
-    /// before. `None`, too, if that would cost more than is left: see [`Regex::is_refused`].
+    /// Returns the first match that begins at `from` or later; earlier text serves as context. Also
+    /// `None` if the text exceeds the budget: see [`Regex::is_refused`].
     pub(crate) fn find_from(&mut self, text: &str, from: usize) -> Option<Range<usize>> {
         match self.find_with_dfa(text, from) {
             Some(found) => found,
@@ -215,14 +215,15 @@ impl Regex {
         }
     }
 
-    /// As [`Regex::find_from`]; `None`: the automata cannot tell.
+    /// Searches like [`Regex::find_from`] with the automata alone; `None`: they cannot decide.
     fn find_with_dfa(&mut self, text: &str, from: usize) -> Option<Option<Range<usize>>> {
         let LazyDfa { dfa, cache } = &mut self.forward;
         let Some(end) = dfa.try_search_fwd(cache, &Input::new(text).range(from..)).ok()? else {
             return Some(None);
         };
         if self.backward.is_none() {
-            self.backward = LazyDfa::build(&self.hir, true, count_places(&self.hir)).ok();
+            self.backward =
+                LazyDfa::build(&self.hir, Direction::Backward, count_places(&self.hir)).ok();
         }
         let LazyDfa { dfa, cache } = self.backward.as_mut()?;
         let input = Input::new(text).range(from..end.offset()).anchored(Anchored::Yes);
@@ -232,7 +233,7 @@ impl Regex {
 
     fn ensure_simulation(&mut self) -> Option<&mut NfaSimulation> {
         if self.simulation.is_none() {
-            // The automaton was built from the same expression, so this cannot fail.
+            // Cannot fail: the automaton was built from the same expression.
             let vm = PikeVM::new_from_nfa(self.forward.dfa.get_nfa().clone()).ok()?;
             let cache = vm.create_cache();
             self.simulation = Some(Box::new(NfaSimulation { vm, cache }));
@@ -241,8 +242,16 @@ impl Regex {
     }
 }
 
+/// Direction in which an automaton reads a text.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
 impl LazyDfa {
-    fn build(hir: &Hir, backward: bool, places: u64) -> Result<Self> {
+    fn build(hir: &Hir, direction: Direction, places: u64) -> Result<Self> {
+        let backward = direction == Direction::Backward;
         let bytes_per_state =
             lcm_text::base::int::to_usize(places).saturating_add(BYTES_PER_STATE_MIN);
         let config = thompson::Config::new()
@@ -253,7 +262,7 @@ impl LazyDfa {
             .configure(config)
             .build_from_hir(hir)
             .map_err(|error| compile_error(&error))?;
-        // Backward the longest match is the leftmost start.
+        // Backward, the longest match gives the leftmost start.
         let kind = if backward { MatchKind::All } else { MatchKind::LeftmostFirst };
         let config = DFA::config()
             .match_kind(kind)
@@ -263,14 +272,14 @@ impl LazyDfa {
             .minimum_cache_clear_count(Some(FRESH_STARTS_MIN))
             .minimum_bytes_per_state(Some(bytes_per_state));
         let dfa = DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| {
-            Error::limit_exceeded(format_args!("pattern: too large to compile: {error}"))
+            Error::limit_exceeded(format_args!("`pattern` must be smaller to compile: {error}"))
         })?;
         let cache = dfa.create_cache();
         Ok(Self { dfa, cache })
     }
 }
 
-/// An expression that matches wherever this one does, without its word boundaries.
+/// Removes word boundaries, so that the result matches wherever the original does.
 fn strip_word_boundaries(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Look(look) if look.as_repr() >= Look::WordAscii.as_repr() => Hir::empty(),
@@ -286,8 +295,8 @@ fn strip_word_boundaries(hir: &Hir) -> Hir {
     }
 }
 
-/// Places of an expression that a simulation may be at together: its characters and classes, with
-/// all copies of what is repeated.
+/// Counts the places of an expression that a simulation may be at: characters and classes, with all
+/// copies of repetitions.
 fn count_places(hir: &Hir) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,
@@ -307,15 +316,17 @@ fn count_places(hir: &Hir) -> u64 {
 fn compile_error(error: &thompson::BuildError) -> Error {
     match error.size_limit() {
         Some(limit) => Error::limit_exceeded(format_args!(
-            "pattern: compiled, the expression is over the bound of {limit} bytes"
+            "`pattern` must have at most {limit} bytes when compiled"
         )),
-        None => Error::invalid_input(format_args!("pattern: {error}")),
+        None => Error::invalid_input(format_args!("`pattern` must compile: {error}")),
     }
 }
 
 fn syntax_error(error: &ast::Error) -> Error {
     let (what, at) = (error.kind(), error.span().start.offset);
-    Error::invalid_input(format_args!("pattern: no regular expression: {what} at byte {at}"))
+    Error::invalid_input(format_args!(
+        "`pattern` must be a valid regular expression: {what} at byte {at}"
+    ))
 }
 
 #[cfg(test)]

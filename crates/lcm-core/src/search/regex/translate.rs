@@ -1,11 +1,9 @@
-//! From the syntax tree of an expression to the form that is compiled.
+//! Translation of a parsed expression to the form that is compiled.
 //!
-//! The regex-syntax crate has such a step of its own, which brings tables of every Unicode property
-//! and of case folding: 28 KB of the gzipped component for what [`classes`](super::classes) says in
-//! a page. Expressions mean the same here (the tests compare the outcome with that crate's), except
-//! that `\p{...}` is refused, as it is there without those tables.
-//!
-//! Not here: reading the text of an expression, and what a class holds.
+//! The translator of regex-syntax needs tables of all Unicode properties and case folding: 28 KB of
+//! the gzipped component. [`char_classes`](super::char_classes) replaces the needed part. The tests
+//! compare the results. The only difference: `\p{...}` is refused.
+//! Elsewhere: parsing the expression, and the content of classes.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -25,15 +23,15 @@ use lcm_text::base::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// `invalid-input`: it could match bytes that are no text, puts a character that is not ASCII into
-/// a class without Unicode, or names a Unicode property.
+/// `invalid-input`: the expression could match bytes that are not UTF-8, has a non-ASCII character
+/// in a class without Unicode, or names a Unicode property.
 pub(super) fn translate_ast(ast: &Ast) -> Result<Hir> {
     let mut translation =
         HirTranslator { modes: RegexFlags::default(), classes: CharClasses::default() };
     translation.translate_node(ast)
 }
 
-/// What the flags say at a place; the reverse of `unicode`, so that all are off at first.
+/// Flags at one place of an expression. `ascii` is the inverse of flag `u`, so that all begin off.
 #[derive(Clone, Copy, Default)]
 struct RegexFlags {
     any_case: bool,
@@ -50,7 +48,7 @@ struct HirTranslator {
 }
 
 impl HirTranslator {
-    /// The parser bounds how deep expressions stand in each other, so this may call itself.
+    /// Translates one node. Recursion is safe, because the parser limits nesting.
     fn translate_node(&mut self, ast: &Ast) -> Result<Hir> {
         Ok(match ast {
             Ast::Empty(_) => Hir::empty(),
@@ -118,12 +116,12 @@ impl HirTranslator {
             RepetitionKind::Range(RepetitionRange::Bounded(min, max)) => (min, Some(max)),
         };
         let sub = Box::new(self.translate_node(&repetition.ast)?);
-        // Read after the expression: flags that it sets hold from here on.
+        // Flags inside the repeated expression apply to its greed, so read them afterwards.
         let greedy = repetition.greedy != self.modes.swap_greed;
         Ok(Hir::repetition(hir::Repetition { min, max, greedy, sub }))
     }
 
-    /// Flags that are set inside a group end with it.
+    /// Translates a group. Flags set inside a group end with the group.
     fn translate_group(&mut self, group: &Group) -> Result<Hir> {
         let outside = self.modes;
         if let Some(flags) = group.flags() {
@@ -207,7 +205,7 @@ impl HirTranslator {
         Ok(Hir::class(Class::Unicode(self.finish_class(set, negated, fold, span)?)))
     }
 
-    /// Folds before it negates: `(?i)[^x]` holds neither `x` nor `X`.
+    /// Folds case, then negates: `(?i)[^x]` excludes both `x` and `X`.
     fn finish_class(
         &mut self,
         mut set: ClassUnicode,
@@ -221,7 +219,7 @@ impl HirTranslator {
         if negated {
             set.negate();
         }
-        // Without Unicode a class holds bytes, and only those of ASCII are text by themselves.
+        // Without Unicode a class matches bytes, and only ASCII bytes are valid text.
         if self.modes.ascii && !set.is_ascii() { Err(not_text_error(span)) } else { Ok(set) }
     }
 
@@ -242,13 +240,13 @@ impl RegexFlags {
                 FlagsItemKind::Flag(Flag::SwapGreed) => self.swap_greed = on,
                 FlagsItemKind::Flag(Flag::Unicode) => self.ascii = !on,
                 FlagsItemKind::Flag(Flag::CRLF) => self.crlf = on,
-                // The parser has skipped the white space.
+                // The parser already skipped the white space.
                 FlagsItemKind::Flag(Flag::IgnoreWhitespace) => {}
             }
         }
     }
 
-    /// The character that a literal stands for; without Unicode `\xFF` is a byte, not a character.
+    /// Returns the character of a literal. Without Unicode, `\xFF` is a byte and is refused.
     fn literal_char(self, literal: &Literal) -> Result<char> {
         match literal.byte() {
             Some(byte) if self.ascii && !byte.is_ascii() => Err(not_text_error(&literal.span)),
@@ -256,7 +254,7 @@ impl RegexFlags {
         }
     }
 
-    /// As [`Modes::char`], in a class.
+    /// Returns the character of a literal inside a class, like [`RegexFlags::literal_char`].
     fn class_member(self, literal: &Literal) -> Result<char> {
         let char = self.literal_char(literal)?;
         if self.ascii && !char.is_ascii() { Err(not_text_error(&literal.span)) } else { Ok(char) }
@@ -295,14 +293,16 @@ impl RegexFlags {
 }
 
 fn not_text_error(span: &Span) -> Error {
-    regex_error("without Unicode this could match what is no text", span)
+    regex_error("without Unicode the expression could match bytes that are not text", span)
 }
 
 fn property_error(span: &Span) -> Error {
-    regex_error(r"\p is not offered; \w, \d, \s and ranges are", span)
+    regex_error(r"\p is not offered; use \w, \d, \s or ranges", span)
 }
 
 fn regex_error(what: &str, span: &Span) -> Error {
     let at = span.start.offset;
-    Error::invalid_input(format_args!("pattern: no regular expression: {what} at byte {at}"))
+    Error::invalid_input(format_args!(
+        "`pattern` must be a valid regular expression: {what} at byte {at}"
+    ))
 }

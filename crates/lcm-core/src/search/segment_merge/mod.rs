@@ -1,10 +1,9 @@
-//! Merging: several adjacent segments become one, a bounded piece in each commit.
+//! Merging of adjacent segments into one, a bounded step in each commit.
 //!
-//! Readers use the inputs until the output is complete; then the manifest names the output, and the
-//! inputs are deleted by that commit and those that follow. Everything that a step reads can be
-//! named from the manifest alone: of each input at most two blocks, from where the last step ended,
-//! and the lengths of the documents. A step ends where the next block of some input would be
-//! needed, or when enough was written.
+//! Readers use the inputs until the output is complete. Then the manifest lists the output, and
+//! this and later commits delete the inputs. The manifest determines everything that a step reads:
+//! at most two blocks of each input, and the lengths of the documents. A step ends at the block
+//! limit of an input, or when the step has written enough.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 use core::ops::Range;
@@ -20,32 +19,32 @@ use super::{
     Corpus,
     doc_values::{self, LENGTHS_CHUNK},
     manifest::{CorpusManifest, MERGE_BYTES_MAX, PendingMerge, SEGMENT_DOCUMENTS_MAX},
-    segment::{self, BLOCK_TARGET, SegmentBlocks, SegmentRef, SegmentRoot},
+    segment::{self, BLOCK_TARGET, NewSegment, SegmentBlocks, SegmentRef, SegmentRoot},
 };
 use crate::storage::{codec, keys::ConversationKeys, store::Put, store_session::StoreSession};
 use lcm_text::base::{error::Result, int};
 
-/// Segments of one level that become one of the next.
+/// Segments of one merge level that are merged into one of the next level.
 const FAN_OUT: usize = 16;
-/// Most documents of a segment that is merged anew before there are enough of its level: of larger
-/// ones nearly nothing is saved.
+/// Most documents of a segment that a major merge rewrites. Merging larger segments early saves
+/// little space.
 const MAJOR_DOCUMENTS_MAX: u64 = 1 << 14;
 /// Blocks of one input that one step reads.
 const BLOCKS_PER_STEP: u32 = 2;
-/// The next block of an input that was read to its end.
+/// Next block of an input that was merged to its end.
 const INPUT_FINISHED: u32 = u32::MAX;
 
-/// What one step was given to read.
+/// Values that one merge step reads.
 #[derive(Debug)]
 pub(super) struct MergeInputs {
-    /// For each input its blocks from the next one on.
+    /// For each input: its blocks from the next one on.
     inputs: Vec<Vec<InputBlock>>,
     /// Whether each input has further blocks.
     has_more: Vec<bool>,
     lengths: DocumentLengths,
 }
 
-/// A block of an input, within the value that it was read in.
+/// A block of an input, as a range of the stored value.
 #[derive(Debug)]
 struct InputBlock {
     value: Rc<Vec<u8>>,
@@ -58,16 +57,17 @@ impl InputBlock {
     }
 }
 
-/// Bytes that a step of a merge writes at the least, and of messages, of which an append brings
-/// many, at the most. Steps on summaries, which are made one by one, each waited for, are all of
-/// the least size.
+/// Least bytes that a merge step writes. Summaries are committed one by one while a caller waits,
+/// so all their merge steps have this size.
 const STEP_BYTES_MIN: u32 = 16 << 10;
+/// Most bytes that a merge step of messages writes. One append may bring many messages, so its
+/// steps may be large.
 const STEP_BYTES_MAX: u32 = 96 << 10;
 
-/// Begins a merge if there is none and enough is there to be merged.
+/// Starts a merge if none is pending and enough segments wait.
 ///
-/// Its steps are such that it ends after three quarters of the commits in which as many segments
-/// again come to wait; when more wait already, the steps are larger.
+/// The step size lets the merge end after three quarters of the commits in which as many segments
+/// arrive again. The step is larger if more segments already wait.
 pub(super) fn start_merge(state: &mut CorpusManifest, corpus: Corpus) {
     if state.merge.is_none()
         && let Some(found) = find_full_level(&state.segments)
@@ -80,8 +80,8 @@ pub(super) fn start_merge(state: &mut CorpusManifest, corpus: Corpus) {
     }
 }
 
-/// As [`start`] for messages, but fewer segments will do if that makes the index smaller by much.
-/// Its steps are as small as they can be to end within so many commits.
+/// Starts a merge of messages like [`start_merge`], or of fewer segments if the index becomes much
+/// smaller. Steps are as small as possible to end within `commits` commits.
 pub(super) fn start_major_merge(state: &mut CorpusManifest, commits: u64) {
     start_merge(state, Corpus::Messages);
     if state.merge.is_none()
@@ -91,12 +91,12 @@ pub(super) fn start_major_merge(state: &mut CorpusManifest, commits: u64) {
     }
 }
 
-/// Begins a merge that is to end within so many commits, if its steps may be that large.
+/// Starts a merge that should end within `commits` commits, with steps of at most `step_bytes_max`.
 fn init_merge(state: &mut CorpusManifest, found: InputRange, commits: u64, step_bytes_max: u32) {
     let inputs = state.segments.get(found.clone()).unwrap_or_default();
     let share = inputs.iter().map(|input| input.bytes).sum::<u64>() / commits.max(1);
     let step_bytes = int::to_u32(int::to_usize(share)).clamp(STEP_BYTES_MIN, step_bytes_max);
-    // Where steps end decides what stands in the blocks of the output.
+    // The step size is hashed, because the ends of steps determine the blocks of the output.
     let step = step_bytes.to_be_bytes();
     let mut fields: Vec<&[u8]> = alloc::vec![b"lcm merge", &step];
     fields.extend(inputs.iter().map(|input| input.id.as_slice()));
@@ -113,9 +113,10 @@ fn init_merge(state: &mut CorpusManifest, found: InputRange, commits: u64, step_
     });
 }
 
+/// Range of indexes into the list of segments.
 type InputRange = Range<usize>;
 
-/// How many of these segments, in their order, are not too large to become one.
+/// Counts the first segments that together fit the limits of one merged segment.
 fn count_mergeable<'s>(segments: impl Iterator<Item = &'s SegmentRef>) -> usize {
     let (mut documents, mut bytes) = (0, 0);
     let fits = |segment: &&SegmentRef| {
@@ -130,8 +131,8 @@ fn count_documents(segments: &[SegmentRef]) -> u64 {
     segments.iter().map(SegmentRef::count_documents).sum()
 }
 
-/// The oldest segments of the lowest level of which there are enough next to each other; fewer of
-/// them where all would be too large.
+/// Finds the oldest adjacent segments of the lowest merge level that has enough of them. Takes
+/// fewer segments if all would be too large.
 fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
     let mut best: Option<(u32, InputRange)> = None;
     let mut from = 0;
@@ -146,16 +147,16 @@ fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
         }
         from += count;
     }
-    best.map(|(_, places)| places)
+    best.map(|(_, range)| range)
 }
 
-/// Place of the first segment behind all large ones.
+/// Returns the index of the first segment behind all large ones.
 fn index_after_large(segments: &[SegmentRef]) -> usize {
     let is_large = |segment: &SegmentRef| segment.count_documents() > MAJOR_DOCUMENTS_MAX;
     segments.iter().rposition(is_large).map_or(0, |at| at + 1)
 }
 
-/// The newest segments, if the largest of them is not nearly all of them.
+/// Finds the newest segments, unless the largest one holds nearly all of their documents.
 fn find_newest(segments: &[SegmentRef]) -> Option<InputRange> {
     let small = segments.get(index_after_large(segments)..)?;
     let from = segments.len() - count_mergeable(small.iter().rev().take(FAN_OUT));
@@ -164,7 +165,7 @@ fn find_newest(segments: &[SegmentRef]) -> Option<InputRange> {
     (largest <= count_documents(inputs) / 8 * 7).then_some(from..segments.len())
 }
 
-/// Keys of what the next step of a merge reads: blocks, and values of lengths.
+/// Lists the keys that the next merge step reads: blocks, and chunks of lengths.
 pub(super) fn list_step_keys(
     keys: &ConversationKeys,
     corpus: Corpus,
@@ -186,7 +187,7 @@ pub(super) fn list_step_keys(
     [out, (from..to).map(|number| doc_values::lengths_key(keys, corpus, number)).collect()]
 }
 
-/// Values of lengths that the inputs need, beside what the manifest holds.
+/// Returns the range of length chunks that the inputs need beside the chunk in the manifest.
 fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
     let (Some(first), Some(last)) = (state.merge_inputs().first(), state.merge_inputs().last())
     else {
@@ -197,11 +198,11 @@ fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
     (chunk(first.first_document).min(written), (chunk(last.last_document) + 1).min(written))
 }
 
-/// Puts together what was read under the keys of [`wanted`].
+/// Collects the values under the keys of [`list_step_keys`].
 ///
 /// # Errors
 ///
-/// `conflict`: something is missing because the conversation moved on; `corrupt`.
+/// `conflict`: a value is missing, because the conversation has changed; `corrupt`.
 pub(super) fn collect_inputs(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -215,28 +216,28 @@ pub(super) fn collect_inputs(
     for (key, value) in names.iter().flatten().zip(values) {
         let Some(value) = value else { return Err(reader.missing_record_error(key)) };
         let start = value.len() - codec::decode_raw_bytes(key, &value)?.len();
-        let place = start..value.len();
-        payloads.push((key, InputBlock { value, range: place }));
+        let range = start..value.len();
+        payloads.push((key, InputBlock { value, range }));
     }
     let mut payloads = payloads.into_iter();
-    let mut material = MergeInputs {
+    let mut inputs_read = MergeInputs {
         inputs: Vec::new(),
         has_more: Vec::new(),
         lengths: DocumentLengths::default(),
     };
     for (input, next) in state.merge_inputs().iter().zip(&merge.next_blocks) {
         let mut blocks = Vec::new();
-        let mut more = false;
+        let mut has_more = false;
         match (*next, input.blocks) {
             (INPUT_FINISHED, _) => {}
             (_, 0) => {
                 let Some((key, root)) = payloads.next() else { continue };
                 let next = int::to_usize(u64::from(*next));
-                let places =
+                let ranges =
                     SegmentRoot::new(root.bytes()).and_then(|read| read.block_ranges_from(next));
-                for place in places.ok_or_else(|| segment::corrupt_index(key))? {
-                    let place = root.range.start + place.start..root.range.start + place.end;
-                    blocks.push(InputBlock { value: Rc::clone(&root.value), range: place });
+                for range in ranges.ok_or_else(|| segment::corrupt_index(key))? {
+                    let range = root.range.start + range.start..root.range.start + range.end;
+                    blocks.push(InputBlock { value: Rc::clone(&root.value), range });
                 }
             }
             (next, count) => {
@@ -244,46 +245,46 @@ pub(super) fn collect_inputs(
                 blocks.extend(
                     payloads.by_ref().take(int::to_usize(u64::from(to - next))).map(|p| p.1),
                 );
-                more = to < count;
+                has_more = to < count;
             }
         }
-        material.inputs.push(blocks);
-        material.has_more.push(more);
+        inputs_read.inputs.push(blocks);
+        inputs_read.has_more.push(has_more);
     }
     let (from, _) = length_chunk_range(state);
-    material.lengths.first = u64::from(from) * LENGTHS_CHUNK + 1;
+    inputs_read.lengths.first = u64::from(from) * LENGTHS_CHUNK + 1;
     for (_, chunk) in payloads {
-        material.lengths.bytes.extend_from_slice(chunk.bytes());
+        inputs_read.lengths.bytes.extend_from_slice(chunk.bytes());
     }
-    material.lengths.bytes.extend_from_slice(&state.doc_values.lengths);
-    Ok(Some(material))
+    inputs_read.lengths.bytes.extend_from_slice(&state.doc_values.lengths);
+    Ok(Some(inputs_read))
 }
 
-/// Makes one step and writes what it made.
+/// Performs one merge step and writes its output.
 ///
 /// # Errors
 ///
-/// `corrupt`: an input cannot be read; as [`codec::encode_plain`].
+/// `corrupt`: an input cannot be decoded; as [`codec::encode_raw_bytes`].
 pub(super) fn run_step(
     keys: &ConversationKeys,
     corpus: Corpus,
     state: &mut CorpusManifest,
-    material: &MergeInputs,
+    inputs_read: &MergeInputs,
     puts: &mut Vec<Put>,
 ) -> Result<()> {
     let inputs: Vec<SegmentRef> = state.merge_inputs().to_vec();
     let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else { return Ok(()) };
     let Some(merge) = &mut state.merge else { return Ok(()) };
     let range = segment::segment_range(corpus, (first.first_document, last.last_document));
-    let mut writer = BlockWriter::new(range, &material.lengths, BLOCK_TARGET);
-    let rows = inputs.iter().zip(material.inputs.iter().zip(&material.has_more));
+    let mut writer = BlockWriter::new(range, &inputs_read.lengths, BLOCK_TARGET);
+    let rows = inputs.iter().zip(inputs_read.inputs.iter().zip(&inputs_read.has_more));
     let mut cursors: Vec<MergeCursor<'_>> = rows
         .map(|(input, (blocks, more))| {
             let blocks = blocks.iter().map(InputBlock::bytes).collect();
             MergeCursor::new(input.covered_range(corpus), blocks, *more)
         })
         .collect();
-    let (lengths, bytes_max) = (&material.lengths, int::to_usize(u64::from(merge.step_bytes)));
+    let (lengths, bytes_max) = (&inputs_read.lengths, int::to_usize(u64::from(merge.step_bytes)));
     let (key, document) = merge.last_written;
     let done = MergePosition { key, document };
     let done =
@@ -300,23 +301,23 @@ pub(super) fn run_step(
         }
     }
     let blocks = writer.finish();
-    let complete = cursors.iter().all(|cursor| cursor.is_finished);
-    write_blocks(keys, merge, &blocks, complete, puts)?;
-    if complete {
+    let is_complete = cursors.iter().all(|cursor| cursor.is_finished);
+    write_blocks(keys, merge, &blocks, is_complete, puts)?;
+    if is_complete {
         replace_inputs(keys, state, &inputs, &blocks, puts)?;
     }
     Ok(())
 }
 
-/// Writes the blocks of a step, unless they are all there is and may stand in the root.
+/// Writes the blocks of a step, unless they are all blocks of the output and fit its root.
 fn write_blocks(
     keys: &ConversationKeys,
     merge: &mut PendingMerge,
     blocks: &SegmentBlocks,
-    complete: bool,
+    is_complete: bool,
     puts: &mut Vec<Put>,
 ) -> Result<()> {
-    if complete && merge.blocks == 0 && segment::fits_inline(blocks) {
+    if is_complete && merge.blocks == 0 && segment::fits_inline(blocks) {
         return Ok(());
     }
     merge.bytes += segment::put_blocks(keys, &merge.id, merge.blocks, blocks, puts)?;
@@ -325,7 +326,7 @@ fn write_blocks(
     Ok(())
 }
 
-/// Puts the output in the place of its inputs.
+/// Replaces the inputs by the output in the manifest.
 fn replace_inputs(
     keys: &ConversationKeys,
     state: &mut CorpusManifest,
@@ -340,7 +341,7 @@ fn replace_inputs(
     let level = if same { level + 1 } else { level };
     let documents = (first.first_document, last.last_document);
     let output = if merge.blocks == 0 {
-        segment::put_segment(keys, merge.id, level, documents, blocks, puts)?
+        segment::put_segment(keys, &NewSegment { id: merge.id, level, documents, blocks }, puts)?
     } else {
         let root_bytes = segment::put_root(keys, &merge.id, &merge.index, &[], puts)?;
         SegmentRef {
@@ -360,14 +361,14 @@ fn replace_inputs(
     Ok(())
 }
 
-/// Deletes up to so many values of segments that were merged.
+/// Deletes at most `most` values of merged segments.
 pub(super) fn delete_merged(
     keys: &ConversationKeys,
     state: &mut CorpusManifest,
-    most: usize,
+    deletes_max: usize,
     puts: &mut Vec<Put>,
 ) {
-    let mut left = most;
+    let mut left = deletes_max;
     while let Some((id, blocks)) = state.pending_deletes.first_mut() {
         if left == 0 {
             return;

@@ -1,16 +1,16 @@
-//! Check: every vector belongs to a document, and its signs are those of the block.
+//! Check of vectors: every vector belongs to a document and agrees with its sign bits.
 //!
-//! All keys of vectors are read once, in order: the record, and of each corpus the blocks before
-//! the vectors. A finding names the key.
+//! Reads all keys of vectors once, in order: the record, then for each corpus the blocks and the
+//! vectors. A finding names the key.
 
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    CorpusVectors, VectorRecord,
+    record::{CorpusVectors, VectorRecord, block_key, corrupt_vectors, vector_key},
     sign_block::{SignBlock, document_at, locate_document, pack_signs},
 };
 use crate::{
-    search::{Corpus, doc_values},
+    search::{corpus::Corpus, doc_values},
     storage::{codec, keys::ConversationKeys, store_session::StoreSession},
 };
 use lcm_text::base::{
@@ -19,22 +19,22 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// What was seen so far.
+/// Values seen so far.
 #[derive(Default)]
 struct VectorCheck {
     record: Option<VectorRecord>,
-    /// Of the messages and of the summaries, made anew from the blocks.
-    sides: [CorpusVectors; 2],
-    /// For each document with a vector a check of its signs, until the vector was seen.
-    signs: [SortedMap<u64, Option<u32>>; 2],
+    /// Counts of messages and of summaries, recomputed from the blocks.
+    counts: [CorpusVectors; 2],
+    /// For each document with a vector: checksum of its sign bits, removed when the vector is seen.
+    checksums: [SortedMap<u64, Option<u32>>; 2],
 }
 
-/// Checks the vectors of a conversation of so many messages and summaries; the findings are
-/// returned.
+/// Checks the vectors of a conversation, and returns the findings. `documents`: the number of
+/// messages and of summaries.
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(crate) fn check(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -52,17 +52,21 @@ pub(crate) fn check(
         }
         Err(error) => Err(error),
     })?;
-    for (corpus, (side, signs)) in
-        [Corpus::Messages, Corpus::Summaries].into_iter().zip(seen.sides.iter().zip(&seen.signs))
+    for (corpus, (corpus_counts, checksums)) in [Corpus::Messages, Corpus::Summaries]
+        .into_iter()
+        .zip(seen.counts.iter().zip(&seen.checksums))
     {
         if findings.is_empty()
-            && seen.record.as_ref().is_some_and(|it| it.corpus_vectors(corpus) != side)
+            && seen
+                .record
+                .as_ref()
+                .is_some_and(|record| record.corpus_vectors(corpus) != corpus_counts)
         {
             findings.push(format!("`{}` counts other vectors", keys.vectors_key()));
         }
-        let missing = signs.as_entries().iter().find(|(_, check)| check.is_some());
+        let missing = checksums.as_entries().iter().find(|(_, checksum)| checksum.is_some());
         if let Some((document, _)) = missing {
-            findings.push(format!("`{}` is missing", super::vector_key(keys, corpus, *document)));
+            findings.push(format!("`{}` is missing", vector_key(keys, corpus, *document)));
         }
     }
     Ok(findings)
@@ -81,46 +85,47 @@ impl VectorCheck {
             return Ok(());
         }
         let Some(record) = &self.record else {
-            return Err(Error::corrupt_store(format_args!("`{key}` stands without a record")));
+            return Err(Error::corrupt_store(format_args!("`{key}` must have a vector record")));
         };
         let number = key.len().checked_sub(10).and_then(|at| key.get(at..));
         let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
         let corpora = [Corpus::Messages, Corpus::Summaries].into_iter();
-        let sides = self.sides.iter_mut().zip(&mut self.signs);
-        for ((corpus, documents), (side, known)) in corpora.zip(documents).zip(sides) {
+        let counts = self.counts.iter_mut().zip(&mut self.checksums);
+        for ((corpus, documents), (corpus_counts, checksums)) in corpora.zip(documents).zip(counts)
+        {
             let dimensions = int::to_usize(record.dimensions.into());
-            if key == super::block_key(keys, corpus, number) {
+            if key == block_key(keys, corpus, number) {
                 let block = SignBlock::from_value(key, Some(value), dimensions)?;
-                let block = block.ok_or_else(|| super::corrupt_vectors(key))?;
+                let block = block.ok_or_else(|| corrupt_vectors(key))?;
                 let last = u64::from(63 - block.covered.leading_zeros());
                 if number > documents || document_at(number, last) > documents {
                     return Err(Error::corrupt_store(format_args!(
-                        "`{key}` is of more documents than there are"
+                        "`{key}` covers documents that do not exist"
                     )));
                 }
-                side.set(number, Some(&block));
+                corpus_counts.set(number, Some(&block));
                 for (document, signs) in block.iter_vectors(number, dimensions) {
-                    known.insert(document, Some(doc_values::column_checksum(signs)));
+                    checksums.insert(document, Some(doc_values::column_checksum(signs)));
                 }
                 return Ok(());
             }
-            if key == super::vector_key(keys, corpus, number) {
+            if key == vector_key(keys, corpus, number) {
                 let vector = codec::decode_raw_bytes(key, value)?;
                 let parts: Vec<i8> = vector.iter().map(|byte| i8::from_le_bytes([*byte])).collect();
                 if vector.len() != dimensions {
-                    return Err(super::corrupt_vectors(key));
+                    return Err(corrupt_vectors(key));
                 }
-                let check = known.get_mut(&number).and_then(Option::take);
-                if check != Some(doc_values::column_checksum(&pack_signs(&parts))) {
+                let checksum = checksums.get_mut(&number).and_then(Option::take);
+                if checksum != Some(doc_values::column_checksum(&pack_signs(&parts))) {
                     let (block, _) = locate_document(number);
-                    let block = super::block_key(keys, corpus, block);
+                    let block = block_key(keys, corpus, block);
                     return Err(Error::corrupt_store(format_args!(
-                        "`{block}` has not the signs of `{key}`"
+                        "`{block}` must have the sign bits of `{key}`"
                     )));
                 }
                 return Ok(());
             }
         }
-        Err(Error::corrupt_store(format_args!("`{key}` is no key of vectors")))
+        Err(Error::corrupt_store(format_args!("`{key}` must be a key of a vector or a block")))
     }
 }

@@ -1,8 +1,8 @@
-//! Quantising: from decimals to a byte for each dimension.
+//! Quantisation of decimals to one byte for each dimension.
 //!
-//! In: numbers as JSON writes them. Out: each number as a part of the largest, in 127ths. Cosines
-//! need no scale, so none is kept. Decimals are read as integers with an exponent: the same text
-//! gives the same bytes on every host, and no float is linked for it.
+//! Input: numbers as JSON text. Output: each number as a fraction of the largest, in 127ths. The
+//! cosine is independent of scale, so no scale is kept. Decimals are parsed as integers with an
+//! exponent, so that the same text gives the same bytes on every host, without floats.
 
 use alloc::vec::Vec;
 
@@ -12,24 +12,24 @@ use lcm_text::base::{
     limits::{VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
 };
 
-/// What the largest number of a vector becomes.
+/// Quantised value of the largest number of a vector.
 const LARGEST: u64 = 127;
-/// The least mantissa of nine digits, so that a greater exponent is a greater number.
+/// Least mantissa of nine digits, so that a greater exponent means a greater number.
 const MANTISSA_MIN: u32 = 100_000_000;
-/// Greatest exponent of a mantissa of nine digits that a float of 64 bits holds.
+/// Greatest exponent, with a mantissa of nine digits, of a 64-bit float.
 const EXPONENT_MAX: i32 = 299;
 
-/// A decimal of nine digits; zero has the mantissa 0.
+/// Decimal of nine digits; zero has the mantissa 0.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Decimal {
     is_negative: bool,
-    /// What the mantissa is multiplied by, as a power of ten.
+    /// Power of ten that multiplies the mantissa.
     exponent: i32,
     mantissa: u32,
 }
 
 impl Decimal {
-    /// Reads a number; `None`: it is none, or too large for a float.
+    /// Parses a number; `None`: the text is not a number, or too large for a float.
     fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('-');
         let (is_negative, digits) = (digits.is_some(), digits.unwrap_or(text));
@@ -60,7 +60,7 @@ impl Decimal {
         (exponent <= EXPONENT_MAX).then_some(Self { is_negative, exponent, mantissa })
     }
 
-    /// What this is of the largest, in 127ths, to the nearest.
+    /// Returns this number as a fraction of the largest, in 127ths, rounded to the nearest.
     fn scale_to(self, largest: Self) -> i8 {
         let mut doubled = 2 * LARGEST * u64::from(self.mantissa);
         for _ in self.exponent..largest.exponent.min(self.exponent + 12) {
@@ -72,7 +72,7 @@ impl Decimal {
     }
 }
 
-/// The exponent of a number, of at most three digits: no float has more.
+/// Parses an exponent of at most three digits; no float has more.
 fn parse_exponent(text: &str) -> Option<i32> {
     let (sign, digits) = match text.split_at_checked(1)? {
         ("-", digits) => (-1, digits),
@@ -83,20 +83,20 @@ fn parse_exponent(text: &str) -> Option<i32> {
     Some(sign * i32::try_from(number).unwrap_or(0))
 }
 
-/// The vector in the field `vector`, quantised; `None`: it is not there, or `null`.
+/// Parses and quantises the field `vector`; `None`: the field is absent or `null`.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no list of numbers, too few or too many, one that is not finite, all zero.
+/// `invalid-input`: not a list of numbers, too few or too many, not finite, or all zero.
 pub(crate) fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<Vec<i8>>> {
     Ok(parse_nullable_vector(fields)?.flatten())
 }
 
-/// As [`vector`]; `None`: it is not there, `Some(None)`: it is `null`.
+/// Parses like [`parse_vector`]. `None`: the field is absent; `Some(None)`: the field is `null`.
 ///
 /// # Errors
 ///
-/// As [`vector`].
+/// As [`parse_vector`].
 pub(crate) fn parse_nullable_vector(
     fields: &mut JsonFields<'_>,
 ) -> Result<Option<Option<Vec<i8>>>> {
@@ -104,7 +104,7 @@ pub(crate) fn parse_nullable_vector(
     match kind {
         JsonKind::Null => return Ok(Some(None)),
         JsonKind::Array => {}
-        _ => return Err(Error::invalid_input("vector: it must be a list of numbers")),
+        _ => return Err(Error::invalid_input("`vector` must be a list of numbers")),
     }
     let mut decimals = Vec::new();
     for element in json::list_elements(&text, json::ByteSpan::from_range(0, text.len())) {
@@ -112,7 +112,7 @@ pub(crate) fn parse_nullable_vector(
         let decimal = Decimal::parse(number).filter(|_| element.kind == JsonKind::Number);
         let wrong = || {
             let at = decimals.len();
-            Error::invalid_input(format_args!("vector: its element {at} is no finite number"))
+            Error::invalid_input(format_args!("`vector[{at}]` must be a finite number"))
         };
         decimals.push(decimal.ok_or_else(wrong)?);
     }
@@ -123,18 +123,18 @@ fn quantize_decimals(decimals: &[Decimal]) -> Result<Vec<i8>> {
     let dimensions = decimals.len();
     if !(VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX).contains(&dimensions) {
         return Err(Error::invalid_input(format_args!(
-            "vector: {dimensions} dimensions are not from {VECTOR_DIMENSIONS_MIN} to \
-             {VECTOR_DIMENSIONS_MAX}"
+            "`vector` must have between {VECTOR_DIMENSIONS_MIN} and {VECTOR_DIMENSIONS_MAX} \
+             dimensions, got {dimensions}"
         )));
     }
     let nonzero = decimals.iter().copied().filter(|decimal| decimal.mantissa > 0);
     let Some(largest) = nonzero.max_by_key(|decimal| (decimal.exponent, decimal.mantissa)) else {
-        return Err(Error::invalid_input("vector: all its numbers are zero"));
+        return Err(Error::invalid_input("`vector` must have a number other than zero"));
     };
     Ok(decimals.iter().map(|decimal| decimal.scale_to(largest)).collect())
 }
 
-/// The bytes of a quantised vector.
+/// Returns the bytes of a quantised vector.
 pub(crate) fn vector_bytes(vector: &[i8]) -> Vec<u8> {
     vector.iter().flat_map(|part| part.to_le_bytes()).collect()
 }
@@ -186,19 +186,19 @@ mod tests {
         assert_eq!(read(r#"{"vector":null}"#), Ok(None));
         for (vector, wrong) in [
             ("\"a\"", "must be a list of numbers"),
-            ("[]", "0 dimensions are not from 8 to 4096"),
-            ("[1,2,3,4,5,6,7]", "7 dimensions"),
-            ("[0,0,0,0,0,0,0,-0.0e5]", "all its numbers are zero"),
-            ("[0,0,1e309,0,0,0,0,1]", "element 2 is no finite number"),
-            ("[0,0,0,0,0,0,0,1e99999999999]", "element 7 is no finite number"),
-            ("[0,null,0,0,0,0,0,1]", "element 1 is no finite number"),
-            ("[0,\"1\",0,0,0,0,0,1]", "element 1 is no finite number"),
+            ("[]", "between 8 and 4096 dimensions, got 0"),
+            ("[1,2,3,4,5,6,7]", "dimensions, got 7"),
+            ("[0,0,0,0,0,0,0,-0.0e5]", "a number other than zero"),
+            ("[0,0,1e309,0,0,0,0,1]", "`vector[2]` must be a finite number"),
+            ("[0,0,0,0,0,0,0,1e99999999999]", "`vector[7]` must be a finite number"),
+            ("[0,null,0,0,0,0,0,1]", "`vector[1]` must be a finite number"),
+            ("[0,\"1\",0,0,0,0,0,1]", "`vector[1]` must be a finite number"),
         ] {
             let error = read(&alloc::format!(r#"{{"vector":{vector}}}"#)).unwrap_err();
             assert!(error.contains(wrong), "{vector}: {error}");
         }
         let long = ["1"; 4_097].join(",");
         let error = read(&alloc::format!(r#"{{"vector":[{long}]}}"#)).unwrap_err();
-        assert!(error.contains("4097 dimensions"), "{error}");
+        assert!(error.contains("got 4097"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
-//! Blocks: the signs of the vectors of 64 documents.
+//! Blocks of sign bits: for 64 documents, one bit for each dimension of each vector.
 //!
-//! In: quantised vectors. Out: which documents of a block have one, which are said to have none,
-//! and a bit for each dimension, so that a query reads an eighth of a byte where a vector has one.
-//! A block of another length than its documents make is none.
+//! Input: quantised vectors. Output: covered documents, documents with a vector, and their sign
+//! bits. A query reads an eighth of the bytes of whole vectors. A block whose length does not fit
+//! its documents is invalid.
 
 use alloc::vec::Vec;
 
@@ -11,31 +11,31 @@ use lcm_text::base::{error::Result, int};
 
 /// Documents of one block.
 pub(crate) const BLOCK_DOCUMENTS: u64 = 64;
-/// Bytes before the signs.
+/// Bytes before the sign bits.
 const HEAD_BYTES: usize = 16;
 
-/// The block of a document, and its place there.
+/// Returns the block of a document, and its place in the block.
 pub(crate) const fn locate_document(document: u64) -> (u64, u64) {
     let at = document.saturating_sub(1);
     (at / BLOCK_DOCUMENTS, at % BLOCK_DOCUMENTS)
 }
 
-/// The document at a place of a block.
+/// Returns the document at a place of a block.
 pub(crate) const fn document_at(block: u64, place: u64) -> u64 {
     block * BLOCK_DOCUMENTS + place + 1
 }
 
-/// Bytes of the signs of one vector.
+/// Returns the bytes of the sign bits of one vector.
 pub(crate) const fn signs_byte_count(dimensions: usize) -> usize {
     dimensions.div_ceil(8)
 }
 
-/// Most bytes of a block.
+/// Returns the most bytes of a block.
 pub(crate) fn block_bytes_max(dimensions: usize) -> usize {
     HEAD_BYTES + int::to_usize(BLOCK_DOCUMENTS) * signs_byte_count(dimensions)
 }
 
-/// The signs of a quantised vector: a bit for each number above zero, lowest first.
+/// Packs the signs of a vector: a bit for each number above zero, lowest bit first.
 pub(crate) fn pack_signs(vector: &[i8]) -> Vec<u8> {
     let byte = |numbers: &[i8]| {
         let bits = numbers.iter().enumerate();
@@ -44,35 +44,35 @@ pub(crate) fn pack_signs(vector: &[i8]) -> Vec<u8> {
     vector.chunks(8).map(byte).collect()
 }
 
-/// A block.
+/// Sign bits of 64 consecutive documents.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct SignBlock {
-    /// Documents that have a vector or are said to have none, lowest bit first.
+    /// Covered documents (with a vector, or attached as `null`), lowest bit first.
     pub(crate) covered: u64,
-    /// Of them those that have one.
+    /// Covered documents that have a vector.
     pub(crate) present: u64,
-    /// The signs of these, in order.
+    /// Sign bits of the present vectors, in order.
     signs: Vec<u8>,
 }
 
 impl SignBlock {
-    /// Reads a block; `None`: it is none of these dimensions.
+    /// Decodes a block; `None`: the bytes are invalid for these dimensions.
     pub(crate) fn read(bytes: &[u8], dimensions: usize) -> Option<Self> {
-        let (known, rest) = bytes.split_first_chunk()?;
+        let (covered, rest) = bytes.split_first_chunk()?;
         let (present, signs) = rest.split_first_chunk()?;
-        let (known, present) = (u64::from_be_bytes(*known), u64::from_be_bytes(*present));
+        let (covered, present) = (u64::from_be_bytes(*covered), u64::from_be_bytes(*present));
         let count = int::to_usize(present.count_ones().into());
-        let is_sound = known != 0
-            && present & !known == 0
+        let is_sound = covered != 0
+            && present & !covered == 0
             && signs.len() == count * signs_byte_count(dimensions);
-        is_sound.then(|| Self { covered: known, present, signs: signs.into() })
+        is_sound.then(|| Self { covered, present, signs: signs.into() })
     }
 
-    /// The block in this value; `None`: it is not there, or of other dimensions.
+    /// Decodes a stored block; `None`: the value is absent or has other dimensions.
     ///
     /// # Errors
     ///
-    /// `corrupt`: it is no block at all.
+    /// `corrupt`: the value is damaged.
     pub(crate) fn from_value(
         key: &str,
         value: Option<&[u8]>,
@@ -82,7 +82,7 @@ impl SignBlock {
         Ok(Self::read(codec::decode_raw_bytes(key, value)?, dimensions))
     }
 
-    /// The bytes of a block.
+    /// Encodes the block.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD_BYTES + self.signs.len());
         out.extend_from_slice(&self.covered.to_be_bytes());
@@ -91,7 +91,7 @@ impl SignBlock {
         out
     }
 
-    /// Gives the document at a place this vector, or says that it has none.
+    /// Sets the vector of the document at a place; `None` covers the document without a vector.
     pub(crate) fn set(&mut self, place: u64, dimensions: usize, vector: Option<&[i8]>) {
         let (bit, width) = (1u64 << (place % BLOCK_DOCUMENTS), signs_byte_count(dimensions));
         let before = int::to_usize((self.present & (bit - 1)).count_ones().into());
@@ -106,7 +106,7 @@ impl SignBlock {
         }
     }
 
-    /// The documents of a block that have a vector, ascending, each with its signs.
+    /// Iterates over the documents with a vector, ascending, each with its sign bits.
     pub(crate) fn iter_vectors(
         &self,
         number: u64,

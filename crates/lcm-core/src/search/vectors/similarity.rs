@@ -1,8 +1,8 @@
-//! Nearness: how near vectors are, in two steps.
+//! Similarity of vectors, in two steps.
 //!
-//! In: a quantised query, and signs or quantised vectors of documents. Out: a number that orders
-//! many documents by their signs, and the cosine for the few that are read whole. Integers alone,
-//! so that every host finds the same order. Not here: which documents are compared.
+//! Input: a quantised query, and sign bits or quantised vectors of documents. Output: a cheap score
+//! from sign bits that orders many documents, and the cosine for the few that are read whole. Only
+//! integers, so that every host computes the same order. Elsewhere: selecting the documents.
 
 use alloc::vec::Vec;
 
@@ -10,13 +10,13 @@ use lcm_text::base::int;
 
 /// Fractional bits of a cosine.
 pub(crate) const COSINE_BITS: u32 = 20;
-/// Bits by which a product of squares is widened before its root is taken.
+/// Bits by which a product of squares is widened before the square root.
 const ROOT_BITS: u32 = 10;
 
-/// What the signs of documents are worth to a query: for every four dimensions the sum of the
-/// query's numbers where the signs are set.
+/// Scores sign bits against a query: for every four dimensions, the sums of the query's numbers for
+/// all 16 patterns of bits.
 ///
-/// Only the documents have lost their magnitudes, not the query. That finds more of the nearest
+/// Only documents are reduced to signs, not the query. That finds more of the nearest documents
 /// than counting equal signs, and costs two lookups for eight dimensions.
 #[derive(Debug)]
 pub(crate) struct SignScorer {
@@ -24,7 +24,7 @@ pub(crate) struct SignScorer {
 }
 
 impl SignScorer {
-    /// The sums of a query.
+    /// Precomputes the sums of a query.
     pub(crate) fn new(query: &[i8]) -> Self {
         let sums_of = |numbers: &[i8]| {
             let mut sums = [0i32; 16];
@@ -37,27 +37,27 @@ impl SignScorer {
         Self { sums: query.chunks(4).map(sums_of).collect() }
     }
 
-    /// The worth of a document by its signs; the greater, the nearer it seems.
+    /// Scores a document by its sign bits; a greater score means nearer.
     pub(crate) fn score_signs(&self, signs: &[u8]) -> i32 {
         let at = |sums: &[i32; 16], bits: u8| sums.get(usize::from(bits)).copied().unwrap_or(0);
-        let mut worth = 0;
+        let mut score = 0;
         for (byte, sums) in signs.iter().zip(self.sums.chunks(2)) {
             if let [low, rest @ ..] = sums {
-                worth += at(low, byte & 15);
-                worth += rest.first().map_or(0, |high| at(high, byte >> 4));
+                score += at(low, byte & 15);
+                score += rest.first().map_or(0, |high| at(high, byte >> 4));
             }
         }
-        worth
+        score
     }
 }
 
-/// The cosine of two quantised vectors of equal dimensions, with [`COSINE_BITS`] fractional bits;
-/// 0: it is not above zero, so that they have nothing in common.
+/// Computes the cosine of two quantised vectors of equal dimensions, with [`COSINE_BITS`]
+/// fractional bits; 0 if the cosine is not positive.
 pub(crate) fn cosine_similarity(query: &[i8], vector: &[u8]) -> u64 {
     let (mut product, mut of_query, mut of_vector) = (0i32, 0i32, 0i32);
     for (left, right) in query.iter().zip(vector) {
         let (left, right) = (i32::from(*left), i32::from(i8::from_le_bytes([*right])));
-        // At most 4,096 times 2^14.
+        // No overflow: at most 4,096 times 2^14.
         product += left * right;
         of_query += left * left;
         of_vector += right * right;
@@ -67,8 +67,8 @@ pub(crate) fn cosine_similarity(query: &[i8], vector: &[u8]) -> u64 {
     (unsigned(product) << (COSINE_BITS + ROOT_BITS / 2)) / integer_sqrt(squares << ROOT_BITS).max(1)
 }
 
-/// The whole part of a square root, by Newton's method from above; a library's is ten times as
-/// long.
+/// Computes the integer square root by Newton's method from above; the library's code is ten times
+/// as large.
 fn integer_sqrt(square: u64) -> u64 {
     let mut root = square.min(1 << 32);
     loop {
@@ -80,9 +80,9 @@ fn integer_sqrt(square: u64) -> u64 {
     }
 }
 
-/// A worth as a rank: greater is better, none is negative.
-pub(crate) fn score_to_rank(worth: i32) -> u64 {
-    int::to_u64(usize::try_from(i64::from(worth) - i64::from(i32::MIN)).unwrap_or(0))
+/// Converts a score to a rank that is never negative; greater is better.
+pub(crate) fn score_to_rank(score: i32) -> u64 {
+    int::to_u64(usize::try_from(i64::from(score) - i64::from(i32::MIN)).unwrap_or(0))
 }
 
 #[cfg(test)]

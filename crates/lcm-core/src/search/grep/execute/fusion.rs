@@ -1,19 +1,22 @@
-//! Which documents are near to a query's vector, and how that ranks together with its words.
+//! Vector search and fusion of its ranking with the ranking by words.
 //!
-//! In: a vector, and what the words found. Out: the nearest of all conversations that are searched,
-//! by signs first and then by whole vectors, and one order made of both. Whatever a query says a
-//! hit must be holds for these, too. Not here: how vectors are compared
-//! ([`crate::search::vectors`]).
+//! Input: a query vector, and the lookups by words. Output: the nearest documents of all searched
+//! conversations, and one list fused from both rankings. Nearest documents obey the filters of the
+//! query, too. Elsewhere: comparing two vectors ([`crate::search::vectors`]).
 
 use alloc::{string::String, vec::Vec};
 
-use super::{
-    super::{GrepBounds, QueryVector, SearchedConversation},
-    FoundHits, GatheredCorpus, GrepHit, check_coverage,
-};
+use super::{coverage::check_coverage, word_search::GatheredCorpus};
 use crate::{
     search::{
-        Corpus, SearchIndex,
+        corpus::Corpus,
+        full_text::FullTextContext,
+        grep::{
+            bounds::GrepBounds,
+            hits::GrepHit,
+            pattern::QueryVector,
+            searched_conversation::{GrepContext, SearchedConversation},
+        },
         text_query::TextQuery,
         vectors::{
             VectorRecord, block_key, diagnose_damage,
@@ -22,7 +25,7 @@ use crate::{
             vector_key,
         },
     },
-    storage::{codec, history::MessageHistory, store_session::StoreSession},
+    storage::{codec, store_session::StoreSession},
 };
 use lcm_text::base::{
     error::Result,
@@ -33,231 +36,264 @@ use lcm_text::base::{
     sort,
 };
 
-/// What is added to a rank before it divides: k of reciprocal rank fusion, as it was published.
+/// Constant `k` of reciprocal rank fusion, with the value of its publication.
 const FUSION_RANK_OFFSET: u64 = 60;
-/// Best of each list that are fused, so that every answer is full.
+
+/// Hits of each list that are fused: as many as the largest answer.
 pub(super) const FUSED_HITS_MAX: usize = 200;
-/// Records of conversations that are read at once: one of a million documents has 32 KiB.
+
+/// Vector records read in one call; the record of a million documents has 32 KiB.
 const RECORDS_PER_READ: usize = 32;
-/// What the first by words and by nearness scores, with 16 fractional bits.
+
+/// Score of a document that is first in both lists, with 16 fractional bits.
 const FIRST_RANK_SCORE: u64 = 1 << 16;
 
-/// The vectors of one conversation that fit the query.
+/// Hits in order.
+type FusionHits = Vec<GrepHit>;
+
+/// Vectors of one conversation that are comparable with the query vector.
 struct ConversationVectors {
-    /// Number of the conversation.
+    /// Index into the list of searched conversations.
     conversation_number: usize,
     record: Vec<u8>,
     vectors: VectorRecord,
 }
 
-/// The nearest documents, nearest first.
-///
-/// # Errors
-///
-/// `invalid-input`: vectors there are, but all of other dimensions or another model; `conflict`;
-/// `corrupt`; of the store.
-pub(super) fn find_nearest(
-    reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
-    indexes: &mut [SearchIndex],
-    opens: &[GatheredCorpus],
-    query: &TextQuery,
-    vector: &QueryVector,
-    bounds: &GrepBounds,
-    found: &mut FoundHits,
-) -> Result<FusionHits> {
-    let shelves = read_fitting_vectors(reader, places, vector, found)?;
-    let probe = SignScorer::new(&vector.components);
-    let mut hits = FusionHits::new();
-    let mut left = VECTOR_SIGNS_BYTES_MAX;
-    // Summaries first: they are few and stand for many messages.
-    for corpus in [Corpus::Summaries, Corpus::Messages] {
-        for shelf in &shelves {
-            let is_it = |open: &&GatheredCorpus| {
-                open.conversation_number == shelf.conversation_number && open.corpus == corpus
-            };
-            let place = places
-                .get(shelf.conversation_number)
-                .zip(indexes.get_mut(shelf.conversation_number));
-            let (Some(open), Some((place, index))) = (opens.iter().find(is_it), place) else {
-                continue;
-            };
-            place.enter_conversation(reader);
-            let worths = shelf.score_signs(reader, place, corpus, &probe, &mut left, found)?;
-            let mut documents: Vec<u64> = worths.iter().map(|(document, _)| *document).collect();
-            retain_admissible(reader, place, index, open, query, bounds, &mut documents)?;
-            let times = open.gathered.read_times(reader, index, &documents)?;
-            let mut worths = worths.into_iter();
-            for (document, time) in documents.into_iter().zip(times) {
-                let worth = worths.find(|(other, _)| *other == document);
-                let rank = worth.map_or(0, |(_, rank)| rank);
-                hits.push(GrepHit {
-                    conversation_number: shelf.conversation_number,
-                    corpus,
-                    document,
-                    score: None,
-                    rank,
-                    time,
-                });
-            }
-        }
-    }
-    sort_hits(&mut hits);
-    let bytes = int::to_usize(CALL_BYTES_MAX.into()) / (vector.components.len() + 2);
-    hits.truncate(VECTOR_RESCORED_MAX.min(bytes));
-    rescore_hits(reader, places, &shelves, &mut hits, &vector.components)?;
-    hits.truncate(FUSED_HITS_MAX);
-    Ok(hits)
+/// Search for the documents whose vectors are nearest to a query vector.
+pub(super) struct VectorSearch<'s> {
+    context: GrepContext<'s>,
+    query: &'s TextQuery,
+    vector: &'s QueryVector,
+    scorer: SignScorer,
+    /// Bytes of sign bits that may still be read.
+    bytes_left: usize,
+    /// Notes about vectors that were not searched.
+    pub(super) notes: Vec<&'static str>,
 }
 
-/// Hits in order.
-type FusionHits = Vec<GrepHit>;
+impl<'s> VectorSearch<'s> {
+    /// Creates a search that may read [`VECTOR_SIGNS_BYTES_MAX`] bytes of sign bits.
+    pub(super) fn new(
+        context: GrepContext<'s>,
+        query: &'s TextQuery,
+        vector: &'s QueryVector,
+    ) -> Self {
+        let scorer = SignScorer::new(&vector.components);
+        let bytes_left = VECTOR_SIGNS_BYTES_MAX;
+        Self { context, query, vector, scorer, bytes_left, notes: Vec::new() }
+    }
 
-/// The conversations whose vectors fit the query.
-fn read_fitting_vectors(
-    reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
-    vector: &QueryVector,
-    found: &mut FoundHits,
-) -> Result<Vec<ConversationVectors>> {
-    let keys: Vec<String> = places.iter().map(|place| place.keys.vectors_key()).collect();
-    let (mut shelves, mut misfit) = (Vec::new(), None);
-    let mut values = Vec::with_capacity(keys.len());
-    for slice in keys.chunks(RECORDS_PER_READ) {
-        values.extend(reader.read_uncached(slice)?);
-    }
-    for ((place, key), value) in keys.iter().enumerate().zip(values) {
-        let Some(record) = value else { continue };
-        let Some(vectors) = VectorRecord::from_value(key, Some(&record))? else { continue };
-        if vectors.count_vectors() == 0 {
-            continue;
-        }
-        let dimensions = Some(int::to_u32(vector.components.len()));
-        match vectors.ensure_compatible(dimensions, vector.model.as_deref()) {
-            Ok(()) => {
-                shelves.push(ConversationVectors { conversation_number: place, record, vectors })
-            }
-            Err(error) => misfit = Some(error),
-        }
-    }
-    match misfit {
-        Some(error) if shelves.is_empty() => return Err(error),
-        Some(_) => found.add_note("vectors-limited"),
-        None if shelves.is_empty() => found.add_note("vectors-absent"),
-        None => {}
-    }
-    Ok(shelves)
-}
-
-impl ConversationVectors {
-    /// The documents of the newest blocks of a corpus, ascending, each with what its signs are
-    /// worth, as far as `left` bytes of signs go.
-    fn score_signs(
-        &self,
+    /// Returns the nearest documents, nearest first.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: all stored vectors have other dimensions or another model; `conflict`;
+    /// `corrupt`; errors of the store.
+    pub(super) fn find_nearest(
+        &mut self,
         reader: &mut StoreSession<'_>,
-        place: &SearchedConversation,
+        gathered: &[GatheredCorpus],
+    ) -> Result<FusionHits> {
+        let stored = self.read_fitting_vectors(reader)?;
+        let mut hits = FusionHits::new();
+        // Summaries first: they are few, and each covers many messages.
+        for corpus in [Corpus::Summaries, Corpus::Messages] {
+            for vectors in &stored {
+                let number = vectors.conversation_number;
+                let is_same = |part: &&GatheredCorpus| {
+                    part.conversation_number == number && part.corpus == corpus
+                };
+                if let Some(part) = gathered.iter().find(is_same) {
+                    hits.extend(self.score_corpus(reader, vectors, part)?);
+                }
+            }
+        }
+        sort_hits(&mut hits);
+        let dimensions = self.vector.components.len();
+        let count = int::to_usize(CALL_BYTES_MAX.into()) / (dimensions + 2);
+        hits.truncate(VECTOR_RESCORED_MAX.min(count));
+        self.rescore_hits(reader, &stored, &mut hits)?;
+        hits.truncate(FUSED_HITS_MAX);
+        Ok(hits)
+    }
+
+    /// Reads the vector records that are comparable with the query vector.
+    fn read_fitting_vectors(
+        &mut self,
+        reader: &mut StoreSession<'_>,
+    ) -> Result<Vec<ConversationVectors>> {
+        let conversations = self.context.conversations.iter();
+        let keys: Vec<String> = conversations.map(|entry| entry.keys.vectors_key()).collect();
+        let (mut stored, mut mismatch) = (Vec::new(), None);
+        let mut values = Vec::with_capacity(keys.len());
+        for slice in keys.chunks(RECORDS_PER_READ) {
+            values.extend(reader.read_uncached(slice)?);
+        }
+        for ((conversation_number, key), value) in keys.iter().enumerate().zip(values) {
+            let Some(record) = value else { continue };
+            let Some(vectors) = VectorRecord::from_value(key, Some(&record))? else { continue };
+            if vectors.count_vectors() == 0 {
+                continue;
+            }
+            let dimensions = Some(int::to_u32(self.vector.components.len()));
+            match vectors.ensure_compatible(dimensions, self.vector.model.as_deref()) {
+                Ok(()) => stored.push(ConversationVectors { conversation_number, record, vectors }),
+                Err(error) => mismatch = Some(error),
+            }
+        }
+        match mismatch {
+            Some(error) if stored.is_empty() => return Err(error),
+            Some(_) => self.add_note("vectors-limited"),
+            None if stored.is_empty() => self.add_note("vectors-absent"),
+            None => {}
+        }
+        Ok(stored)
+    }
+
+    /// Adds a note, at most once.
+    fn add_note(&mut self, note: &'static str) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Scores the documents of one corpus that pass the filters of the query.
+    fn score_corpus(
+        &mut self,
+        reader: &mut StoreSession<'_>,
+        vectors: &ConversationVectors,
+        part: &GatheredCorpus,
+    ) -> Result<FusionHits> {
+        let conversation_number = vectors.conversation_number;
+        let Some((conversation, index)) = self.context.get(conversation_number) else {
+            return Ok(Vec::new());
+        };
+        conversation.enter_conversation(reader);
+        let scores = self.score_sign_bits(reader, vectors, conversation, part.corpus)?;
+        let mut documents: Vec<u64> = scores.iter().map(|(document, _)| *document).collect();
+        self.retain_admissible(reader, part, &mut documents)?;
+        let times = part.gathered.read_times(reader, index, &documents)?;
+        let mut scores = scores.into_iter();
+        let mut hits = FusionHits::new();
+        for (document, time) in documents.into_iter().zip(times) {
+            let score = scores.find(|(other, _)| *other == document);
+            let rank = score.map_or(0, |(_, rank)| rank);
+            let corpus = part.corpus;
+            hits.push(GrepHit { conversation_number, corpus, document, score: None, rank, time });
+        }
+        Ok(hits)
+    }
+
+    /// Scores the documents of the newest blocks of a corpus by sign bits, while bytes are left.
+    /// Returns ascending document numbers with scores.
+    fn score_sign_bits(
+        &mut self,
+        reader: &mut StoreSession<'_>,
+        stored: &ConversationVectors,
+        conversation: &SearchedConversation,
         corpus: Corpus,
-        probe: &SignScorer,
-        left: &mut usize,
-        found: &mut FoundHits,
     ) -> Result<Vec<(u64, u64)>> {
-        let dimensions = int::to_usize(self.vectors.dimensions.into());
-        let (side, bytes) = (self.vectors.corpus_vectors(corpus), block_bytes_max(dimensions));
-        let mut wanted = Vec::new();
-        for number in
-            (0..side.count_blocks()).rev().filter(|number| side.block_counts(*number).1 > 0)
-        {
-            // Of few dimensions the documents are what takes time.
+        let dimensions = int::to_usize(stored.vectors.dimensions.into());
+        let (counts, bytes) = (stored.vectors.corpus_vectors(corpus), block_bytes_max(dimensions));
+        let mut blocks = Vec::new();
+        let has_vector = |number: &u64| counts.block_counts(*number).1 > 0;
+        for number in (0..counts.count_blocks()).rev().filter(has_vector) {
+            // With few dimensions the number of documents determines the time.
             let each = signs_byte_count(dimensions).max(VECTOR_DOCUMENT_BYTES_MIN);
-            let Some(less) = left.checked_sub(each * int::to_usize(BLOCK_DOCUMENTS)) else {
-                found.add_note("vectors-limited");
+            let cost = each * int::to_usize(BLOCK_DOCUMENTS);
+            let Some(left) = self.bytes_left.checked_sub(cost) else {
+                self.add_note("vectors-limited");
                 break;
             };
-            *left = less;
-            wanted.push((number, block_key(&place.keys, corpus, number)));
+            self.bytes_left = left;
+            blocks.push((number, block_key(&conversation.keys, corpus, number)));
         }
-        wanted.reverse();
+        blocks.reverse();
         let mut out = Vec::new();
-        for slice in wanted.chunks(int::to_usize(CALL_BYTES_MAX.into()) / (bytes + 2)) {
+        for slice in blocks.chunks(int::to_usize(CALL_BYTES_MAX.into()) / (bytes + 2)) {
             let keys: Vec<String> = slice.iter().map(|(_, key)| key.clone()).collect();
             for ((number, key), value) in slice.iter().zip(reader.read_uncached(&keys)?) {
                 let Some(block) = SignBlock::from_value(key, value.as_deref(), dimensions)? else {
-                    return Err(diagnose_damage(reader, &place.keys, Some(&self.record), key));
+                    let (keys, record) = (&conversation.keys, Some(stored.record.as_slice()));
+                    return Err(diagnose_damage(reader, keys, record, key));
                 };
                 for (document, signs) in block.iter_vectors(*number, dimensions) {
-                    out.push((document, score_to_rank(probe.score_signs(signs))));
+                    out.push((document, score_to_rank(self.scorer.score_signs(signs))));
                 }
             }
         }
         Ok(out)
     }
-}
 
-/// Keeps the documents that a hit may be, whether it has a word of the query or none.
-fn retain_admissible(
-    reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
-    index: &mut SearchIndex,
-    open: &GatheredCorpus,
-    query: &TextQuery,
-    bounds: &GrepBounds,
-    documents: &mut Vec<u64>,
-) -> Result<()> {
-    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
-    // Vectors may have been attached to what came after the head that this call works from.
-    let last = match open.corpus {
-        Corpus::Messages => history.head.messages,
-        Corpus::Summaries => index.count_documents(open.corpus),
-    };
-    documents.retain(|document| *document <= last);
-    let window = bounds.window.intersection(&query.window);
-    open.gathered.retain_admissible(reader, &history, index, query, &window, documents)?;
-    if let Some(spans) = &place.spans {
-        let may = check_coverage(reader, place, index, open.corpus, spans, documents)?;
-        let mut may = may.iter();
-        documents.retain(|_| may.next().is_some_and(|may| *may));
-    }
-    Ok(())
-}
-
-/// Orders hits by their whole vectors; drops those that have nothing in common with the query.
-fn rescore_hits(
-    reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
-    shelves: &[ConversationVectors],
-    hits: &mut FusionHits,
-    query: &[i8],
-) -> Result<()> {
-    let mut keys = Vec::with_capacity(hits.len());
-    for hit in &*hits {
-        let place = places.get(hit.conversation_number);
-        keys.extend(place.map(|place| vector_key(&place.keys, hit.corpus, hit.document)));
-    }
-    let values = if keys.is_empty() { Vec::new() } else { reader.read_uncached(&keys)? };
-    for ((hit, key), value) in hits.iter_mut().zip(&keys).zip(&values) {
-        let vector = match value {
-            Some(value) => codec::decode_raw_bytes(key, value)?,
-            None => &[],
+    /// Keeps the documents that pass the filters of the query, whether they contain its words or
+    /// not.
+    fn retain_admissible(
+        &self,
+        reader: &mut StoreSession<'_>,
+        part: &GatheredCorpus,
+        documents: &mut Vec<u64>,
+    ) -> Result<()> {
+        let found = self.context.get(part.conversation_number);
+        let Some((conversation, index)) = found else { return Ok(()) };
+        let history = conversation.history();
+        // Vectors may belong to documents that are newer than the head of this call.
+        let last = match part.corpus {
+            Corpus::Messages => history.head.messages,
+            Corpus::Summaries => index.count_documents(part.corpus),
         };
-        if vector.len() != query.len() {
-            let shelf =
-                shelves.iter().find(|shelf| shelf.conversation_number == hit.conversation_number);
-            let place = places.get(hit.conversation_number);
-            return Err(match shelf.zip(place) {
-                Some((shelf, place)) => {
-                    diagnose_damage(reader, &place.keys, Some(&shelf.record), key)
-                }
-                None => reader.missing_record_error(key),
-            });
+        documents.retain(|document| *document <= last);
+        let window = self.context.bounds.window;
+        let search = FullTextContext::new(&history, index, self.query, window);
+        part.gathered.retain_admissible(reader, &search, documents)?;
+        if let Some(spans) = &conversation.spans {
+            let covered = check_coverage(reader, index, part.corpus, spans, documents)?;
+            let mut covered = covered.iter();
+            documents.retain(|_| covered.next().is_some_and(|is_covered| *is_covered));
         }
-        hit.rank = cosine_similarity(query, vector);
+        Ok(())
     }
-    hits.retain(|hit| hit.rank > 0);
-    sort_hits(hits);
-    Ok(())
+
+    /// Sorts hits by the cosine of their vectors, and drops hits whose cosine is not positive.
+    fn rescore_hits(
+        &self,
+        reader: &mut StoreSession<'_>,
+        stored: &[ConversationVectors],
+        hits: &mut FusionHits,
+    ) -> Result<()> {
+        let conversations = self.context.conversations;
+        let components = &self.vector.components;
+        let mut keys = Vec::with_capacity(hits.len());
+        for hit in &*hits {
+            let conversation = conversations.get(hit.conversation_number);
+            let key =
+                |entry: &SearchedConversation| vector_key(&entry.keys, hit.corpus, hit.document);
+            keys.extend(conversation.map(key));
+        }
+        let values = if keys.is_empty() { Vec::new() } else { reader.read_uncached(&keys)? };
+        for ((hit, key), value) in hits.iter_mut().zip(&keys).zip(&values) {
+            let vector = match value {
+                Some(value) => codec::decode_raw_bytes(key, value)?,
+                None => &[],
+            };
+            if vector.len() != components.len() {
+                let number = hit.conversation_number;
+                let vectors = stored.iter().find(|vectors| vectors.conversation_number == number);
+                return Err(match vectors.zip(conversations.get(number)) {
+                    Some((vectors, entry)) => {
+                        diagnose_damage(reader, &entry.keys, Some(&vectors.record), key)
+                    }
+                    None => reader.missing_record_error(key),
+                });
+            }
+            hit.rank = cosine_similarity(components, vector);
+        }
+        hits.retain(|hit| hit.rank > 0);
+        sort_hits(hits);
+        Ok(())
+    }
 }
 
-/// Greatest rank first, of equals the newest, then the first that is searched.
+/// Sorts hits: greatest rank, then newest, then the earlier conversation.
 fn sort_hits(hits: &mut [GrepHit]) {
     sort::sort_by(hits, &mut |left, right| {
         (right.rank, right.time, right.document, left.conversation_number)
@@ -268,24 +304,24 @@ fn sort_hits(hits: &mut [GrepHit]) {
     });
 }
 
-/// One order of both lists, as the query wants it. Each is in its own order, and where something
-/// stands in it is all that counts: scores of words and cosines have no common measure.
+/// Fuses both rankings into one by reciprocal rank. Only positions count, because scores of words
+/// and cosines are not comparable.
 pub(super) fn fuse_rankings(
     by_words: FusionHits,
-    by_nearness: FusionHits,
+    by_similarity: FusionHits,
     bounds: &GrepBounds,
 ) -> FusionHits {
     let mut hits = FusionHits::new();
-    for list in [by_words, by_nearness] {
+    for list in [by_words, by_similarity] {
         for (at, mut hit) in list.into_iter().enumerate() {
             let score = FIRST_RANK_SCORE * (FUSION_RANK_OFFSET + 1)
                 / 2
                 / (FUSION_RANK_OFFSET + 1 + int::to_u64(at));
-            let name = |hit: &GrepHit| {
+            let identity = |hit: &GrepHit| {
                 (hit.conversation_number, hit.corpus == Corpus::Summaries, hit.document)
             };
-            match hits.iter_mut().find(|known| name(known) == name(&hit)) {
-                Some(known) => known.score = known.score.map(|before| before + score),
+            match hits.iter_mut().find(|other| identity(other) == identity(&hit)) {
+                Some(fused) => fused.score = fused.score.map(|other| other + score),
                 None => {
                     hit.score = Some(score);
                     hits.push(hit);

@@ -1,39 +1,59 @@
-//! Files are looked through one after another, until one query has read enough.
+//! Scan of the files of payload holders, one file after another, up to a byte limit.
 //!
-//! In: the messages that have payloads, in order. Out: passages, and where to go on. Not here:
-//! which messages these are.
+//! Input: the messages with payloads, in scan order. Output: hits, and the position at which the
+//! scan stopped. Elsewhere: selecting these messages (`file_search`).
 
 use crate::search::payload_holders;
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 
-use super::{super::GrepResults, FileScanStart, PayloadHolder};
+use super::super::{
+    pattern::too_costly_error, results::GrepResults, searched_conversation::SearchedConversation,
+};
 use crate::{
-    search::{
-        grep::{SearchedConversation, too_costly_error},
-        passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
-    },
+    search::passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
     storage::{codec, history::MessageHistory, payload_text, store_session::StoreSession},
 };
 use lcm_text::{
     base::{error::Result, int, sort},
     message::large_payload::{self, PayloadRecord, SeekPoint},
+    types::api::Timestamp,
 };
 
-/// Bytes of payloads, as they are written, that one query looks through: as many as those of
-/// messages for an expression.
+/// Bytes of payload text, as stored, that one query scans: the same limit as for messages and a
+/// regular expression.
 const SCAN_BYTES_MAX: u64 = 3 << 20;
-/// Bytes that looking for the payloads of a message and reading a record count as.
+/// Cost in bytes of looking up the payloads of a message.
 const MESSAGE_COST_BYTES: u64 = 4 << 10;
+/// Cost in bytes of reading a payload record.
 const RECORD_COST_BYTES: u64 = 1 << 10;
-/// Messages whose payloads are looked up together, and records that are read together.
+/// Messages whose payloads are looked up together.
 const MESSAGES_PER_STEP: usize = 16;
+/// Payload records read in one call.
 const RECORDS_PER_READ: usize = 64;
-/// Bytes before the one to begin at that are read with it, as far as a mark allows: what a match
-/// is seen with.
+/// Bytes read before the start byte, where a seek point allows: a match needs the text before it
+/// for word boundaries.
 const CONTEXT_BYTES: u64 = 1 << 10;
 
-/// A passage of a file.
+/// A message that holds at least one payload.
+#[derive(Clone, Copy)]
+pub(super) struct PayloadHolder {
+    pub(super) conversation_number: usize,
+    pub(super) seq: u64,
+    pub(super) time: Timestamp,
+}
+
+/// Position at which a scan begins.
+#[derive(Clone, Copy)]
+pub(super) struct FileScanStart {
+    pub(super) conversation_number: usize,
+    pub(super) seq: u64,
+    /// Id of the file; `None`: the first file of the message.
+    pub(super) id: Option<[u8; 8]>,
+    pub(super) byte: u64,
+}
+
+/// A passage of a file that matches the query.
 pub(super) struct FileHit {
     pub(super) conversation_number: usize,
     pub(super) placed: PlacedMessage,
@@ -44,28 +64,36 @@ pub(super) struct FileHit {
     pub(super) rank: u64,
 }
 
-/// Looks through files until one query has read enough.
+/// State of a scan through files.
 pub(super) struct FileScan<'q> {
-    wanted: PassageQuery<'q>,
-    /// The files that were named.
+    query: PassageQuery<'q>,
+    /// Ids of the named files; `None`: all files.
     named_ids: Option<Vec<[u8; 8]>>,
-    /// Where to begin, until the search is there.
+    /// Start of the scan; `None` once the scan has reached the start.
     start: Option<FileScanStart>,
-    /// The messages that fit, in order, and how many of them earlier searches looked through.
+    /// Matching messages in scan order, and how many of them earlier pages scanned.
     holders: &'q [PayloadHolder],
     first_holder: usize,
-    /// All that fit, by conversation and seq, ascending.
+    /// All matching messages by conversation and seq, ascending.
     matching_messages: Vec<(usize, u64)>,
-    /// Of conversations whose earlier messages had to be known, what these name.
+    /// Conversations whose earlier messages were loaded, and the payload ids in those messages.
     loaded_conversations: Vec<usize>,
     earlier_mentions: Vec<(usize, u64, [u8; 8])>,
-    /// Files whose newest message does not fit and that were looked through.
+    /// Scanned files whose newest message does not match the filters.
     scanned_files: Vec<(usize, [u8; 8])>,
-    /// Bytes that may still be read.
+    /// Bytes that this query may still read.
     bytes_left: u64,
-    /// No file was looked through yet, so that the first one may take all that a query may.
+    /// True until a file was scanned: the first file may use the whole byte limit.
     is_first: bool,
     pub(super) hits: Vec<FileHit>,
+}
+
+/// A payload with its record.
+struct PayloadFile {
+    id: [u8; 8],
+    record: PayloadRecord,
+    /// Byte from which the file is searched.
+    search_from: u64,
 }
 
 /// A message with the ids of its payloads.
@@ -73,26 +101,28 @@ struct HolderPayloads<'p> {
     holder: PayloadHolder,
     placed: &'p PlacedMessage,
     ids: Vec<[u8; 8]>,
+    /// The message may have more ids than were looked up.
+    may_have_more: bool,
 }
 
 impl<'q> FileScan<'q> {
     pub(super) fn new(
-        wanted: PassageQuery<'q>,
-        named: Option<Vec<[u8; 8]>>,
+        query: PassageQuery<'q>,
+        named_ids: Option<Vec<[u8; 8]>>,
         start: Option<FileScanStart>,
         holders: &'q [PayloadHolder],
-        begin: usize,
+        first_holder: usize,
     ) -> Self {
-        let mut fitting: Vec<(usize, u64)> =
-            holders.iter().map(|one| (one.conversation_number, one.seq)).collect();
-        sort::sort(&mut fitting);
+        let mut matching_messages: Vec<(usize, u64)> =
+            holders.iter().map(|holder| (holder.conversation_number, holder.seq)).collect();
+        sort::sort(&mut matching_messages);
         Self {
-            wanted,
-            named_ids: named,
+            query,
+            named_ids,
             start,
             holders,
-            first_holder: begin,
-            matching_messages: fitting,
+            first_holder,
+            matching_messages,
             loaded_conversations: Vec::new(),
             earlier_mentions: Vec::new(),
             scanned_files: Vec::new(),
@@ -102,51 +132,50 @@ impl<'q> FileScan<'q> {
         }
     }
 
-    /// Looks through the files of the messages from the beginning on, and says in the answer where
-    /// it ended.
+    /// Scans the files of the messages in order, and stores in `results` where the scan stopped.
     pub(super) fn scan_holders(
         &mut self,
         reader: &mut StoreSession<'_>,
-        places: &[SearchedConversation],
-        answered: &mut GrepResults,
+        conversations: &[SearchedConversation],
+        results: &mut GrepResults,
     ) -> Result<()> {
         let mut holders = self.holders.get(self.first_holder..).unwrap_or_default();
         let mut is_begun = false;
         while let Some(first) = holders.first() {
-            let Some(place) = places.get(first.conversation_number) else { break };
+            let Some(conversation) = conversations.get(first.conversation_number) else { break };
             if self.bytes_left == 0 && is_begun {
-                let id = place.keys.message_id(first.seq);
-                answered.unscanned_from = Some((id, 0));
+                let id = conversation.keys.message_id(first.seq);
+                results.unscanned_from = Some((id, 0));
                 return Ok(());
             }
             is_begun = true;
-            place.enter_conversation(reader);
-            let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+            conversation.enter_conversation(reader);
+            let history = conversation.history();
             let count = holders
                 .iter()
-                .take_while(|one| one.conversation_number == first.conversation_number)
+                .take_while(|holder| holder.conversation_number == first.conversation_number)
                 .count();
-            let now = holders.get(..count.min(MESSAGES_PER_STEP)).unwrap_or_default();
-            let mut seqs: Vec<u64> = now.iter().map(|one| one.seq).collect();
+            let batch = holders.get(..count.min(MESSAGES_PER_STEP)).unwrap_or_default();
+            let mut seqs: Vec<u64> = batch.iter().map(|holder| holder.seq).collect();
             sort::sort_numbers(&mut seqs);
             let placed = history.read_messages_at(reader, &seqs)?;
-            let steps = self.read_payload_ids(reader, &history, now, &placed, answered)?;
+            let steps = self.read_payload_ids(reader, &history, batch, &placed)?;
+            results.has_more |= steps.iter().any(|step| step.may_have_more);
             holders = holders.get(steps.len().max(1)..).unwrap_or_default();
-            if self.scan_files(reader, &history, &steps, answered)? {
+            if self.scan_files(reader, &history, &steps, results)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// The ids that the first of these messages show, at least of one.
+    /// Reads the payload ids of the first of these messages, and of at least one message.
     fn read_payload_ids<'p>(
         &mut self,
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         holders: &[PayloadHolder],
         placed: &'p [PlacedMessage],
-        answered: &mut GrepResults,
     ) -> Result<Vec<HolderPayloads<'p>>> {
         let mut steps = Vec::new();
         for holder in holders {
@@ -155,27 +184,27 @@ impl<'q> FileScan<'q> {
             }
             let at = placed.binary_search_by_key(&holder.seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { break };
-            let shown = history.read_rendered_text(reader, &placed.stored)?;
-            let mut ids = large_payload::find_ids(&shown);
-            // There may be more in it.
-            answered.has_more |= ids.len() == large_payload::IDS_MAX;
+            let text = history.read_rendered_text(reader, &placed.stored)?;
+            let mut ids = large_payload::find_ids(&text);
+            // The message may have more ids than `find_ids` returns.
+            let may_have_more = ids.len() == large_payload::IDS_MAX;
             if let Some(named) = &self.named_ids {
                 ids.retain(|id| named.contains(id));
             }
-            let cost = MESSAGE_COST_BYTES + int::to_u64(shown.len() + ids.len());
+            let cost = MESSAGE_COST_BYTES + int::to_u64(text.len() + ids.len());
             self.bytes_left = self.bytes_left.saturating_sub(cost);
-            steps.push(HolderPayloads { holder: *holder, placed, ids });
+            steps.push(HolderPayloads { holder: *holder, placed, ids, may_have_more });
         }
         Ok(steps)
     }
 
-    /// Looks through the files of these messages; `true`: the search has ended.
+    /// Scans the files of these messages. Returns `true` if the scan stopped.
     fn scan_files(
         &mut self,
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         steps: &[HolderPayloads<'_>],
-        answered: &mut GrepResults,
+        results: &mut GrepResults,
     ) -> Result<bool> {
         let ids = |step: &HolderPayloads<'_>| step.ids.clone();
         let all: Vec<[u8; 8]> = steps.iter().flat_map(ids).collect();
@@ -191,15 +220,17 @@ impl<'q> FileScan<'q> {
         let mut files = files.into_iter();
         for step in steps {
             for (id, file) in step.ids.iter().zip(files.by_ref()) {
-                let Some(file) = file else { continue };
-                if !self.is_newest_holder(reader, history, &step.holder, *id, &file)? {
+                let Some(record) = file else { continue };
+                let mut file = PayloadFile { id: *id, record, search_from: 0 };
+                if !self.is_newest_holder(reader, history, &step.holder, &file)? {
                     continue;
                 }
-                let Some(from) = self.take_start_byte(&step.holder, *id) else { continue };
-                let (next, more) = self.scan_file(reader, history, step, *id, &file, from)?;
-                answered.has_more |= more;
+                let Some(start) = self.take_start_byte(&step.holder, *id) else { continue };
+                file.search_from = start;
+                let (next, has_more) = self.scan_file(reader, history, step, &file)?;
+                results.has_more |= has_more;
                 if let Some(byte) = next {
-                    answered.unscanned_from = Some((large_payload::format_name(*id), byte));
+                    results.unscanned_from = Some((large_payload::format_name(*id), byte));
                     return Ok(true);
                 }
             }
@@ -207,44 +238,49 @@ impl<'q> FileScan<'q> {
         Ok(false)
     }
 
-    /// Whether a message is the newest of those that fit that has the file.
+    /// Returns whether a message is the newest matching message that holds the file.
     ///
-    /// Its record names the newest of all, so that others are only looked at where that one does
-    /// not fit: is not covered, or too new.
+    /// The payload record names the newest message of all. Other messages are checked only if that
+    /// message does not match: a grant excludes it, or the message is outside the time window.
     fn is_newest_holder(
         &mut self,
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         holder: &PayloadHolder,
-        id: [u8; 8],
-        file: &PayloadRecord,
+        file: &PayloadFile,
     ) -> Result<bool> {
-        payload_holders::ensure_not_newer_than_head(reader, history, id, file)?;
-        if file.seq <= holder.seq
-            || self.matching_messages.binary_search(&(holder.conversation_number, file.seq)).is_ok()
+        let (id, record) = (file.id, &file.record);
+        payload_holders::ensure_not_newer_than_head(reader, history, id, record)?;
+        if record.seq <= holder.seq
+            || self
+                .matching_messages
+                .binary_search(&(holder.conversation_number, record.seq))
+                .is_ok()
             || !payload_holders::contains_payload(reader, history, holder.seq, id)?
         {
-            return Ok(file.seq == holder.seq);
+            return Ok(record.seq == holder.seq);
         }
         if !self.loaded_conversations.contains(&holder.conversation_number) {
             self.loaded_conversations.push(holder.conversation_number);
             let earlier = self.holders.get(..self.first_holder).unwrap_or_default();
-            let of_place = earlier
+            let here = earlier
                 .iter()
                 .rev()
-                .filter(|one| one.conversation_number == holder.conversation_number);
-            let seqs: Vec<u64> = of_place.map(|one| one.seq).collect();
+                .filter(|other| other.conversation_number == holder.conversation_number);
+            let seqs: Vec<u64> = here.map(|holder| holder.seq).collect();
             payload_holders::for_each_mention(reader, history, &seqs, &mut |seq, ids| {
                 self.earlier_mentions
                     .extend(ids.into_iter().map(|id| (holder.conversation_number, seq, id)));
             })?;
         }
-        let one = (holder.conversation_number, id);
-        if self.scanned_files.contains(&one) {
+        let file_key = (holder.conversation_number, id);
+        if self.scanned_files.contains(&file_key) {
             return Ok(false);
         }
-        self.scanned_files.push(one);
-        for (_, seq, _) in self.earlier_mentions.iter().filter(|named| (named.0, named.2) == one) {
+        self.scanned_files.push(file_key);
+        for (_, seq, _) in
+            self.earlier_mentions.iter().filter(|mention| (mention.0, mention.2) == file_key)
+        {
             if payload_holders::contains_payload(reader, history, *seq, id)? {
                 return Ok(false);
             }
@@ -252,72 +288,77 @@ impl<'q> FileScan<'q> {
         Ok(true)
     }
 
-    /// The byte from which on a file is to be searched; `None`: it comes before the beginning.
+    /// Returns the byte at which the scan of a file begins; `None`: the file lies before the start.
     fn take_start_byte(&mut self, holder: &PayloadHolder, id: [u8; 8]) -> Option<u64> {
         let Some(start) = self.start else { return Some(0) };
         let is_there =
             (start.conversation_number, start.seq) == (holder.conversation_number, holder.seq);
-        if is_there && start.id.is_some_and(|known| known != id) {
+        if is_there && start.id.is_some_and(|other| other != id) {
             return None;
         }
         self.start = None;
         Some(if is_there { start.byte } else { 0 })
     }
 
-    /// Looks through a file from a byte on; returns where in it to go on, if it was not looked
-    /// through, and whether it has more passages than count.
+    /// Scans a file from a byte on. Returns the byte at which the scan stopped, or `None` at the
+    /// end of the file; and whether the file has further passages.
     fn scan_file(
         &mut self,
         reader: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         step: &HolderPayloads<'_>,
-        id: [u8; 8],
-        file: &PayloadRecord,
-        search: u64,
+        file: &PayloadFile,
     ) -> Result<(Option<u64>, bool)> {
-        let may = if self.is_first { SCAN_BYTES_MAX } else { self.bytes_left };
-        if may == 0 {
-            return Ok((Some(search), false));
+        let PayloadFile { record, search_from, .. } = file;
+        let search_from = *search_from;
+        let bytes_max = if self.is_first { SCAN_BYTES_MAX } else { self.bytes_left };
+        if bytes_max == 0 {
+            return Ok((Some(search_from), false));
         }
-        let is_before = |mark: &&SeekPoint| u64::from(mark.bytes) + CONTEXT_BYTES <= search;
-        let marks = file.place.seek_points.iter().take_while(is_before);
-        let mark = marks.last().copied().unwrap_or_default();
-        let start = u64::from(file.place.start);
-        let from = start + u64::from(mark.at);
-        let end = start + u64::from(file.place.length);
-        let to = end.min(from + may);
-        // Its record says where it stands in the newest message, whose text is read.
-        for placed in history.read_messages_at(reader, &[file.seq])? {
+        let is_before = |point: &&SeekPoint| u64::from(point.bytes) + CONTEXT_BYTES <= search_from;
+        let before = record.place.seek_points.iter().take_while(is_before);
+        let seek_point = before.last().copied().unwrap_or_default();
+        let start = u64::from(record.place.start);
+        let from = start + u64::from(seek_point.at);
+        let end = start + u64::from(record.place.length);
+        let to = end.min(from + bytes_max);
+        // The record holds offsets into the newest message, so that message is read.
+        for placed in history.read_messages_at(reader, &[record.seq])? {
             history.prefetch_text_range(reader, &placed.stored.raw, (from, to))?;
         }
         let begin = PassageStart {
-            byte: u64::from(mark.bytes),
-            line_ends: u64::from(mark.line_ends),
-            search_from: search,
-            is_json: !file.place.is_text,
+            byte: u64::from(seek_point.bytes),
+            line_ends: u64::from(seek_point.line_ends),
+            search_from,
+            is_json: !record.place.is_text,
         };
-        let mut passages = PassageFinder::new(&mut self.wanted, begin);
-        let (read, is_complete) =
-            payload_text::for_each_text(reader, history, file, mark, may, &mut |text| {
-                passages.push_text(text)
-            })?;
-        let ended = passages.finish(is_complete);
-        if let PassageQuery::Regex(regex) = &self.wanted
+        let mut passages = PassageFinder::new(&mut self.query, begin);
+        let (read, is_complete) = payload_text::for_each_text(
+            reader,
+            history,
+            record,
+            seek_point,
+            bytes_max,
+            &mut |text| passages.push_text(text),
+        )?;
+        let found = passages.finish(is_complete);
+        if let PassageQuery::Regex(regex) = &self.query
             && regex.is_refused()
             && self.is_first
-            && ended.passages.is_empty()
-            && ended.next == Some(search)
+            && found.passages.is_empty()
+            && found.next == Some(search_from)
         {
             return Err(too_costly_error());
         }
         self.bytes_left = self.bytes_left.saturating_sub(read + RECORD_COST_BYTES);
         self.is_first = false;
-        let kind = file.kind.as_str();
-        self.hits.extend(ended.passages.into_iter().map(|passage| {
-            let (place, placed) = (step.holder.conversation_number, step.placed.clone());
-            let (id, name) = (large_payload::format_name(id), file.name.clone());
-            FileHit { conversation_number: place, placed, id, kind, name, passage, rank: 0 }
+        let kind = record.kind.as_str();
+        self.hits.extend(found.passages.into_iter().map(|passage| {
+            let conversation_number = step.holder.conversation_number;
+            let placed = step.placed.clone();
+            let (id, name) = (large_payload::format_name(file.id), record.name.clone());
+            FileHit { conversation_number, placed, id, kind, name, passage, rank: 0 }
         }));
-        Ok((ended.next, ended.has_more))
+        Ok((found.next, found.has_more))
     }
 }

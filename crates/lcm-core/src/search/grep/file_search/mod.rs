@@ -1,21 +1,30 @@
-//! Files: what is looked for in the texts of large payloads, which the index knows only in part.
+//! Search in the texts of large payloads, which are indexed only in part.
 //!
-//! In: a query. Out: passages of payloads, each with the line and byte it begins at. A sign in the
-//! index leads to the messages that have payloads; these are looked through from the newest on, as
-//! far as one query may read, and the answer says where to go on ([`scan`]). Not here: what a
-//! passage is ([`crate::search::passages`]).
+//! Input: a query. Output: passages of payloads, each with line and byte. A feature term in the
+//! index finds the messages with payloads. These are scanned newest first, up to a byte limit, and
+//! the answer says where the scan stopped ([`file_scan`]).
+//! Elsewhere: finding passages in a text ([`crate::search::passages`]).
 
 mod file_scan;
 
 use crate::search::payload_holders;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use self::file_scan::{FileHit, FileScan};
-use super::{GrepBounds, GrepPattern, GrepResults, SearchedConversation, render_hits::RenderedHit};
+use self::file_scan::{FileHit, FileScan, FileScanStart, PayloadHolder};
+use super::{
+    bounds::GrepBounds,
+    cursor::foreign_cursor_error,
+    file_options::FileSearchOptions,
+    pattern::GrepPattern,
+    render_hits::RenderedHit,
+    results::GrepResults,
+    searched_conversation::{GrepContext, SearchedConversation},
+};
 use crate::{
     search::{
-        Corpus, SearchIndex,
-        full_text::{self, CorpusMatches},
+        corpus::Corpus,
+        full_text::{self, FullTextContext, NeighbourHits},
+        index_reader::SearchIndex,
         passages::{PassageQuery, WordMatcher},
         score,
         text_query::TextQuery,
@@ -28,166 +37,97 @@ use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{self, ByteSpan, JsonFields, JsonWriter},
-        limits, sort, tokens,
+        json::{self, ByteSpan, JsonWriter},
+        sort, tokens,
     },
     message::large_payload::{self, PayloadRecord},
     types::api::Timestamp,
 };
 
-/// Which files, as a query says, and where to begin.
-#[derive(Debug, Default)]
-pub(super) struct FileSearchOptions {
-    /// `None`: all.
-    ids: Option<Vec<String>>,
-    /// The file or message to begin with; what the search comes to before it is passed over. Of
-    /// messages and summaries a place, see [`super::start`].
-    start_id: Option<String>,
-    /// Where in that file to begin.
-    start_byte: u64,
-}
-
-impl FileSearchOptions {
-    /// Reads what a query says of files; `is_meant`: files are searched.
-    ///
-    /// # Errors
-    ///
-    /// `invalid-input`: over 64 files, a byte to begin at and no file to begin with, or files or
-    /// such a byte when no files are searched.
-    pub(super) fn read(fields: &mut JsonFields<'_>, is_meant: bool) -> Result<Self> {
-        let ids = fields.take_optional_texts("file_ids");
-        let start_byte = fields.take_optional_u64("start_byte");
-        let start = fields.take_optional_text("start_id");
-        // Where an answer says how to go on there is a byte, which is 0 without files.
-        let is_byte = start_byte.is_some_and(|byte| byte > 0 || start.is_none());
-        if !is_meant && (ids.is_some() || is_byte) {
-            return Err(Error::invalid_input("file_ids, start_byte: they need the scope files"));
-        }
-        let count = ids.as_ref().map_or(0, Vec::len);
-        if count > limits::FILE_IDS_MAX {
-            let most = limits::FILE_IDS_MAX;
-            return Err(Error::invalid_input(format_args!("file_ids: {count} are over {most}")));
-        }
-        let alone = ids.as_ref().filter(|_| start_byte.is_some() && count == 1);
-        let start = start.or_else(|| alone?.first().cloned());
-        if start_byte.is_some() && start.is_none() {
-            return Err(Error::invalid_input(
-                "start_byte: it needs start_id, or one id in file_ids",
-            ));
-        }
-        Ok(Self { ids, start_id: start, start_byte: start_byte.unwrap_or(0) })
-    }
-
-    /// What to begin with.
-    pub(super) fn start_id(&self) -> Option<&str> {
-        self.start_id.as_deref()
-    }
-}
-
-/// A message that has payloads.
-#[derive(Clone, Copy)]
-struct PayloadHolder {
-    conversation_number: usize,
-    seq: u64,
-    time: Timestamp,
-}
-
-/// A file that is there, and the newest message that has it.
+/// A file that the query names, and the newest message that holds the file.
 struct NamedFile {
     conversation_number: usize,
     seq: u64,
     id: [u8; 8],
 }
 
-/// Where a search begins.
-#[derive(Clone, Copy)]
-struct FileScanStart {
-    conversation_number: usize,
-    seq: u64,
-    /// `None`: with the first file of the message.
-    id: Option<[u8; 8]>,
-    byte: u64,
-}
-
-/// Searches files.
+/// Searches the texts of files.
 ///
 /// # Errors
 ///
-/// `not-found`: a file that was named, or what to begin with; `limit-exceeded`: the expression; as
-/// [`Index::postings`].
+/// `not-found`: a named file, or the start of the scan; `limit-exceeded`: the regular expression;
+/// as [`SearchIndex::read_postings`].
 pub(super) fn search_files(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
-    indexes: &mut [SearchIndex],
-    sought: &mut GrepPattern,
-    bounds: &GrepBounds,
-    asked: &FileSearchOptions,
+    context: &GrepContext<'_>,
+    pattern: &mut GrepPattern,
+    options: &FileSearchOptions,
 ) -> Result<GrepResults> {
-    let named = match &asked.ids {
-        Some(names) => Some(resolve_files(reader, places, names)?),
+    let named = match &options.ids {
+        Some(names) => Some(resolve_files(reader, context.conversations, names)?),
         None => None,
     };
-    let query = if let GrepPattern::Text(query) = sought { Some(&*query) } else { None };
+    let query = if let GrepPattern::Text(query) = pattern { Some(&*query) } else { None };
     let is_cut = query.is_some_and(|query| query.is_cut);
-    let holders = list_holders(reader, places, indexes, query, bounds, named.as_deref())?;
-    let start = resolve_start(reader, places, &holders, asked)?;
-    let mut begin = 0;
+    let holders = list_holders(reader, context, query, named.as_deref())?;
+    let start = resolve_start(reader, context.conversations, &holders, options)?;
+    let mut first_holder = 0;
     if let Some(start) = &start {
-        let at = holders.iter().position(|one| {
-            (one.conversation_number, one.seq) == (start.conversation_number, start.seq)
+        let at = holders.iter().position(|holder| {
+            (holder.conversation_number, holder.seq) == (start.conversation_number, start.seq)
         });
-        begin = at.ok_or_else(super::foreign_cursor_error)?;
+        first_holder = at.ok_or_else(foreign_cursor_error)?;
     }
-    let mut answered = GrepResults { is_cut, ..GrepResults::default() };
-    let wanted = match sought {
+    let mut results = GrepResults { is_cut, ..GrepResults::default() };
+    let passage_query = match pattern {
         GrepPattern::Text(query) => {
             WordMatcher::new(query).map(|words| PassageQuery::Words(Box::new(words)))
         }
         GrepPattern::Regex(regex) => Some(PassageQuery::Regex(regex)),
     };
-    let Some(wanted) = wanted else { return Ok(answered) };
-    let named = named.map(|named| named.into_iter().map(|one| one.id).collect::<Vec<_>>());
-    let mut scan = FileScan::new(wanted, named, start, &holders, begin);
-    scan.scan_holders(reader, places, &mut answered)?;
+    let Some(passage_query) = passage_query else { return Ok(results) };
+    let named = named.map(|named| named.into_iter().map(|file| file.id).collect::<Vec<_>>());
+    let mut scan = FileScan::new(passage_query, named, start, &holders, first_holder);
+    scan.scan_holders(reader, context.conversations, &mut results)?;
     let mut hits = scan.hits;
-    answered.total = int::to_u64(hits.len());
-    rank_hits(&mut hits, bounds);
-    hits.truncate(bounds.limit);
+    results.total = int::to_u64(hits.len());
+    rank_hits(&mut hits, context.bounds);
+    hits.truncate(context.bounds.limit);
     for hit in &hits {
-        answered.rows.extend(
-            places
+        results.rows.extend(
+            context
+                .conversations
                 .get(hit.conversation_number)
-                .map(|place| render_file_hit(reader, place, hit))
+                .map(|conversation| render_file_hit(reader, conversation, hit))
                 .transpose()?,
         );
     }
-    Ok(answered)
+    Ok(results)
 }
 
-/// The messages that have payloads and fit, in the order in which they are looked through.
+/// Lists the messages with payloads that match the filters, in scan order (newest first).
 fn list_holders(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
-    indexes: &mut [SearchIndex],
+    context: &GrepContext<'_>,
     query: Option<&TextQuery>,
-    bounds: &GrepBounds,
     named: Option<&[NamedFile]>,
 ) -> Result<Vec<PayloadHolder>> {
     let mut holders = Vec::new();
-    let wanted = TextQuery::for_payloads(query);
-    for ((number, place), index) in places.iter().enumerate().zip(indexes) {
-        place.enter_conversation(reader);
-        let of_place = named.map(|named| {
-            let of_place = named.iter().filter(|one| one.conversation_number == number);
-            of_place.map(|one| one.seq).collect::<Vec<u64>>()
+    let query = TextQuery::for_payloads(query);
+    for (number, conversation, index) in context.iter() {
+        conversation.enter_conversation(reader);
+        let seqs = named.map(|named| {
+            let here = named.iter().filter(|file| file.conversation_number == number);
+            here.map(|file| file.seq).collect::<Vec<u64>>()
         });
-        if of_place.as_ref().is_some_and(Vec::is_empty) {
+        if seqs.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
-        let mut found = find_conversation_holders(reader, place, index, &wanted, bounds)?;
-        // Where the newest message of each fits, no other is looked at.
-        let fits = |seq: &u64| found.iter().any(|(_, known)| known == seq);
-        if let Some(seqs) = of_place.filter(|seqs| seqs.iter().all(fits)) {
+        let mut found =
+            find_conversation_holders(reader, conversation, index, &query, context.bounds)?;
+        // If the newest message of each named file matches, older messages need no scan.
+        let is_match = |seq: &u64| found.iter().any(|(_, known)| known == seq);
+        if let Some(seqs) = seqs.filter(|seqs| seqs.iter().all(is_match)) {
             found.retain(|(_, seq)| seqs.contains(seq));
         }
         holders.extend(found.into_iter().map(|(time, seq)| PayloadHolder {
@@ -202,53 +142,58 @@ fn list_holders(
     Ok(holders)
 }
 
-/// The files of these names that may be read.
+/// Finds the named files that the caller may read.
 fn resolve_files(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
+    conversations: &[SearchedConversation],
     names: &[String],
 ) -> Result<Vec<NamedFile>> {
     let mut out = Vec::new();
     for name in names {
         let before = out.len();
         if let Some(id) = large_payload::parse_name(name) {
-            let keys: Vec<String> = places.iter().map(|place| place.keys.payload_key(id)).collect();
+            let keys: Vec<String> = conversations
+                .iter()
+                .map(|conversation| conversation.keys.payload_key(id))
+                .collect();
             let values = reader.read_uncached(&keys)?;
-            for (((place, known), key), value) in places.iter().enumerate().zip(&keys).zip(values) {
+            for (((number, entry), key), value) in
+                conversations.iter().enumerate().zip(&keys).zip(values)
+            {
                 let Some(value) = value else { continue };
                 let file: PayloadRecord = codec::decode(key, &value)?;
-                known.enter_conversation(reader);
-                let history = MessageHistory { keys: &known.keys, head: &known.loaded.head };
-                let spans = known.spans.as_deref();
+                entry.enter_conversation(reader);
+                let history = entry.history();
+                let spans = entry.spans.as_deref();
                 if payload_holders::find_newest_holder(reader, &history, id, &file, spans)?
                     .is_some()
                 {
-                    out.push(NamedFile { conversation_number: place, seq: file.seq, id });
+                    out.push(NamedFile { conversation_number: number, seq: file.seq, id });
                 }
             }
         }
         if out.len() == before {
             return Err(Error::not_found(format_args!(
-                "there is no file `{name}` in the conversations that are searched"
+                "file `{name}` does not exist in the searched conversations"
             )));
         }
     }
     Ok(out)
 }
 
-/// Where to begin; `None`: with the newest.
+/// Finds the position at which the scan begins; `None`: at the newest message.
 fn resolve_start(
     reader: &mut StoreSession<'_>,
-    places: &[SearchedConversation],
+    conversations: &[SearchedConversation],
     holders: &[PayloadHolder],
-    asked: &FileSearchOptions,
+    options: &FileSearchOptions,
 ) -> Result<Option<FileScanStart>> {
-    let Some(name) = &asked.start_id else { return Ok(None) };
-    let byte = asked.start_byte;
-    let message = places.iter().enumerate().find_map(|(number, place)| {
+    let Some(name) = &options.start_id else { return Ok(None) };
+    let byte = options.start_byte;
+    let message = conversations.iter().enumerate().find_map(|(number, conversation)| {
         Some(FileScanStart {
             conversation_number: number,
-            seq: place.keys.parse_message_id(name)?,
+            seq: conversation.keys.parse_message_id(name)?,
             id: None,
             byte: 0,
         })
@@ -256,52 +201,50 @@ fn resolve_start(
     if message.is_some() {
         return Ok(message);
     }
-    let found = resolve_files(reader, places, core::slice::from_ref(name))?;
-    let Some((one, place)) =
-        found.first().and_then(|one| Some((one, places.get(one.conversation_number)?)))
+    let found = resolve_files(reader, conversations, core::slice::from_ref(name))?;
+    let Some((file, conversation)) =
+        found.first().and_then(|file| Some((file, conversations.get(file.conversation_number)?)))
     else {
         return Ok(None);
     };
-    let of_place =
-        holders.iter().filter(|holder| holder.conversation_number == one.conversation_number);
-    let seqs: Vec<u64> = of_place.map(|holder| holder.seq).collect();
-    let mut seq = seqs.contains(&one.seq).then_some(one.seq);
+    let here =
+        holders.iter().filter(|holder| holder.conversation_number == file.conversation_number);
+    let seqs: Vec<u64> = here.map(|holder| holder.seq).collect();
+    let mut seq = seqs.contains(&file.seq).then_some(file.seq);
     if seq.is_none() {
-        place.enter_conversation(reader);
-        let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
-        seq = payload_holders::find_holder_among(reader, &history, one.id, &seqs)?;
+        conversation.enter_conversation(reader);
+        let history = conversation.history();
+        seq = payload_holders::find_holder_among(reader, &history, file.id, &seqs)?;
     }
-    let seq = seq.ok_or_else(super::foreign_cursor_error)?;
+    let seq = seq.ok_or_else(foreign_cursor_error)?;
     Ok(Some(FileScanStart {
-        conversation_number: one.conversation_number,
+        conversation_number: file.conversation_number,
         seq,
-        id: Some(one.id),
+        id: Some(file.id),
         byte,
     }))
 }
 
-/// The messages of a conversation that have payloads and fit: their times and seqs.
+/// Returns times and seqs of the messages of a conversation that hold payloads and match.
 fn find_conversation_holders(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
-    index: &mut SearchIndex,
-    wanted: &TextQuery,
+    conversation: &SearchedConversation,
+    index: &SearchIndex,
+    query: &TextQuery,
     bounds: &GrepBounds,
 ) -> Result<Vec<(Timestamp, u64)>> {
-    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
-    let gathered: CorpusMatches =
-        full_text::gather_matches(reader, &history, index, Corpus::Messages, wanted)?;
-    let window = bounds.window.intersection(&wanted.window);
+    let history = conversation.history();
+    let search = FullTextContext::new(&history, index, query, bounds.window);
+    let gathered = full_text::gather_matches(reader, &search, Corpus::Messages)?;
     let statistics = &gathered.statistics;
-    let ranked =
-        gathered.rank_documents(reader, &history, index, wanted, &window, statistics, false)?;
+    let ranked = gathered.rank_documents(reader, &search, statistics, NeighbourHits::Exclude)?;
     let mut documents = ranked.documents;
-    documents.retain(|seq| grants::is_within(place.spans.as_deref(), *seq, *seq));
+    documents.retain(|seq| grants::is_within(conversation.spans.as_deref(), *seq, *seq));
     let times = gathered.read_times(reader, index, &documents)?;
     Ok(times.into_iter().zip(documents).collect())
 }
 
-/// Orders passages, which come from the newest file on.
+/// Sorts hits by rank. Equal ranks keep the order of the scan, newest file first.
 fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
     for hit in hits.iter_mut() {
         hit.rank = bounds.rank_hit(hit.passage.score, hit.placed.stored.time);
@@ -309,14 +252,14 @@ fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
     sort::sort_by(hits, &mut |a, b| b.rank.cmp(&a.rank));
 }
 
-/// What is shown of a passage.
+/// Renders a hit in a file.
 fn render_file_hit(
     reader: &mut StoreSession<'_>,
-    place: &SearchedConversation,
+    conversation: &SearchedConversation,
     hit: &FileHit,
 ) -> Result<RenderedHit> {
-    place.enter_conversation(reader);
-    let history = MessageHistory { keys: &place.keys, head: &place.loaded.head };
+    conversation.enter_conversation(reader);
+    let history = conversation.history();
     let (stored, passage) = (&hit.placed.stored, &hit.passage);
     let entry_id = match stored.entry_id {
         Some(span) => Some(read_string(reader, &history, hit.placed.seq, span)?),
@@ -324,7 +267,7 @@ fn render_file_hit(
     };
     let mut w = JsonWriter::new_object();
     w.add_number("byte", passage.byte);
-    w.add_text("conversation", &place.name);
+    w.add_text("conversation", &conversation.name);
     w.add_time("created_at", stored.time);
     w.add_optional_text("entry_id", entry_id.as_deref());
     w.add_text("id", &hit.id);
@@ -339,7 +282,7 @@ fn render_file_hit(
     Ok(RenderedHit { json: w.end_object(), tokens: tokens::estimate(&passage.snippet.text) })
 }
 
-/// A string of a message that may have megabytes.
+/// Reads one JSON string of a message without reading the whole message.
 fn read_string(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

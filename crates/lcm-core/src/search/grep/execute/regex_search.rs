@@ -1,0 +1,144 @@
+//! Search with a regular expression: scans documents and selects a page of matches.
+
+use alloc::vec::Vec;
+
+use super::coverage::check_coverage;
+use crate::{
+    search::{
+        corpus::Corpus,
+        grep::{
+            cursor::{self, ScanCursor, foreign_cursor_error},
+            hits::{FoundHits, GrepHit},
+            pattern::too_costly_error,
+            searched_conversation::GrepContext,
+        },
+        regex::Regex,
+        regex_scan::{ScanRange, scan},
+    },
+    storage::store_session::StoreSession,
+};
+use lcm_text::base::{error::Result, int, sort};
+
+/// Scans documents with a regular expression until all are scanned or the step budget is spent.
+///
+/// Conversations come in a fixed order; in each, messages from last to first, then summaries.
+/// A complete scan returns the newest matches. A page (the scan stopped, or `start` was given)
+/// returns the first matches in scan order, so that the next page begins behind them.
+///
+/// # Errors
+///
+/// As [`super::execute_query`].
+pub(super) fn scan_with_regex(
+    reader: &mut StoreSession<'_>,
+    context: &GrepContext<'_>,
+    regex: &mut Regex,
+    corpora: &[Corpus],
+    start: Option<&str>,
+) -> Result<FoundHits> {
+    let parse = |text| ScanCursor::parse(text, context.conversations, context.indexes, corpora);
+    let start = start.map(parse).transpose()?;
+    let mut scans = list_scans(context, corpora);
+    if let Some(start) = start {
+        let is_start = |scan: &ScanCursor| {
+            (scan.conversation_number, scan.corpus) == (start.conversation_number, start.corpus)
+        };
+        let before = scans.iter().position(is_start).ok_or_else(foreign_cursor_error)?;
+        scans.drain(..before);
+        scans.iter_mut().take(1).for_each(|first| *first = start);
+    }
+    let (mut hits, mut next, mut is_begun) = (Vec::new(), None, false);
+    for cursor in scans {
+        // A scan continues while steps are left. Each call scans at least one step of documents.
+        if is_begun && regex.is_budget_spent() {
+            next = Some(cursor);
+            break;
+        }
+        let Some((conversation, index)) = context.get(cursor.conversation_number) else { continue };
+        conversation.enter_conversation(reader);
+        let spans = conversation.spans.as_deref();
+        let range = ScanRange {
+            corpus: cursor.corpus,
+            last: cursor.document,
+            spans,
+            window: context.bounds.window,
+        };
+        let scanned = scan(reader, &conversation.history(), index, &range, regex)?;
+        is_begun |= scanned.has_finished_step;
+        if regex.is_refused() && !is_begun {
+            return Err(too_costly_error());
+        }
+        let mut matches = scanned.matches;
+        if let Some(spans) = spans.filter(|_| cursor.corpus == Corpus::Summaries) {
+            let documents: Vec<u64> = matches.iter().rev().map(|(document, _)| *document).collect();
+            let covered = check_coverage(reader, index, cursor.corpus, spans, &documents)?;
+            let mut covered = covered.into_iter().rev();
+            matches.retain(|_| covered.next().unwrap_or(false));
+        }
+        let hit = |(document, time)| GrepHit::from_match(cursor, document, time);
+        hits.extend(matches.into_iter().map(hit));
+        if let Some(document) = scanned.next_document {
+            next = Some(ScanCursor { document, ..cursor });
+            break;
+        }
+    }
+    let page = if start.is_some() { PageKind::Continued } else { PageKind::First };
+    Ok(select_page(hits, next, page, context.bounds.limit))
+}
+
+/// Lists the corpora to scan in scan order, each as a cursor at its last document. Empty corpora
+/// are omitted.
+fn list_scans(context: &GrepContext<'_>, corpora: &[Corpus]) -> Vec<ScanCursor> {
+    let ordered = context.iter().map(|(number, conversation, _)| (conversation.scan_order, number));
+    let mut ordered: Vec<(usize, usize)> = ordered.collect();
+    sort::sort(&mut ordered);
+    let mut out = Vec::new();
+    for (_, conversation_number) in ordered {
+        let Some((conversation, index)) = context.get(conversation_number) else { continue };
+        let scans = corpora.iter().map(|corpus| ScanCursor {
+            conversation_number,
+            corpus: *corpus,
+            document: cursor::last_document(conversation, index, *corpus),
+        });
+        out.extend(scans.filter(|scan| scan.document > 0));
+    }
+    out
+}
+
+/// Whether a query begins a scan or continues an earlier one.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum PageKind {
+    First,
+    Continued,
+}
+
+/// Selects the hits from all matches in scan order. `next` is the first document not scanned;
+/// `page` says whether the query
+/// continues an earlier scan.
+fn select_page(
+    mut hits: Vec<GrepHit>,
+    next: Option<ScanCursor>,
+    page: PageKind,
+    limit: usize,
+) -> FoundHits {
+    if next.is_none() && page == PageKind::First {
+        let total = int::to_u64(hits.len());
+        // Newest first; with equal times, the earlier conversation and then the later document.
+        sort::sort_by(&mut hits, &mut |a, b| {
+            let left = (a.conversation_number, a.corpus == Corpus::Summaries);
+            let right = (b.conversation_number, b.corpus == Corpus::Summaries);
+            let newest = b.time.cmp(&a.time).then(left.cmp(&right));
+            newest.then(b.document.cmp(&a.document))
+        });
+        hits.truncate(limit);
+        return FoundHits { hits, total, ..FoundHits::default() };
+    }
+    let cut = hits.get(limit).map(GrepHit::scan_cursor);
+    hits.truncate(limit);
+    FoundHits {
+        total: int::to_u64(hits.len()),
+        hit_cursors: hits.iter().map(GrepHit::scan_cursor).collect(),
+        next_cursor: cut.or(next),
+        hits,
+        ..FoundHits::default()
+    }
+}

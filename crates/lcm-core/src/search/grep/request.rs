@@ -1,0 +1,245 @@
+//! Parser of grep queries.
+//!
+//! Input: a query as JSON. Output: the parsed query, its bounds and its pattern.
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use super::{
+    bounds::{GrepBounds, GrepScope, GrepSort},
+    file_options::FileSearchOptions,
+    pattern::{GrepPattern, QueryVector},
+};
+use crate::search::{
+    regex::Regex,
+    text_query::{TextQuery, looks_like_regex},
+    time_window::TimeWindow,
+    vectors::quantization,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+        json::{JsonFields, JsonKind},
+        time,
+    },
+    types::api::Timestamp,
+};
+
+/// Number of hits in an answer if the query has no limit.
+const LIMIT_DEFAULT: u64 = 50;
+
+/// Greatest number of hits in an answer.
+pub(crate) const LIMIT_MAX: u64 = 200;
+
+/// Most neighbours on each side of a hit.
+pub(crate) const NEIGHBOURS_MAX: u64 = 3;
+
+/// Name of the argument that holds the query, for error messages.
+const QUERY_ARGUMENT: &str = "query-json";
+
+/// Parsed query of a grep call.
+pub(super) struct GrepQuery {
+    pub(super) pattern: String,
+    pub(super) mode: GrepMode,
+    pub(super) scope: GrepScope,
+    pub(super) sort: GrepSort,
+    pub(super) window: TimeWindow,
+    pub(super) limit: u64,
+    pub(super) all: bool,
+    /// Search the named conversation alone, without the rest of its family.
+    pub(super) only: bool,
+    pub(super) file_options: FileSearchOptions,
+    /// Messages shown before and after each hit.
+    pub(super) neighbours: u64,
+    pub(super) vector: Option<QueryVector>,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum GrepMode {
+    /// Regular expression or words, depending on the syntax of the pattern.
+    Auto,
+    Regex,
+    FullText,
+}
+
+/// Names of the modes. `full-text` has two spellings.
+const MODES: [(&str, GrepMode); 4] = [
+    ("auto", GrepMode::Auto),
+    ("regex", GrepMode::Regex),
+    ("full-text", GrepMode::FullText),
+    ("full_text", GrepMode::FullText),
+];
+
+/// Names of the scopes.
+const SCOPES: [(&str, GrepScope); 4] = [
+    ("messages", GrepScope::Messages),
+    ("summaries", GrepScope::Summaries),
+    ("both", GrepScope::Both),
+    ("files", GrepScope::Files),
+];
+
+/// Names of the orders.
+const SORTS: [(&str, GrepSort); 3] = [
+    ("recency", GrepSort::Recency),
+    ("relevance", GrepSort::Relevance),
+    ("hybrid", GrepSort::Hybrid),
+];
+
+/// Parses a query and checks its fields.
+///
+/// # Errors
+///
+/// `invalid-input`.
+pub(super) fn parse_query(query_json: &str) -> Result<GrepQuery> {
+    let mut fields = JsonFields::parse_argument(QUERY_ARGUMENT, query_json)?;
+    let mut choice = |key, names: &[&str]| fields.take_optional_choice(key, names);
+    let mode = choice("mode", &MODES.map(|(name, _)| name)).and_then(|at| MODES.get(at));
+    let scope = choice("scope", &SCOPES.map(|(name, _)| name)).and_then(|at| SCOPES.get(at));
+    let sort = choice("sort", &SORTS.map(|(name, _)| name)).and_then(|at| SORTS.get(at));
+    let query = GrepQuery {
+        pattern: fields.take_optional_text("pattern").unwrap_or_default(),
+        mode: mode.map_or(GrepMode::Auto, |(_, mode)| *mode),
+        scope: scope.map_or(GrepScope::Both, |(_, scope)| *scope),
+        sort: sort.map_or(GrepSort::Relevance, |(_, sort)| *sort),
+        window: TimeWindow {
+            since: parse_time(&mut fields, "since")?,
+            before: parse_time(&mut fields, "before")?,
+        },
+        limit: fields.take_optional_u64("limit").unwrap_or(LIMIT_DEFAULT),
+        all: fields.take_flag("all"),
+        only: fields.take_flag("only"),
+        file_options: FileSearchOptions::read(
+            &mut fields,
+            scope.map_or(GrepScope::Both, |(_, scope)| *scope),
+        )?,
+        neighbours: parse_neighbours(&mut fields)?,
+        vector: parse_vector(&mut fields)?,
+    };
+    fields.finish(QUERY_ARGUMENT)?;
+    Ok(query)
+}
+
+/// Parses the number of neighbours on each side; absent: 0.
+///
+/// # Errors
+///
+/// `invalid-input`: the number is over 3.
+fn parse_neighbours(fields: &mut JsonFields<'_>) -> Result<u64> {
+    let count = fields.take_optional_u64("neighbours").unwrap_or(0);
+    if count > NEIGHBOURS_MAX {
+        return Err(Error::invalid_input(format_args!(
+            "`neighbours` must be between 0 and {NEIGHBOURS_MAX}, got {count}"
+        )));
+    }
+    Ok(count)
+}
+
+/// Parses the vector of a query and the name of its model.
+fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
+    let model = fields.take_optional_text("model");
+    let components = quantization::parse_vector(fields)?;
+    if components.is_none() && model.is_some() {
+        return Err(Error::invalid_input("`model` requires `vector`"));
+    }
+    Ok(components.map(|components| QueryVector { components, model }))
+}
+
+/// Checks the limits of a query and builds its bounds.
+///
+/// # Errors
+///
+/// `invalid-input`: a limit, or options that exclude each other.
+pub(super) fn build_bounds(query: &GrepQuery, now: Timestamp) -> Result<GrepBounds> {
+    let GrepQuery { limit, window, .. } = *query;
+    if limit == 0 || limit > LIMIT_MAX {
+        return Err(Error::invalid_input(format_args!(
+            "`limit` must be between 1 and {LIMIT_MAX}, got {limit}"
+        )));
+    }
+    if let (Some(since), Some(before)) = (window.since, window.before)
+        && since >= before
+    {
+        return Err(Error::invalid_input("`since` must be earlier than `before`"));
+    }
+    if query.all && query.only {
+        return Err(Error::invalid_input("`only` and `all` are mutually exclusive"));
+    }
+    let limit = int::to_usize(limit);
+    let GrepQuery { scope, sort, neighbours, .. } = *query;
+    Ok(GrepBounds { scope, sort, window, limit, neighbours, now })
+}
+
+/// Parses a time of the query: ISO 8601, or milliseconds since the epoch. Absent or null: `None`.
+fn parse_time(fields: &mut JsonFields<'_>, key: &str) -> Result<Option<Timestamp>> {
+    let time = match fields.take_any(key) {
+        None | Some((_, JsonKind::Null)) => return Ok(None),
+        Some((text, JsonKind::String)) => time::parse(&text),
+        Some((text, _)) => text.parse().ok().filter(|ms| *ms <= time::MS_MAX),
+    };
+    match time {
+        Some(time) => Ok(Some(time)),
+        None => Err(Error::invalid_input(format_args!(
+            "`{key}` must be a time in ISO 8601, such as `2026-01-31T12:00:00Z`"
+        ))),
+    }
+}
+
+/// Parses the pattern, and adds notes on how the pattern was understood.
+///
+/// # Errors
+///
+/// `invalid-input`, `limit-exceeded`: the pattern.
+pub(super) fn parse_pattern(
+    query: &GrepQuery,
+    now: Timestamp,
+    notes: &mut Vec<&'static str>,
+) -> Result<GrepPattern> {
+    if query.pattern.is_empty() {
+        return Err(Error::invalid_input("`pattern` must not be empty"));
+    }
+    let is_regex_like = looks_like_regex(&query.pattern);
+    match query.mode {
+        _ if query.vector.is_some() && query.scope == GrepScope::Files => {
+            return Err(Error::invalid_input(
+                "`vector` and the scope `files` are mutually exclusive: files have no vectors",
+            ));
+        }
+        GrepMode::Regex if query.vector.is_some() => {
+            return Err(Error::invalid_input(
+                "`vector` requires words; set `mode` to `auto` or `full-text`",
+            ));
+        }
+        GrepMode::Regex => {
+            return Ok(GrepPattern::Regex(Box::new(Regex::compile(&query.pattern)?)));
+        }
+        GrepMode::Auto if is_regex_like && query.vector.is_none() => {
+            if let Ok(regex) = Regex::compile(&query.pattern) {
+                notes.push("mode-regex");
+                return Ok(GrepPattern::Regex(Box::new(regex)));
+            }
+            notes.push("mode-full-text");
+        }
+        GrepMode::Auto => notes.push("mode-full-text"),
+        GrepMode::FullText => {}
+    }
+    if query.pattern.trim().is_empty() {
+        return Err(Error::invalid_input("`pattern` must not be empty"));
+    }
+    if is_regex_like {
+        notes.push("looks-like-regex");
+    }
+    let text = TextQuery::parse_at(&query.pattern, now);
+    if text.has_dropped_conditions {
+        return Err(Error::limit_exceeded(
+            "`pattern` must have fewer filters and fewer words with `+` or `-`: some would be \
+             ignored",
+        ));
+    }
+    if text.is_cut {
+        notes.push("terms-limited");
+    }
+    if text.is_empty() {
+        notes.push("no-terms");
+    }
+    Ok(GrepPattern::Text(text))
+}

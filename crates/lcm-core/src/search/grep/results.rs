@@ -1,0 +1,72 @@
+//! Results of a search, and the answer as JSON.
+
+use alloc::{string::String, vec::Vec};
+
+use super::render_hits::RenderedHit;
+use crate::storage::read_scope::{ReadLimits, RecallAnswer};
+use lcm_text::base::{int, json::JsonWriter};
+
+/// Results of a search before they become JSON.
+#[derive(Default)]
+pub(super) struct GrepResults {
+    /// Rendered hits in order, at most `limit`.
+    pub(super) rows: Vec<RenderedHit>,
+    /// Number of matches, including those without a row.
+    pub(super) total: u64,
+    /// A file has more passages than are listed, or a message names more files than are searched.
+    pub(super) has_more: bool,
+    /// Some words of the query were ignored, because the query has too many.
+    pub(super) is_cut: bool,
+    /// Position at which the scan stopped: an id and a byte. The id names a file, or the message
+    /// before which the scan stopped, or a [`super::cursor::ScanCursor`].
+    pub(super) unscanned_from: Option<(String, u64)>,
+    /// For a page of a longer scan: the cursor of each row. Empty for a complete answer.
+    pub(super) cursors: Vec<String>,
+}
+
+/// Renders the results as JSON, up to the tokens that the grant has left.
+pub(super) fn render_results(
+    results: GrepResults,
+    limits: ReadLimits<'_>,
+    mut notes: Vec<&'static str>,
+) -> RecallAnswer {
+    let GrepResults { rows, mut total, has_more, is_cut, mut unscanned_from, cursors } = results;
+    let row_count = int::to_u64(rows.len());
+    let (mut matches, mut tokens, mut count) = (JsonWriter::new_array(), 0u32, 0u64);
+    let tokens_max = limits.tokens_max.unwrap_or(u32::MAX);
+    for row in rows {
+        let tokens_after = tokens.saturating_add(row.tokens);
+        if tokens_after > tokens_max {
+            break;
+        }
+        tokens = tokens_after;
+        count += 1;
+        matches.push_json(&row.json);
+    }
+    if let Some(cursor) = cursors.get(int::to_usize(count)) {
+        // The next page begins with the first row that the grant did not cover.
+        (total, unscanned_from) = (count, Some((cursor.clone(), 0)));
+    }
+    if is_cut && !notes.contains(&"terms-limited") {
+        notes.push("terms-limited");
+    }
+    if unscanned_from.is_some() {
+        notes.push("scan-limited");
+    }
+    if has_more {
+        notes.push("file-limited");
+    }
+    let mut answer = JsonWriter::new_object();
+    limits.write_grant_note(tokens, row_count > count, &mut answer);
+    answer.add_array("matches", matches);
+    answer.add_texts("notes", &notes);
+    answer.add_number("total", total);
+    answer.add_flag("truncated", total > count || has_more || unscanned_from.is_some());
+    if let Some((id, byte)) = unscanned_from {
+        let mut position = JsonWriter::new_object();
+        position.add_number("byte", byte);
+        position.add_text("id", &id);
+        answer.add_object("unscanned_from", position);
+    }
+    RecallAnswer { cursors, ..RecallAnswer::new(answer, tokens) }
+}

@@ -1,0 +1,51 @@
+//! Recognises texts that look like regular expressions.
+
+use alloc::vec::Vec;
+
+/// Returns whether the unquoted part of a text looks like a regular expression: `a|b`, `.*`, a
+/// character class, an escape or an anchor.
+pub(crate) fn looks_like_regex(text: &str) -> bool {
+    let outside: Vec<&str> = text.split('"').step_by(2).collect();
+    let contains_any =
+        |parts: &[&str]| parts.iter().any(|part| outside.iter().any(|text| text.contains(part)));
+    let begins = text.starts_with('^') && text.len() > 1;
+    let ends = text.ends_with('$') && !text.ends_with(" $") && text.len() > 1;
+    begins
+        || ends
+        || contains_any(&[
+            ".*", ".+", r"\b", r"\B", r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", r"\.", "(?",
+        ])
+        || outside.iter().any(|text| has_alternatives(text) || has_class(text))
+}
+
+/// Returns whether a text has alternatives such as `a|b`; in `a | b` the bar is a shell pipe.
+fn has_alternatives(text: &str) -> bool {
+    let stands_alone = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c == '|');
+    text.match_indices('|').any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let behind = text.get(at + 1..).and_then(|text| text.chars().next());
+        !stands_alone(before) && !stands_alone(behind)
+    })
+}
+
+/// Most bytes of a recognised character class.
+const CLASS_BYTES_MAX: usize = 64;
+
+/// Returns whether a text has a class such as `[a-z]`, `[^a]` or `[ab]+`; `[1]` is a reference.
+fn has_class(text: &str) -> bool {
+    text.match_indices('[').any(|(at, _)| {
+        let inside = text.get(at + 1..).unwrap_or_default();
+        let end = inside.bytes().take(CLASS_BYTES_MAX).position(|byte| byte == b']');
+        let Some((class, behind)) = end.and_then(|end| inside.split_at_checked(end)) else {
+            return false;
+        };
+        let is_range = |triple: &[u8]| {
+            matches!(triple, [a, b'-', b] if a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
+        };
+        let is_class = class.starts_with('^') || class.as_bytes().windows(3).any(is_range);
+        !class.is_empty()
+            && !class.contains(char::is_whitespace)
+            && (is_class && class.len() <= 16
+                || behind.get(1..).is_some_and(|text| text.starts_with(['+', '*', '?', '{'])))
+    })
+}

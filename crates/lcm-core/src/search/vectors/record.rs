@@ -1,0 +1,211 @@
+//! Vector record of a conversation, and the keys and errors of stored vectors.
+//!
+//! Elsewhere: the stored blocks (`sign_block`).
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use super::sign_block::{BLOCK_DOCUMENTS, SignBlock};
+use crate::search::corpus::Corpus;
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    store_session::StoreSession,
+};
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+    limits::{MODEL_BYTES_MAX, VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
+};
+
+/// Vector record of a conversation. Every commit of vectors writes the record, which is its guard.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct VectorRecord {
+    /// Number of commits, so that no two commits write equal bytes.
+    revision: u64,
+    /// Dimensions of every vector, set by the first vector. 0: no vector yet.
+    pub(crate) dimensions: u32,
+    /// Model that made the vectors, if the host gave one.
+    pub(crate) model: Option<String>,
+    messages: CorpusVectors,
+    summaries: CorpusVectors,
+}
+
+/// Counts of one corpus. For each block two bytes: documents covered, and documents with a vector.
+/// Covered documents without a vector were attached as `null`.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct CorpusVectors(Vec<u8>);
+
+impl CorpusVectors {
+    /// Returns the number of blocks, up to the last one with a covered document.
+    pub(crate) fn count_blocks(&self) -> u64 {
+        int::to_u64(self.0.len() / 2)
+    }
+
+    /// Returns the number of covered documents, and of documents with a vector.
+    pub(crate) fn count_documents(&self) -> (u64, u64) {
+        let each = (0..self.count_blocks()).map(|block| self.block_counts(block));
+        each.fold((0, 0), |(covered, vectors), (more, others)| (covered + more, vectors + others))
+    }
+
+    /// Returns both numbers for one block.
+    pub(crate) fn block_counts(&self, block: u64) -> (u64, u64) {
+        let at = 2 * int::to_usize(block);
+        let count = |at: usize| self.0.get(at).copied().unwrap_or(0).into();
+        (count(at), count(at + 1))
+    }
+
+    /// Sets the counts of a block; `None` sets them to 0.
+    pub(crate) fn set(&mut self, number: u64, block: Option<&SignBlock>) {
+        let at = 2 * int::to_usize(number);
+        self.0.resize(self.0.len().max(at + 2), 0);
+        let bits = block.map_or([0, 0], |block| [block.covered, block.present]);
+        for (slot, bits) in self.0.iter_mut().skip(at).zip(bits) {
+            *slot = u8::try_from(bits.count_ones()).unwrap_or(u8::MAX);
+        }
+        while let [.., 0, 0] = self.0.as_slice() {
+            self.0.truncate(self.0.len() - 2);
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        let fits = |block: u64| {
+            let (covered, vectors) = self.block_counts(block);
+            vectors <= covered && covered <= BLOCK_DOCUMENTS
+        };
+        self.0.len().is_multiple_of(2) && (0..self.count_blocks()).all(fits)
+    }
+}
+
+impl SoundRecord for VectorRecord {
+    fn is_sound(&self) -> bool {
+        let dimensions = int::to_usize(self.dimensions.into());
+        let is_undecided = dimensions == 0 && self.count_vectors() == 0;
+        (is_undecided || (VECTOR_DIMENSIONS_MIN..=VECTOR_DIMENSIONS_MAX).contains(&dimensions))
+            && codec::are_countable(&[self.revision])
+            && self.model.as_ref().is_none_or(|model| (1..=MODEL_BYTES_MAX).contains(&model.len()))
+            && self.messages.is_sound()
+            && self.summaries.is_sound()
+    }
+}
+
+impl VectorRecord {
+    /// Decodes the record; `None`: nothing was attached.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: the value is damaged.
+    #[inline(never)]
+    pub(crate) fn from_value(key: &str, value: Option<&[u8]>) -> Result<Option<Self>> {
+        value.map(|value| codec::decode(key, value)).transpose()
+    }
+
+    /// Returns the counts of a corpus.
+    pub(crate) fn corpus_vectors(&self, corpus: Corpus) -> &CorpusVectors {
+        match corpus {
+            Corpus::Messages => &self.messages,
+            Corpus::Summaries => &self.summaries,
+        }
+    }
+
+    /// Returns the counts of a corpus, mutable.
+    pub(crate) fn corpus_vectors_mut(&mut self, corpus: Corpus) -> &mut CorpusVectors {
+        match corpus {
+            Corpus::Messages => &mut self.messages,
+            Corpus::Summaries => &mut self.summaries,
+        }
+    }
+
+    /// Returns the number of documents with a vector.
+    pub(crate) fn count_vectors(&self) -> u64 {
+        self.messages.count_documents().1 + self.summaries.count_documents().1
+    }
+
+    /// Returns whether no document is covered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.0.is_empty() && self.summaries.0.is_empty()
+    }
+
+    /// Encodes the record for the next commit.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the record would exceed 256 KiB.
+    pub(crate) fn encode_next(&mut self) -> Result<Vec<u8>> {
+        self.revision += 1;
+        codec::encode(self)
+    }
+
+    /// Checks that vectors, or a query, have the dimensions and the model of the conversation.
+    /// Absent values are not compared.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the dimensions or the model differ.
+    pub(crate) fn ensure_compatible(
+        &self,
+        dimensions: Option<u32>,
+        model: Option<&str>,
+    ) -> Result<()> {
+        if let Some(found) = dimensions
+            && found != self.dimensions
+        {
+            let required = self.dimensions;
+            return Err(Error::invalid_input(format_args!(
+                "`vector` must have {required} dimensions, as the vectors of this conversation, \
+                 got {found}"
+            )));
+        }
+        if let Some(found) = model
+            && self.model.as_deref() != Some(found)
+        {
+            return Err(match &self.model {
+                Some(required) => Error::invalid_input(format_args!(
+                    "`model` must be `{required}`, as for the vectors of this conversation, \
+                     got `{found}`"
+                )),
+                None => Error::invalid_input(format_args!(
+                    "`model` must be absent, because the vectors of this conversation were \
+                     attached without a model, got `{found}`; omit `model`, or remove the vectors \
+                     first"
+                )),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Returns the error for a damaged block or vector: `conflict` if the vector record has changed
+/// since `record` was read, else `corrupt`.
+#[cold]
+pub(crate) fn diagnose_damage(
+    reader: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    record: Option<&[u8]>,
+    key: &str,
+) -> Error {
+    match reader.read_one_uncached(&keys.vectors_key()) {
+        Ok(now) if now.as_deref() != record => {
+            Error::revision_conflict("vectors changed while they were read; repeat the call")
+        }
+        Ok(_) => corrupt_vectors(key),
+        Err(error) => error,
+    }
+}
+
+/// Builds the error for a value that is not a block or vector of the required dimensions.
+#[cold]
+pub(crate) fn corrupt_vectors(key: &str) -> Error {
+    Error::corrupt_store(format_args!("`{key}` must hold vectors of the recorded dimensions"))
+}
+
+/// Returns the key of a block of sign bits.
+pub(crate) fn block_key(keys: &ConversationKeys, corpus: Corpus, block: u64) -> String {
+    keys.vector_key(corpus.key_letter(), 's', block)
+}
+
+/// Returns the key of the vector of a document.
+pub(crate) fn vector_key(keys: &ConversationKeys, corpus: Corpus, document: u64) -> String {
+    keys.vector_key(corpus.key_letter(), 'v', document)
+}
