@@ -69,8 +69,10 @@ impl Config {
         self.derive_policy_with(budget, None)
     }
 
-    /// Derives the numbers for one budget in tokens with one of `context_threshold_overrides`, given
-    /// by its index (see [`Config::find_override`]). Without a valid index no override applies.
+    /// Derives the numbers for one budget in tokens with one of `context_threshold_overrides`.
+    ///
+    /// The override is given by its index (see [`Config::find_override`]); without a valid index no
+    /// override applies.
     ///
     /// # Errors
     ///

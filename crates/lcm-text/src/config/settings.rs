@@ -263,8 +263,9 @@ static SETTINGS: [Setting; 42] = [
 const TAGS_MAX: usize = 32;
 const TAG_BYTES_MAX: usize = 64;
 /// The rule for element names, as error messages state the rule.
-const TAGS_RULE: &str = "an array of strings, at most 32 names of elements of at most 64 bytes: ASCII \
-                    letters, digits, `_`, `-`, `.` and `:`, beginning with a letter or `_`";
+const TAGS_RULE: &str = "\
+an array of strings, at most 32 names of elements of at most 64 bytes: ASCII letters, digits, `_`, \
+`-`, `.` and `:`, beginning with a letter or `_`";
 
 /// Keys of the reference system without an effect, in camel case.
 const DEPRECATED_KEYS: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
