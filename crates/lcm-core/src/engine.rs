@@ -3,7 +3,6 @@
 //! An [`Engine`] is configuration plus a cache; dropping it at any moment loses nothing. Nothing is
 //! decided here. What each call does, and its errors in full, is said in `wit/`.
 
-use crate::storage::call::Call;
 use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{rc::Rc, string::String, vec::Vec};
 
@@ -51,21 +50,6 @@ impl Engine {
 
     fn reader<'a>(&'a mut self, store: &'a mut dyn Store) -> StoreSession<'a> {
         StoreSession::new(store, &mut self.cache)
-    }
-
-    /// Returns the context of a call, see [`Call`].
-    ///
-    /// # Errors
-    ///
-    /// `invalid-input`: the conversation is no id.
-    fn begin_call<'a>(
-        &'a mut self,
-        store: &'a mut dyn Store,
-        conversation: &'a str,
-        now: Timestamp,
-    ) -> Result<Call<'a>> {
-        let session = StoreSession::new(store, &mut self.cache);
-        Call::new(session, &self.config, conversation, now)
     }
 
     /// Replaces the configuration by a JSON object and returns a JSON report of its keys.
