@@ -71,7 +71,7 @@ impl TokenPrices {
             Some((text, JsonKind::Object)) => String::from(text),
             _ => {
                 return Err(Error::invalid_input(
-                    "prices: must be an object with `input` and `output`",
+                    "`prices` must be an object with `input` and `output`",
                 ));
             }
         };
@@ -88,7 +88,8 @@ impl TokenPrices {
         let all = [input, output, prices.cache_read, prices.cache_write];
         if all.iter().chain(&[prices.summary_input, prices.summary_output]).any(|p| *p > PRICE_MAX)
         {
-            let message = format_args!("prices: at most {PRICE_MAX} for a million tokens");
+            let message =
+                format_args!("`prices` must be at most {PRICE_MAX} for a million tokens each");
             return Err(Error::invalid_input(message));
         }
         Ok(prices)

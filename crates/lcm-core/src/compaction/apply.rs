@@ -333,7 +333,7 @@ impl<'a> TaskSettlement<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// As [`StoreSession::read_immutable`].
     pub(crate) fn locate_sources(
         &self,
         reader: &mut StoreSession<'_>,

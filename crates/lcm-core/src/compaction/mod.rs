@@ -173,7 +173,7 @@ impl CompactionCall {
         // conversation that need not exist yet.
         config.derive_policy(budget)?;
         if options.target == Some(0) {
-            return Err(Error::invalid_input("target: must be at least 1"));
+            return Err(Error::invalid_input("`target` must be at least 1, got 0"));
         }
         let model =
             calibration::CalibratedModel::from_options(keys, options.extra_json.as_deref())?;

@@ -152,7 +152,7 @@ const READ_AHEAD_BYTES: u32 = 768 << 10;
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn read_chunks(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

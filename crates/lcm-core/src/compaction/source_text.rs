@@ -45,7 +45,7 @@ pub(crate) struct GatheredSources {
     pub(crate) text: String,
     /// What they count in the context.
     pub(crate) tokens: u64,
-    /// By which all that it counts was made, see [`Summary::rules`].
+    /// By which all that it counts was made, see [`Summary::derivation_version`].
     rules: u32,
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
@@ -117,7 +117,7 @@ impl GatheredSources {
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn gather_messages(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -134,7 +134,7 @@ pub(crate) fn gather_messages(
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn gather_placed(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -196,7 +196,7 @@ fn render_source(
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn gather_items(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -294,7 +294,7 @@ pub(crate) const fn has_previous_context(depth: u32) -> bool {
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn read_previous(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

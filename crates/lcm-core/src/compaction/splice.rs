@@ -35,7 +35,7 @@ impl SourceSplice {
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// As [`StoreSession::read_immutable`].
     pub(crate) fn read_previous(
         &self,
         reader: &mut StoreSession<'_>,

@@ -44,7 +44,8 @@ impl SweepToken {
     /// `invalid-input`: it is none of this engine's.
     pub(crate) fn parse(token: Option<&str>) -> Result<Option<Self>> {
         let Some(token) = token.filter(|token| !token.is_empty()) else { return Ok(None) };
-        let refused = || Error::invalid_input("sweep: not a token of this engine");
+        let refused =
+            || Error::invalid_input("`sweep` must be the token that the last `plan` returned");
         let fields: Vec<&str> = token.split(':').collect();
         let ["s1", passes, round, tokens, overhead] = fields.as_slice() else {
             return Err(refused());

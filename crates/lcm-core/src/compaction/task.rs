@@ -55,7 +55,7 @@ pub(crate) struct SummaryTask {
     pub(crate) fallback_tokens_max: u32,
     /// Tokens of one part of a message above which the model sees only its head and tail.
     pub(crate) part_tokens_max: u32,
-    /// Of the prompt with which the answer was asked for, see [`Wording::version`].
+    /// Of the prompt with which the answer was asked for, see [`PromptTemplate::version`].
     pub(crate) prompt_version: u32,
     pub(crate) breaker_scope: String,
 }
@@ -110,7 +110,9 @@ impl SummaryTask {
     ///
     /// `invalid-input`: it is none of this engine's.
     pub(crate) fn parse(token: &str) -> Result<Self> {
-        let refused = || Error::invalid_input("request-id: not a task of this engine");
+        let refused = || {
+            Error::invalid_input("`request_id` must be the id of a request that `plan` returned")
+        };
         // The last character shows that the token is whole.
         let whole = token.strip_suffix(';').ok_or_else(refused)?;
         let fields: Vec<&str> = whole.splitn(16, ':').collect();

@@ -38,20 +38,21 @@ pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result
     let Some(name) = name else {
         return match from {
             None => Ok(None),
-            Some(_) => Err(Error::invalid_input("from: a place in a list needs its name, `list`")),
+            Some(_) => Err(Error::invalid_input("`from` requires `list`")),
         };
     };
     if name.is_empty() || name.len() > limits::CONVERSATION_BYTES_MAX {
         return Err(Error::invalid_input(format_args!(
-            "list: a name has 1 to {} bytes",
-            limits::CONVERSATION_BYTES_MAX
+            "`list` must have between 1 and {} bytes, got {}",
+            limits::CONVERSATION_BYTES_MAX,
+            name.len()
         )));
     }
     let most = int::to_u64(ENTRIES_MAX);
     let from = from.unwrap_or(0);
     if from > most {
         return Err(Error::limit_exceeded(format_args!(
-            "from: a list has at most {most} messages"
+            "`from` must be at most {most}, got {from}"
         )));
     }
     let from = int::saturate_tokens(from);

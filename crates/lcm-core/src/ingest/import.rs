@@ -78,18 +78,14 @@ pub(crate) fn import_messages(
         let kept =
             (0..).zip(&decided.new_messages).take_while(|(at, (index, _))| at == index).count();
         let seq = loaded.head.messages + int::to_u64(kept) + 1;
-        return Err(Error::invalid_input(format_args!(
-            "message {seq} is one that comes before it, or none"
-        )));
+        return Err(Error::invalid_input(format_args!("message {seq} must be a new message")));
     }
     let reached = candidates
         .iter()
         .fold(loaded.head.frontier, |frontier, one| pack::advance_frontier(&frontier, &one.hash));
     if frontier.is_some_and(|frontier| frontier != reached) {
         let seq = loaded.head.messages + int::to_u64(candidates.len());
-        return Err(Error::invalid_input(format_args!(
-            "message {seq} is not the one its hash is of"
-        )));
+        return Err(Error::invalid_input(format_args!("message {seq} must match its hash")));
     }
     let (candidates, puts) = (&candidates, Vec::new());
     let mark = None;

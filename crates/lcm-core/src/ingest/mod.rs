@@ -168,7 +168,7 @@ pub(crate) fn append(
 fn ensure_revision(head: &ConversationHead, relied_on: Option<u64>) -> Result<()> {
     match relied_on {
         Some(revision) if revision != head.revision => Err(Error::revision_conflict(format_args!(
-            "the conversation moved on since revision {revision}, to {}",
+            "`revision` must be the current revision, {}, got {revision}; call `reconcile` again",
             head.revision
         ))),
         _ => Ok(()),
@@ -228,7 +228,7 @@ fn parse_extra(options: &AppendOptions) -> Result<AppendExtra> {
     fields.finish(EXTRA_ARGUMENT)?;
     if extra.list_part.is_some() && options.mode == IngestMode::Transcript {
         return Err(Error::invalid_input(
-            "list: a transcript is not cut into calls, but reconciled",
+            "`list` requires another mode than `transcript`; call `reconcile` for a long transcript",
         ));
     }
     Ok(extra)

@@ -128,10 +128,16 @@ fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     let bounds = BacklogOptions::read(&mut fields);
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     if list.len() > ENTRIES_MAX {
-        return Err(Error::limit_exceeded(format_args!("entries: at most {ENTRIES_MAX}")));
+        return Err(Error::limit_exceeded(format_args!(
+            "`entries` must have at most {ENTRIES_MAX} items, got {}",
+            list.len()
+        )));
     }
     if confirmed > list.len() {
-        let message = format_args!("confirmed: {confirmed} of {} entries", list.len());
+        let message = format_args!(
+            "`confirmed` must be at most the number of entries, {}, got {confirmed}",
+            list.len()
+        );
         return Err(Error::invalid_input(message));
     }
     let mut entries = Vec::with_capacity(list.len());
@@ -139,7 +145,7 @@ fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
         let mut fields = JsonFields::new(transcript, json::list_members(transcript, value.span));
         let hash = hash::decode_hex(&fields.take_text("hash")).filter(|bytes| bytes.len() == 16);
         let hash = hash.ok_or_else(|| {
-            Error::invalid_input(format_args!("entries[{index}].hash: 32 hex digits"))
+            Error::invalid_input(format_args!("`entries[{index}].hash` must be 32 hex digits"))
         })?;
         entries.push(TranscriptEntry {
             entry_id: fields.take_optional_text("entry_id"),

@@ -64,7 +64,7 @@ impl RedactedCopy {
         hash::hex(&[before.as_slice(), &behind, &self.hash].concat())
     }
 
-    /// From what [`Redacted::written`] gave; `None`: it is something else.
+    /// From what [`RedactedCopy::to_hex`] wrote; `None`: the digits are of another form.
     pub(super) fn from_hex(digits: &str) -> Option<Self> {
         let bytes = hash::decode_hex(digits)?;
         let (before, rest) = bytes.split_first_chunk()?;

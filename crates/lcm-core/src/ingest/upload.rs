@@ -105,15 +105,16 @@ pub(crate) fn stage(
     let end = offset.saturating_add(int::to_u64(text.len()));
     if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
         return Err(Error::invalid_input(format_args!(
-            "text: a piece has 1 to {} bytes, this one has {}",
+            "`text` must have between 1 and {} bytes, got {}",
             limits::CHUNK_BYTES_MAX,
             text.len()
         )));
     }
     if end.max(bytes) > limits::MESSAGE_BYTES_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "text: a message has at most {} bytes",
-            limits::MESSAGE_BYTES_MAX
+            "`text` must end within {} bytes of its message, got {}",
+            limits::MESSAGE_BYTES_MAX,
+            end.max(bytes)
         )));
     }
     let key = keys.upload_key(&name);
@@ -179,7 +180,9 @@ fn parse_upload_name(upload: &str) -> Result<[u8; 32]> {
     hash::decode_hex(upload)
         .filter(|bytes| bytes.len() == 32)
         .map(|bytes| hash::hash_prefix(&bytes))
-        .ok_or_else(|| Error::invalid_input("upload: the SHA-256 of the text in 64 hex digits"))
+        .ok_or_else(|| {
+            Error::invalid_input("`upload` must be the SHA-256 of the text in 64 hex digits")
+        })
 }
 
 /// Number of the chunk that begins at `offset`.
@@ -195,7 +198,8 @@ fn find_chunk_number(record: &Upload, offset: u64) -> Result<u32> {
         return Ok(int::to_u32(record.chunks.len()));
     }
     Err(Error::invalid_input(format_args!(
-        "offset: {offset} is not the beginning of a piece; {} bytes are staged",
+        "`offset` must be the start of a staged chunk or the number of staged bytes, {}, got \
+         {offset}",
         record.bytes
     )))
 }

@@ -197,7 +197,7 @@ pub(super) fn read_candidates<'a>(
             let sha256 =
                 hash::decode_hex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
                     Error::invalid_input(format_args!(
-                        "messages[{index}]: an upload is named by 64 hex digits"
+                        "`messages[{index}]` must name an upload by 64 hex digits"
                     ))
                 })?;
             identities += STAGED_MESSAGE_PUTS;
@@ -284,7 +284,7 @@ pub(super) fn resolve_uploads(
         let Some(name) = candidate.pending_upload() else { continue };
         let Some((key, Some(value))) = found.next() else {
             return Err(Error::not_found(format_args!(
-                "messages[{index}]: nothing was staged as `{}`",
+                "upload `{}` of `messages[{index}]` does not exist; call `stage` first",
                 hash::hex(&name)
             )));
         };
@@ -303,7 +303,7 @@ pub(super) fn resolve_uploads(
         let text = upload.text(reader, shape.keys, &name)?;
         if compute_sha256(&text) != name {
             return Err(Error::invalid_input(format_args!(
-                "messages[{index}]: what was staged as `{}` has another SHA-256 or is incomplete",
+                "upload `{}` of `messages[{index}]` must be complete and match its SHA-256",
                 hash::hex(&name)
             )));
         }
