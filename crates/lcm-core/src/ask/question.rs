@@ -101,7 +101,7 @@ impl Question {
             }
         }
         if self.all && self.only {
-            return Err(Error::invalid_input("only: it does not go with all"));
+            return Err(Error::invalid_input("`only` and `all` are mutually exclusive"));
         }
         if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_dropped_conditions) {
             return Err(Error::limit_exceeded(
