@@ -283,8 +283,8 @@ fn expressions_match_what_a_scan_of_real_transcripts_matches() {
     }
 }
 
-/// The score in floats as `docs/ranking.md` has it, for each message that holds a word of the query or,
-/// if it is a question, stands beside one. All is one session, without speakers and questions.
+/// The score in floats as `docs/ranking.md` has it, for each message that holds a word of the query
+/// or, if it is a question, stands beside one. All is one session, without speakers and questions.
 fn formula(messages: &[Vec<&str>], query: &[&str], asks: bool) -> BTreeMap<usize, f64> {
     let length = |words: &[&str]| (words.len() + 2) as f64;
     let count = messages.len() as f64;

@@ -131,7 +131,9 @@ same_fields!(context::Options => api::AssembleOptions {
 same_fields!(api::PrefixReport => context::Prefix {
     stable_tokens, broken_by, broken_why, breakpoints, sha256, token
 });
-same_fields!(api::AssembledItem => context::Item { id, kind, included, why, tokens, seq_first, seq_last });
+same_fields!(api::AssembledItem => context::Item {
+    id, kind, included, why, tokens, seq_first, seq_last
+});
 same_fields!(api::AssembledContext => context::Assembled {
     messages_json, system, tokens, summaries, fresh_tail_messages, evicted, items: each,
     explanation_text, prefix: into, warnings

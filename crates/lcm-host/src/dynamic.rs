@@ -31,8 +31,8 @@ impl Lcm {
         self.call_value(function, arguments, CONFLICT_RETRIES_MAX).map_err(|failure| failure.error)
     }
 
-    /// As [`Lcm::call_json`], repeated so often after a conflict; a failure says what is known about
-    /// the commit.
+    /// As [`Lcm::call_json`], repeated so often after a conflict; a failure says what is known
+    /// about the commit.
     pub(crate) fn call_value(
         &self,
         function: &str,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | truncated binary | a number below a known bound |
 //! | Elias gamma | a number without a known bound |
-//! | binary interpolative | an ascending list within known bounds: first the middle, then both halves |
+//! | binary interpolative | an ascending list within known bounds: the middle, then both halves |
 //!
 //! A list that fills its bounds completely takes no bits. Reading never fails: behind the end all
 //! bits are zeros, and [`BitReader::is_past_end`] reports the overrun.

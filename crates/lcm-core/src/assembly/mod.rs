@@ -60,6 +60,25 @@ pub(crate) struct RenderCache {
     arrays: RenderedArrays,
 }
 
+/// Returns the budget and the reserve in estimated tokens.
+fn estimate_amounts(
+    calibration: Option<&calibration::Calibration>,
+    budget: u32,
+    reserve: u32,
+) -> (u32, u32) {
+    calibration.map_or((budget, reserve), |calibration| {
+        (calibration.to_estimated_floor(budget), calibration.to_estimated_ceil(reserve))
+    })
+}
+
+/// Returns the function that writes a summary into a context.
+fn choose_summary_markup(config: &Config) -> fn(&transcript::SummaryElement<'_>) -> String {
+    match config.plain_summaries {
+        true => transcript::render_summary_plain,
+        false => transcript::render_summary_xml,
+    }
+}
+
 /// Assembles a context.
 ///
 /// # Errors
@@ -98,13 +117,8 @@ pub(crate) fn assemble(
         .transpose()?;
     let head = &loaded.head;
     let named = model.map(calibration::CalibratedModel::model_name);
-    let (estimated, reserved) = match &calibration {
-        Some(calibration) => (
-            calibration.to_estimated_floor(budget),
-            calibration.to_estimated_ceil(options.reserve_tokens),
-        ),
-        None => (budget, options.reserve_tokens),
-    };
+    let (estimated, reserved) =
+        estimate_amounts(calibration.as_ref(), budget, options.reserve_tokens);
     let (policy, _) =
         session::select_policy(reader, config, &keys, head, named, (budget, estimated))?;
     let policy = subtract_reserve(policy, reserved)?;
@@ -127,11 +141,7 @@ pub(crate) fn assemble(
         policy: &policy,
         pending: &live,
         focus: focus.as_ref(),
-        render_summary: if config.plain_summaries {
-            transcript::render_summary_plain
-        } else {
-            transcript::render_summary_xml
-        },
+        render_summary: choose_summary_markup(config),
         full_outputs: FullOutputs::default(),
         is_enabled: config.enabled,
     };

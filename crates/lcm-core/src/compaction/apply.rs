@@ -360,7 +360,10 @@ impl<'a> TaskSettlement<'a> {
                 }
             }
             SourceSpan::Items { first, count, .. } => {
-                let is_first = |item: &ContextItem| matches!(item, ContextItem::Summary(summary) if summary.id == first);
+                let is_first = |item: &ContextItem| match item {
+                    ContextItem::Summary(summary) => summary.id == first,
+                    ContextItem::Run(_) | ContextItem::Withdrawn { .. } => false,
+                };
                 let Some(at) = items.iter().position(is_first) else { return Ok(None) };
                 let to = at.saturating_add(int::to_usize(u64::from(count)));
                 let matches = items

@@ -40,16 +40,16 @@ pub(crate) fn run(
     let options = CompactionOptions { requests_max: 1, lease_ms: 0, ..options.clone() };
     let (loaded, found) =
         plan::decide_next(reader, config, &keys, conversation, budget, &options, now)?;
+    let stored_tokens = int::saturate_tokens(loaded.head.context.tokens);
     let (planned, sweep) = match found {
         PlanDecision::Ended { reason, sweep, .. } => {
-            let tokens = int::saturate_tokens(loaded.head.context.tokens);
-            return Ok(build_idle_outcome(reason, sweep, tokens));
+            return Ok(build_idle_outcome(reason, sweep, stored_tokens));
         }
         PlanDecision::Tasks(tasks) => {
             let sweep = tasks.sweep.encode();
             let Some(planned) = tasks.planned.into_iter().next() else {
-                let tokens = int::saturate_tokens(loaded.head.context.tokens);
-                return Ok(build_idle_outcome(reason::NO_ELIGIBLE_CHUNK, String::new(), tokens));
+                let reason = reason::NO_ELIGIBLE_CHUNK;
+                return Ok(build_idle_outcome(reason, String::new(), stored_tokens));
             };
             (planned, sweep)
         }
@@ -70,13 +70,11 @@ pub(crate) fn run(
             request::build_request(config, &task, &place.gathered, previous.as_deref(), &findings);
         let completion = match model.complete(&request) {
             CompletionResult::Done(completion) => completion,
-            CompletionResult::Failed(error)
-                if error.code == CompletionErrorCode::ContextTooLong =>
-            {
-                break desk.fall_back(reader, &place, None)?;
-            }
             CompletionResult::Failed(error) => {
-                break desk.record_model_failure(reader, config, error.code)?;
+                break match error.code {
+                    CompletionErrorCode::ContextTooLong => desk.fall_back(reader, &place, None)?,
+                    code => desk.record_model_failure(reader, config, code)?,
+                };
             }
         };
         match acceptance::judge_completion(&task, &completion, &place.gathered) {

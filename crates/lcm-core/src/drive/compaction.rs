@@ -1,7 +1,7 @@
 //! Compaction: plans, has models complete the requests, applies the answers, until nothing is due.
 //!
-//! Task `compact` does so at once, `maintain` when deferred compaction is due, and `turn` says after
-//! an append whether to compact now. What was observed of a prompt counts until a summary is made.
+//! Task `compact` does so at once, `maintain` when deferred compaction is due, and `turn` says
+//! after an append whether to compact now. What was observed of a prompt counts until a summary is made.
 
 use alloc::{format, string::String, vec::Vec};
 

@@ -296,7 +296,7 @@ impl IntakeProgress {
     fn fail(&mut self, task: &IntakeTask, failed: CallFailure) {
         let is_append = self.phase == IntakePhase::Append && !self.ranges.is_empty();
         match failed.code.as_str() {
-            // One append is repeated by the caller, who knows whether the messages are still wanted.
+            // The caller repeats one append: only the caller knows whether it is still wanted.
             "store-unavailable"
                 if is_append && self.route != IntakeRoute::Whole && self.repeats < REPEATS_MAX =>
             {

@@ -14,7 +14,7 @@ pub(super) struct DriveState {
     texts: Vec<String>,
     /// Values that were read; `None`: values are written.
     #[serde(skip)]
-    read: Option<(usize, usize)>,
+    read: Option<(u64, u64)>,
     #[serde(skip)]
     is_short: bool,
 }
@@ -30,14 +30,15 @@ impl DriveState {
 
     /// Whether all values that were visited were there, and no others.
     pub(super) fn is_read(&self) -> bool {
-        !self.is_short && self.read == Some((self.numbers.len(), self.texts.len()))
+        !self.is_short
+            && self.read == Some((int::to_u64(self.numbers.len()), int::to_u64(self.texts.len())))
     }
 
     /// Reads or writes a number.
     pub(super) fn number(&mut self, number: &mut u64) {
         match &mut self.read {
             None => self.numbers.push(*number),
-            Some((at, _)) => match self.numbers.get(*at) {
+            Some((at, _)) => match self.numbers.get(int::to_usize(*at)) {
                 Some(read) => {
                     *number = *read;
                     *at += 1;
@@ -51,7 +52,7 @@ impl DriveState {
     pub(super) fn text(&mut self, text: &mut String) {
         match &mut self.read {
             None => self.texts.push(text.clone()),
-            Some((_, at)) => match self.texts.get_mut(*at) {
+            Some((_, at)) => match self.texts.get_mut(int::to_usize(*at)) {
                 Some(read) => {
                     *text = core::mem::take(read);
                     *at += 1;

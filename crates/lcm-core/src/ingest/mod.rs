@@ -123,19 +123,12 @@ pub(crate) fn append(
     }
     let (stored, large, node) =
         read_stored_state(reader, &keys, &loaded, &candidates, &mut upkeep)?;
-    let is_copy = |candidate: &AppendCandidate<'_>| {
-        RedactedCopy::from_message(&candidate.raw, &candidate.message).is_some()
-    };
-    let texts = match options.mode {
-        // The one third read of an append.
-        IngestMode::Transcript if candidates.iter().any(is_copy) => {
-            let history = history::MessageHistory { keys: &keys, head: &loaded.head };
-            identity::read_newest_texts(reader, &history, candidates.len())?
-        }
-        _ => Vec::new(),
-    };
     let aligned = match options.mode {
-        IngestMode::Transcript => count_aligned(&loaded.head, &candidates, &stored, &texts),
+        IngestMode::Transcript => {
+            let history = history::MessageHistory { keys: &keys, head: &loaded.head };
+            let texts = read_texts_for_copies(reader, &history, &candidates)?;
+            count_aligned(&loaded.head, &candidates, &stored, &texts)
+        }
         IngestMode::New => int::to_usize(u64::from(repeated)),
     };
     let mut decided = select_new(&loaded, &candidates, stored, aligned);
@@ -147,21 +140,35 @@ pub(crate) fn append(
         return finish_unchanged(reader, &keys, loaded, puts, now, (consumed, decided.warnings));
     }
     ensure_no_replay(&extra, &decided)?;
-    let mark = mark.to_batch_record(consumed);
-    let (candidates, times, mark) = (&candidates, &[][..], Some(mark));
     let write = AppendCommit {
         keys: &keys,
         dialect,
-        candidates,
-        times,
+        candidates: &candidates,
+        times: &[],
         decision: decided,
         large_texts: large,
         node,
-        batch_record: mark,
+        batch_record: Some(mark.to_batch_record(consumed)),
         index_maintenance: upkeep,
         puts,
     };
     write.commit(reader, loaded, now)
+}
+
+/// Reads the newest stored texts when a candidate is a redacted copy, the one third read of an
+/// append; else returns none.
+fn read_texts_for_copies(
+    reader: &mut StoreSession<'_>,
+    history: &history::MessageHistory<'_>,
+    candidates: &[AppendCandidate<'_>],
+) -> Result<Vec<String>> {
+    let is_copy = |candidate: &AppendCandidate<'_>| {
+        RedactedCopy::from_message(&candidate.raw, &candidate.message).is_some()
+    };
+    match candidates.iter().any(is_copy) {
+        true => identity::read_newest_texts(reader, history, candidates.len()),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Refuses a conversation that is not at the revision that the caller relies on, if on any.

@@ -173,6 +173,18 @@ fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     })
 }
 
+/// Builds what alignment compares of an entry; `seq` is the stored message of its id, if known.
+fn build_alignable_entry(entry: &TranscriptEntry, seq: Option<u64>) -> AlignableEntry {
+    // An entry with an id of its own is another message, however alike the texts are.
+    let has_id = entry.entry_id.is_some() || entry.event_key.is_some();
+    AlignableEntry {
+        hash: entry.hash,
+        seq,
+        is_discriminating: entry.is_discriminating,
+        redacted_copy: entry.redacted_copy.filter(|_| !has_id),
+    }
+}
+
 /// Says which entries of a transcript are not stored, as a JSON plan.
 ///
 /// # Errors
@@ -211,18 +223,8 @@ pub(crate) fn reconcile(
         return plan("ids", &|index| is_known(index) || is_skipped(index));
     }
     let alignable = |index: &usize| {
-        let entry = entries.get(*index)?;
-        let TranscriptEntry { hash, is_discriminating: discriminating, .. } = *entry;
         let seq = known.get(*index).copied().flatten();
-        // An id says that it is another message, however alike.
-        let has_id = entry.entry_id.is_some() || entry.event_key.is_some();
-        let redacted = entry.redacted_copy.filter(|_| !has_id);
-        Some(AlignableEntry {
-            hash,
-            seq,
-            is_discriminating: discriminating,
-            redacted_copy: redacted,
-        })
+        entries.get(*index).map(|entry| build_alignable_entry(entry, seq))
     };
     let alignable: Vec<AlignableEntry> = effective.iter().filter_map(alignable).collect();
     let history = MessageHistory { keys: &keys, head };

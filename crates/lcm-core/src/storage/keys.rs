@@ -1,7 +1,7 @@
 //! The keys of the store: short printable ASCII, computable from what a head says.
 //!
-//! `docs/store-format.md` draws them all. Numbers are ten lower-case hex digits, so that byte order is
-//! numeric order in every store.
+//! `docs/store-format.md` draws them all. Numbers are ten lower-case hex digits, so that byte
+//! order is numeric order in every store.
 
 use alloc::{format, string::String};
 

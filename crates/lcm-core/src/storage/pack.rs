@@ -59,7 +59,8 @@ pub(crate) struct PlaceholderMessage {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StoredMessage {
     pub(crate) raw: RawText,
-    /// The [`lcm_text::base::derivation_version::RULES`] by which role, tokens, call key, parts and stand-in were made.
+    /// Version of the rules that derived role, tokens, call key, parts and placeholder, see
+    /// [`lcm_text::base::derivation_version`].
     pub(crate) derivation_version: u32,
     pub(crate) role: Role,
     /// The message's own time, else the effective time of its commit.

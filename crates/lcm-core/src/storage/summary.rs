@@ -47,8 +47,8 @@ pub(crate) struct SourceRef {
 /// The stored record of a summary.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Summary {
-    /// The [`lcm_text::base::derivation_version::RULES`] by which its tokens and all that it counts were made; 0: not all
-    /// by the same, see [`lcm_text::base::derivation_version::of_all`].
+    /// Version of the rules that derived its tokens and all that it counts, see
+    /// [`lcm_text::base::derivation_version`]; 0: not all by the same version.
     pub(crate) derivation_version: u32,
     /// 0 for a leaf, else 1 + the greatest depth of the sources.
     pub(crate) depth: u32,

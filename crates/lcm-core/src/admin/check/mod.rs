@@ -1,8 +1,8 @@
 //! Check: every invariant of a conversation, recomputed from what is stored.
 //!
 //! It reads everything once, in pages, and believes no count: projections, hashes, tokens, places
-//! and edges are made anew and compared. What other rules derived ([`lcm_text::base::derivation_version`]) is not
-//! compared but must fit its text; everything else is. Findings do not stop it; a record that
+//! and edges are made anew and compared. Values of another derivation version
+//! ([`lcm_text::base::derivation_version`]) are not compared but must fit their texts. Findings do not stop it; a record that
 //! cannot be read at all is a finding of its own.
 
 mod payloads;

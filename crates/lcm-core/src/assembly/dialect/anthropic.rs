@@ -201,7 +201,8 @@ impl ServerToolPairs {
             return false;
         };
         let at = (turns.len() - 1, turn.blocks.len().saturating_sub(1));
-        matches!(turn.blocks.last(), Some(TurnBlock { body: BlockBody::ServerTool { id, is_result: false }, .. })
+        let last = turn.blocks.last().map(|block| &block.body);
+        matches!(last, Some(BlockBody::ServerTool { id, is_result: false })
             if self.has_other_half(at, id, false, true))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! In: the chosen messages and summaries in order. Out: the JSON array, what each of them became in
 //! it, and notes on what could not stay as it was. The steps: every entry becomes a turn of blocks
-//! ([`normalize`]), calls and results find each other ([`pair_tool_calls`]), the dialect writes the turns down.
+//! ([`normalize`]), calls and results find each other ([`pair_tool_calls`]), and the
+//! dialect writes the turns down.
 //! What is chosen is decided before; nothing here reads the store.
 
 mod anthropic;

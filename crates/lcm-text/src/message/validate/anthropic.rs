@@ -167,10 +167,8 @@ fn check_block(
     match kind {
         "" => findings.report_unless(false, format_args!("a block without a type")),
         "text" => {
-            findings.report_unless(
-                !block.get_text("text").trim().is_empty(),
-                format_args!("blank text"),
-            );
+            let is_blank = block.get_text("text").trim().is_empty();
+            findings.report_unless(!is_blank, format_args!("blank text"));
             findings.report_unless(!state.has_calls, format_args!("text behind a tool use"));
         }
         "thinking" | "redacted_thinking" => {

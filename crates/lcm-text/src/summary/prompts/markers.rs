@@ -9,7 +9,7 @@ pub(super) const SIZE_PREFIX: &str = "Material: about ";
 pub(super) const TOKENS_SUFFIX: &str = " tokens.";
 pub(super) const OPEN_PREFIX: &str = "<source ";
 
-/// Returns whether a line of `text` looks like a line that [`super::build`] writes around the source.
+/// Returns whether a line of `text` looks like one that the prompt writes around the source.
 pub(super) fn has_reserved_line(text: &str) -> bool {
     let ours = [LENGTH_PREFIX, SIZE_PREFIX, OPEN_PREFIX];
     text.lines().any(|line| ours.iter().any(|prefix| line.starts_with(prefix)))

@@ -82,7 +82,7 @@ pub struct TranscriptSummary<'a> {
 /// |---|---|
 /// | text | the text |
 /// | tool call | `tool call NAME: INPUT-JSON` |
-/// | tool result | `tool result NAME:` or `tool error NAME:`, then the output from the next line on |
+/// | tool result | `tool result NAME:` or `tool error NAME:`, then the output on the next line |
 /// | file | `file NAME (MIME)` and its text |
 /// | reasoning | nothing |
 ///

@@ -177,7 +177,10 @@ const UNIT_WORDS: [(&[&str], NumberUnit); 14] = [
     (&["seconds", "second", "sekunden"], SECOND),
     (&["min", "mins", "minute", "minutes", "minuten"], MINUTE),
     (&["hour", "hours", "hr", "hrs", "h", "stunden"], HOUR),
-    (&["days", "day", "d", "tage"], NumberUnit { smaller_unit_factors: &[24], larger_unit_divisors: &[7], ..PLAIN }),
+    (
+        &["days", "day", "d", "tage"],
+        NumberUnit { smaller_unit_factors: &[24], larger_unit_divisors: &[7], ..PLAIN },
+    ),
     (&["weeks", "week"], NumberUnit { smaller_unit_factors: &[7], ..PLAIN }),
     (&["bytes", "byte", "kb", "kib"], KILO),
     (&["mb", "mib"], MEGA),
