@@ -48,7 +48,7 @@ impl Engine {
         Self::default()
     }
 
-    fn reader<'a>(&'a mut self, store: &'a mut dyn Store) -> StoreSession<'a> {
+    fn open_session<'a>(&'a mut self, store: &'a mut dyn Store) -> StoreSession<'a> {
         StoreSession::new(store, &mut self.cache)
     }
 
@@ -89,7 +89,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Receipt> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         ingest::append(reader, &config, conversation, dialect, messages, options, now)
     }
 
@@ -107,7 +107,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<u64> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         ingest::stage(reader, &config, conversation, piece, now)
     }
 
@@ -134,7 +134,7 @@ impl Engine {
         _now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        ingest::reconcile(&mut self.reader(store), &config, conversation, transcript_json)
+        ingest::reconcile(&mut self.open_session(store), &config, conversation, transcript_json)
     }
 
     /// Says whether compaction is due, and why.
@@ -151,7 +151,14 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Decision> {
         let config = Rc::clone(&self.config);
-        compaction::evaluate(&mut self.reader(store), &config, conversation, budget, options, now)
+        compaction::evaluate(
+            &mut self.open_session(store),
+            &config,
+            conversation,
+            budget,
+            options,
+            now,
+        )
     }
 
     /// Proposes the next tasks of a sweep as completion requests.
@@ -169,7 +176,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<PlanResult> {
         let config = Rc::clone(&self.config);
-        compaction::plan(&mut self.reader(store), &config, conversation, budget, options, now)
+        compaction::plan(&mut self.open_session(store), &config, conversation, budget, options, now)
     }
 
     /// Settles the answer to a request.
@@ -188,7 +195,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         compaction::apply(reader, &config, conversation, request_id, answer, options, now)
     }
 
@@ -207,7 +214,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         compaction::run(reader, model, &config, conversation, budget, options, now)
     }
 
@@ -270,7 +277,7 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        search::grep::grep(&mut self.reader(store), conversation, query_json, grant, now)
+        search::grep::grep(&mut self.open_session(store), conversation, query_json, grant, now)
     }
 
     /// Attaches vectors to messages and summaries, or forgets them, and says as JSON what comes
@@ -286,7 +293,7 @@ impl Engine {
         vectors_json: &str,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        recall::embed(&mut self.reader(store), &config, conversation, vectors_json)
+        recall::embed(&mut self.open_session(store), &config, conversation, vectors_json)
     }
 
     /// Everything known about a summary or message of a conversation or its family, as JSON.
@@ -303,7 +310,7 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        recall::describe(&mut self.reader(store), conversation, id, options_json, grant, now)
+        recall::describe(&mut self.open_session(store), conversation, id, options_json, grant, now)
     }
 
     /// The sources of a summary, down to the original messages, as JSON.
@@ -320,7 +327,7 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        recall::expand(&mut self.reader(store), conversation, id, options_json, grant, now)
+        recall::expand(&mut self.open_session(store), conversation, id, options_json, grant, now)
     }
 
     /// Verbatim texts of `[seq_from, seq_to]`: as many as fit `bytes_max`, but at least one.
@@ -336,7 +343,13 @@ impl Engine {
         seq_to: u64,
         bytes_max: u32,
     ) -> Result<Vec<String>> {
-        recall::read_messages(&mut self.reader(store), conversation, seq_from, seq_to, bytes_max)
+        recall::read_messages(
+            &mut self.open_session(store),
+            conversation,
+            seq_from,
+            seq_to,
+            bytes_max,
+        )
     }
 
     /// Makes a grant, a limited right to read, as JSON.
@@ -353,7 +366,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        grants::create_grant(&mut self.reader(store), &config, conversation, grant_json, now)
+        grants::create_grant(&mut self.open_session(store), &config, conversation, grant_json, now)
     }
 
     /// Ends a grant at once; one that has ended stays ended.
@@ -368,7 +381,7 @@ impl Engine {
         grant: &str,
         now: Timestamp,
     ) -> Result<()> {
-        grants::revoke_grant(&mut self.reader(store), conversation, grant, now)
+        grants::revoke_grant(&mut self.open_session(store), conversation, grant, now)
     }
 
     /// Begins to answer a question: JSON with the request that a model has to complete and the
@@ -385,7 +398,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         Ok(ask::plan(reader, &config, conversation, question_json, now)?.document)
     }
 
@@ -404,7 +417,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         Ok(ask::apply(reader, &config, conversation, continuation, answers, now)?.document)
     }
 
@@ -422,7 +435,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         Ok(ask::run(reader, model, &config, conversation, question_json, now)?.document)
     }
 
@@ -457,7 +470,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ToolOutcome> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         agent_tools::call_tool(reader, &config, conversation, name, arguments_json, caller, now)
     }
 
@@ -476,7 +489,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ToolOutcome> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         agent_tools::resume_call(reader, &config, conversation, continuation, answers, now)
     }
 
@@ -492,7 +505,7 @@ impl Engine {
         _now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        admin::status(&mut self.reader(store), &config, conversation)
+        admin::status(&mut self.open_session(store), &config, conversation)
     }
 
     /// One page of a listing as JSON: kind `conversations`, `summaries`, `messages` or
@@ -509,7 +522,7 @@ impl Engine {
         cursor: Option<&str>,
         bytes_max: u32,
     ) -> Result<String> {
-        admin::list_page(&mut self.reader(store), kind, conversation, cursor, bytes_max)
+        admin::list_page(&mut self.open_session(store), kind, conversation, cursor, bytes_max)
     }
 
     /// Recomputes every invariant of a conversation; damage is a finding, not an error.
@@ -526,7 +539,7 @@ impl Engine {
         cursor: Option<&str>,
     ) -> Result<String> {
         ensure_single_page(cursor)?;
-        admin::check(&mut self.reader(store), conversation)
+        admin::check(&mut self.open_session(store), conversation)
     }
 
     /// One hash over the whole store, or over what it means. The answer is complete in one call.
@@ -541,7 +554,7 @@ impl Engine {
         logical: bool,
     ) -> Result<String> {
         ensure_single_page(cursor)?;
-        admin::digest(&mut self.reader(store), logical)
+        admin::digest(&mut self.open_session(store), logical)
     }
 
     /// One page of an export as JSON: `{lines, cursor}`. An empty conversation means all of them.
@@ -556,7 +569,7 @@ impl Engine {
         cursor: Option<&str>,
         bytes_max: u32,
     ) -> Result<String> {
-        admin::export_page(&mut self.reader(store), conversation, cursor, bytes_max)
+        admin::export_page(&mut self.open_session(store), conversation, cursor, bytes_max)
     }
 
     /// Takes lines of an export; answers JSON: `{consumed, cursor, rewind, ...}`.
@@ -572,7 +585,7 @@ impl Engine {
         cursor: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        admin::import_page(&mut self.reader(store), lines, cursor, now)
+        admin::import_page(&mut self.open_session(store), lines, cursor, now)
     }
 
     /// Does what a verb says: `family`, `reset`, `new`, `archive`, `calibrate`, `maintain` or
@@ -591,7 +604,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<String> {
         let config = Rc::clone(&self.config);
-        let reader = &mut self.reader(store);
+        let reader = &mut self.open_session(store);
         admin::run_command(reader, &config, conversation, verb, arguments_json, now)
     }
 

@@ -19,7 +19,7 @@ use super::{
     },
     instruction::{self, DriveInstruction, DriveReply},
     state::DriveState,
-    unanswered,
+    unanswered_error,
 };
 
 /// Plans without a request in a row. Two are normal: the end of a sweep, and the one behind it.
@@ -79,7 +79,7 @@ impl CompactionTask {
     }
 
     /// Further options of a call: the model whose tokens it counts.
-    fn extra(&self) -> Option<String> {
+    fn build_extra_options(&self) -> Option<String> {
         build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
     }
 }
@@ -192,13 +192,13 @@ impl CompactionProgress {
 
     /// Reads or writes it.
     pub(super) fn visit(&mut self, state: &mut DriveState) {
-        state.choice(&mut self.phase, &PHASES);
-        state.choice(&mut self.end, &ENDS);
+        state.visit_choice(&mut self.phase, &PHASES);
+        state.visit_choice(&mut self.end, &ENDS);
         let mut count = int::to_u64(self.answers.len());
-        state.number(&mut count);
+        state.visit_number(&mut count);
         self.answers.resize(int::to_usize(count).min(REQUESTS_MAX), UNASKED);
         for answer in &mut self.answers {
-            state.number(answer);
+            state.visit_number(answer);
         }
         self.exhausted.visit(state);
         self.failure.visit(state);
@@ -206,15 +206,15 @@ impl CompactionProgress {
         state.text(&mut self.sweep);
         state.text(&mut self.reason);
         state.text(&mut self.result);
-        state.flag(&mut self.is_served);
-        state.flag(&mut self.is_stopped);
-        state.number(&mut self.place);
-        state.number(&mut self.count);
-        state.number(&mut self.empty_plans);
-        state.number(&mut self.passes);
-        state.number(&mut self.completions);
-        state.number(&mut self.tokens_before);
-        state.number(&mut self.tokens_after);
+        state.visit_flag(&mut self.is_served);
+        state.visit_flag(&mut self.is_stopped);
+        state.visit_number(&mut self.place);
+        state.visit_number(&mut self.count);
+        state.visit_number(&mut self.empty_plans);
+        state.visit_number(&mut self.passes);
+        state.visit_number(&mut self.completions);
+        state.visit_number(&mut self.tokens_before);
+        state.visit_number(&mut self.tokens_after);
     }
 
     /// Takes an event in.
@@ -230,7 +230,7 @@ impl CompactionProgress {
             }
             // An answer that is there is paid for and applied; no model is asked any more.
             (DriveEvent::Stopped, _) => self.is_stopped = true,
-            (DriveEvent::Failed(failed), _) => self.fail(task, failed),
+            (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed),
             (DriveEvent::Answered(answers), CompactionPhase::Complete) => {
                 self.take_answers(task, answers)?
             }
@@ -243,19 +243,19 @@ impl CompactionProgress {
                     CompactionPhase::Apply => self.take_outcome(task, &mut fields, reply),
                     CompactionPhase::Evaluate => self.take_end(task, &mut fields, reply),
                     _ => {
-                        add_debt(&debt(&mut fields), reply);
+                        add_debt(&read_deferred(&mut fields), reply);
                         self.phase = CompactionPhase::Done;
                     }
                 }
                 fields.finish_known(EVENT)?;
             }
-            _ => return Err(unanswered("`answers`, `result` or `error`")),
+            _ => return Err(unanswered_error("`answers`, `result` or `error`")),
         }
         Ok(())
     }
 
     /// A call failed. A conflict that repeating does not mend puts deferred compaction off.
-    fn fail(&mut self, task: &CompactionTask, failed: CallFailure) {
+    fn handle_failure(&mut self, task: &CompactionTask, failed: CallFailure) {
         let is_told = task.kind == CompactionTaskKind::Maintain
             && failed.code == reason::CONFLICT
             && !matches!(self.phase, CompactionPhase::AskDebt | CompactionPhase::TellDebt);
@@ -292,7 +292,7 @@ impl CompactionProgress {
         reply: &mut DriveReply,
     ) {
         let is_time = fields.take_flag("drain");
-        let debt = debt(fields);
+        let debt = read_deferred(fields);
         self.phase = CompactionPhase::Done;
         if task.kind == CompactionTaskKind::Turn {
             // Where the record sees nothing due, compaction would never be done later: it is
@@ -303,7 +303,7 @@ impl CompactionProgress {
             self.phase = CompactionPhase::Plan;
         } else {
             add_debt(&debt, reply);
-            self.result = maintained(None, &CallFailure::default());
+            self.result = build_maintain_result(None, &CallFailure::default());
         }
     }
 
@@ -340,7 +340,7 @@ impl CompactionProgress {
 
     fn take_answers(&mut self, task: &CompactionTask, answers: Vec<RequestAnswer>) -> Result<()> {
         if int::to_u64(answers.len()) != self.count {
-            return Err(unanswered("one answer for each request in `answers`"));
+            return Err(unanswered_error("one answer for each request in `answers`"));
         }
         let places = self.answers.iter_mut().skip(int::to_usize(self.place));
         for (state, answer) in places.zip(answers) {
@@ -358,7 +358,7 @@ impl CompactionProgress {
         Ok(())
     }
 
-    fn state(&self, place: u64) -> u64 {
+    fn answer_state(&self, place: u64) -> u64 {
         self.answers.get(int::to_usize(place)).copied().unwrap_or(MISSING)
     }
 
@@ -366,10 +366,10 @@ impl CompactionProgress {
     fn apply_from(&mut self, task: &CompactionTask, from: u64) {
         self.place = from;
         let end = int::to_u64(self.answers.len());
-        while self.place < end && self.state(self.place) == MISSING {
+        while self.place < end && self.answer_state(self.place) == MISSING {
             self.place += 1;
         }
-        let refusal = match self.state(self.place) {
+        let refusal = match self.answer_state(self.place) {
             FAILED => reason::MODEL_AUTH,
             REFUSED_POLICY => reason::MODEL_POLICY,
             _ => "",
@@ -429,7 +429,7 @@ impl CompactionProgress {
 
     /// Whether all models failed at the request of the place.
     fn is_without_model(&self) -> bool {
-        let state = self.state(self.place);
+        let state = self.answer_state(self.place);
         state == UNASKED || is_exhausted(state)
     }
 
@@ -444,7 +444,7 @@ impl CompactionProgress {
         let message = format!("{why}: {}", self.failure.message);
         let error = CallFailure { code: "completion-failed".into(), message, number: None };
         if task.kind == CompactionTaskKind::Maintain {
-            self.result = maintained(None, &error);
+            self.result = build_maintain_result(None, &error);
             self.phase = CompactionPhase::TellDebt;
         } else {
             self.error = error;
@@ -460,7 +460,7 @@ impl CompactionProgress {
     ) {
         let is_due = fields.take_flag("due");
         let explanation = fields.take_text("explanation_json");
-        match explained(&explanation) {
+        match read_explanation(&explanation) {
             Ok((stored, warnings)) => {
                 reply.warnings = warnings;
                 if self.passes == 0 {
@@ -473,9 +473,9 @@ impl CompactionProgress {
             let CallFailure { code, message, .. } = &self.failure;
             reply.warnings.push(format!("completion-failed: {code}: {message}"));
         }
-        let compacted = self.compacted(is_due);
+        let compacted = self.build_compact_result(is_due);
         if task.kind == CompactionTaskKind::Maintain {
-            self.result = maintained(Some(compacted), &self.failure);
+            self.result = build_maintain_result(Some(compacted), &self.failure);
             self.phase = CompactionPhase::TellDebt;
         } else {
             self.result = compacted.end_object();
@@ -484,7 +484,7 @@ impl CompactionProgress {
     }
 
     /// What was done, but for the passes and warnings, which were told one by one.
-    fn compacted(&self, is_due: bool) -> JsonWriter {
+    fn build_compact_result(&self, is_due: bool) -> JsonWriter {
         let mut result = JsonWriter::new_object();
         result.add_number("completions", self.completions);
         if self.failure.is_some() {
@@ -514,14 +514,18 @@ impl CompactionProgress {
     }
 
     /// What the host does next.
-    pub(super) fn instruct(&self, task: &CompactionTask, now: Timestamp) -> DriveInstruction {
+    pub(super) fn next_instruction(
+        &self,
+        task: &CompactionTask,
+        now: Timestamp,
+    ) -> DriveInstruction {
         let mut arguments = JsonWriter::new_object();
         match self.phase {
             CompactionPhase::Complete => DriveInstruction::complete(self.place, self.count),
             CompactionPhase::Done if self.error.is_some() => {
-                DriveInstruction::fail(instruction::failure(&self.error))
+                DriveInstruction::new_failed(instruction::build_failure(&self.error))
             }
-            CompactionPhase::Done => DriveInstruction::done(&self.result),
+            CompactionPhase::Done => DriveInstruction::new_done(&self.result),
             CompactionPhase::Apply => self.apply(task, now),
             CompactionPhase::AskDebt | CompactionPhase::TellDebt => {
                 arguments.add_text("arguments_json", &self.debt_arguments(task));
@@ -535,7 +539,7 @@ impl CompactionProgress {
                 arguments.add_number("budget", task.budget.into());
                 arguments.add_text("conversation", &task.conversation);
                 arguments.add_number("now", now);
-                arguments.add_object("options", self.options(task));
+                arguments.add_object("options", self.build_options(task));
                 let function = if is_plan { "compaction.plan" } else { "compaction.evaluate" };
                 DriveInstruction::call(function, arguments)
             }
@@ -544,10 +548,10 @@ impl CompactionProgress {
 
     /// Options of `plan` and `evaluate`. At the end nothing is forced, and what was observed is of
     /// a context before the passes.
-    fn options(&self, task: &CompactionTask) -> JsonWriter {
+    fn build_options(&self, task: &CompactionTask) -> JsonWriter {
         let is_end = self.phase == CompactionPhase::Evaluate;
         let mut options = JsonWriter::new_object();
-        if let Some(extra) = task.extra() {
+        if let Some(extra) = task.build_extra_options() {
             options.add_text("extra_json", &extra);
         }
         options.add_flag("force", task.force && !is_end);
@@ -588,7 +592,7 @@ impl CompactionProgress {
 
     fn apply(&self, task: &CompactionTask, now: Timestamp) -> DriveInstruction {
         let mut arguments = JsonWriter::new_object();
-        if self.state(self.place) == UNASKED {
+        if self.answer_state(self.place) == UNASKED {
             let mut answer = JsonWriter::new_object();
             answer.add_object("failed", instruction::completion_failure(&self.exhausted));
             arguments.add_object("answer", answer);
@@ -619,7 +623,7 @@ fn turn_result(compact: bool, deferred: bool) -> String {
 }
 
 /// The result of `maintain` but for what is owed.
-fn maintained(compacted: Option<JsonWriter>, failure: &CallFailure) -> String {
+fn build_maintain_result(compacted: Option<JsonWriter>, failure: &CallFailure) -> String {
     let mut result = JsonWriter::new_object();
     match compacted {
         Some(compacted) => result.add_object("compacted", compacted),
@@ -627,7 +631,7 @@ fn maintained(compacted: Option<JsonWriter>, failure: &CallFailure) -> String {
     }
     if failure.is_some() {
         let plain = CallFailure { number: None, ..failure.clone() };
-        result.add_object("failure", instruction::failure(&plain));
+        result.add_object("failure", instruction::build_failure(&plain));
     } else {
         result.add_null("failure");
     }
@@ -635,7 +639,7 @@ fn maintained(compacted: Option<JsonWriter>, failure: &CallFailure) -> String {
 }
 
 /// The tokens of the stored context and the warnings of an explanation.
-fn explained(explanation: &str) -> Result<(u64, Vec<String>)> {
+fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> {
     let mut fields = JsonFields::parse_argument(EVENT, explanation)?;
     let warnings = fields.take_texts("warnings");
     let inputs = fields.take_any("inputs").map(|(raw, _)| raw).unwrap_or_default();
@@ -644,7 +648,7 @@ fn explained(explanation: &str) -> Result<(u64, Vec<String>)> {
 }
 
 /// What is owed, as JSON.
-fn debt(fields: &mut JsonFields<'_>) -> String {
+fn read_deferred(fields: &mut JsonFields<'_>) -> String {
     fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
 }
 

@@ -61,7 +61,7 @@ impl CallFailure {
         if !self.code.is_empty() {
             state.text(&mut self.message);
             let mut number = self.number.map_or(0, |number| number.saturating_add(1));
-            state.number(&mut number);
+            state.visit_number(&mut number);
             self.number = number.checked_sub(1);
         }
     }

@@ -55,14 +55,14 @@ impl DriveInstruction {
     }
 
     /// The task is over, with this object as its result.
-    pub(super) fn done(result: &str) -> Self {
+    pub(super) fn new_done(result: &str) -> Self {
         let mut this = Self::new("done", true);
         this.fields.add_json("result", result);
         this
     }
 
     /// The task has failed.
-    pub(super) fn fail(error: JsonWriter) -> Self {
+    pub(super) fn new_failed(error: JsonWriter) -> Self {
         let mut this = Self::new("fail", true);
         this.fields.add_object("error", error);
         this
@@ -126,7 +126,7 @@ impl DriveReply {
 }
 
 /// A failure, with the index of the message at fault if there is one.
-pub(super) fn failure(failed: &CallFailure) -> JsonWriter {
+pub(super) fn build_failure(failed: &CallFailure) -> JsonWriter {
     let mut failure = JsonWriter::new_object();
     failure.add_text("code", &failed.code);
     if let Some(index) = failed.number {

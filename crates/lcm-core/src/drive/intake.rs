@@ -19,7 +19,7 @@ use super::{
     event::{CallFailure, DriveEvent, EVENT},
     instruction::{self, BYTES_MAX, DriveInstruction, DriveReply, MESSAGES_MAX},
     state::DriveState,
-    unanswered,
+    unanswered_error,
 };
 
 /// How often an append of unknown outcome is repeated.
@@ -78,7 +78,7 @@ impl IntakeTask {
         self.bytes_longest > BYTES_MAX
     }
 
-    fn all(&self) -> Vec<IndexRange> {
+    fn list_all_ranges(&self) -> Vec<IndexRange> {
         self.ranges_from(0)
     }
 
@@ -179,7 +179,7 @@ impl IntakeProgress {
             phase: IntakePhase::Append,
             place: 0,
             name: String::new(),
-            ranges: task.all(),
+            ranges: task.list_all_ranges(),
             has_more: false,
             has_staged: false,
             revision: 0,
@@ -192,7 +192,7 @@ impl IntakeProgress {
             failure: CallFailure::default(),
         };
         match task.proven {
-            _ if task.is_list && task.is_whole() => this.prepare(task),
+            _ if task.is_list && task.is_whole() => this.prepare_append(task),
             Some((messages, revision)) if !task.refuse_replay => {
                 this.route = IntakeRoute::Proven;
                 this.revision = revision;
@@ -208,24 +208,24 @@ impl IntakeProgress {
     fn identify(&mut self, task: &IntakeTask) {
         let is_list = task.is_new && task.is_list && !task.refuse_replay;
         self.route = if is_list { IntakeRoute::List } else { IntakeRoute::Aligned };
-        self.ranges = task.all();
+        self.ranges = task.list_all_ranges();
         let kind: &[u8] = if task.is_new { b"new" } else { b"transcript" };
         self.name = name(&[kind, &self.now.to_be_bytes()]);
         (self.phase, self.place) = (IntakePhase::Identify, 0);
         if task.count == 0 {
-            self.identified(task);
+            self.finish_identify(task);
         }
     }
 
-    fn identified(&mut self, task: &IntakeTask) {
+    fn finish_identify(&mut self, task: &IntakeTask) {
         match self.route {
             IntakeRoute::Aligned => self.phase = IntakePhase::Reconcile,
-            _ => self.prepare(task),
+            _ => self.prepare_append(task),
         }
     }
 
     /// Uploads what is too large for a call, then appends.
-    fn prepare(&mut self, task: &IntakeTask) {
+    fn prepare_append(&mut self, task: &IntakeTask) {
         let uploads = task.has_uploads() && !self.ranges.is_empty();
         self.has_staged = false;
         self.phase = if uploads { IntakePhase::Stage } else { IntakePhase::Append };
@@ -234,32 +234,32 @@ impl IntakeProgress {
 
     /// Reads or writes it.
     pub(super) fn visit(&mut self, state: &mut DriveState) {
-        state.choice(&mut self.route, &ROUTES);
-        state.choice(&mut self.phase, &PHASES);
+        state.visit_choice(&mut self.route, &ROUTES);
+        state.visit_choice(&mut self.phase, &PHASES);
         let mut count = int::to_u64(self.ranges.len());
-        state.number(&mut count);
+        state.visit_number(&mut count);
         self.ranges.resize(int::to_usize(count).min(RANGES_MAX), IndexRange { from: 0, end: 0 });
         for range in &mut self.ranges {
-            state.number(&mut range.from);
-            state.number(&mut range.end);
+            state.visit_number(&mut range.from);
+            state.visit_number(&mut range.end);
         }
         state.text(&mut self.name);
         self.failure.visit(state);
-        state.flag(&mut self.has_more);
-        state.flag(&mut self.has_staged);
-        state.number(&mut self.now);
-        state.number(&mut self.place);
-        state.number(&mut self.revision);
-        state.number(&mut self.confirmed);
-        state.number(&mut self.fewest);
-        state.number(&mut self.plans);
-        state.number(&mut self.repeats);
-        state.number(&mut self.wait_ms);
-        state.number(&mut self.totals.revision);
-        state.number(&mut self.totals.ingested);
-        state.number(&mut self.totals.seq_first);
-        state.number(&mut self.totals.seq_last);
-        state.number(&mut self.totals.context_tokens);
+        state.visit_flag(&mut self.has_more);
+        state.visit_flag(&mut self.has_staged);
+        state.visit_number(&mut self.now);
+        state.visit_number(&mut self.place);
+        state.visit_number(&mut self.revision);
+        state.visit_number(&mut self.confirmed);
+        state.visit_number(&mut self.fewest);
+        state.visit_number(&mut self.plans);
+        state.visit_number(&mut self.repeats);
+        state.visit_number(&mut self.wait_ms);
+        state.visit_number(&mut self.totals.revision);
+        state.visit_number(&mut self.totals.ingested);
+        state.visit_number(&mut self.totals.seq_first);
+        state.visit_number(&mut self.totals.seq_last);
+        state.visit_number(&mut self.totals.context_tokens);
     }
 
     /// Takes an event in.
@@ -272,7 +272,7 @@ impl IntakeProgress {
         self.wait_ms = 0;
         match (event, self.phase) {
             (DriveEvent::Stopped, _) => self.phase = IntakePhase::Done,
-            (DriveEvent::Failed(failed), _) => self.fail(task, failed),
+            (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed),
             (DriveEvent::Staged(count), IntakePhase::Stage) => self.add_staged(task, count),
             (DriveEvent::Returned(json), IntakePhase::Identify) => {
                 let json = ["{\"entries\":", &json, "}"].concat();
@@ -288,12 +288,12 @@ impl IntakeProgress {
                 }
                 fields.finish_known(EVENT)?;
             }
-            _ => return Err(unanswered("`result`, `staged` or `error`")),
+            _ => return Err(unanswered_error("`result`, `staged` or `error`")),
         }
         Ok(())
     }
 
-    fn fail(&mut self, task: &IntakeTask, failed: CallFailure) {
+    fn handle_failure(&mut self, task: &IntakeTask, failed: CallFailure) {
         let is_append = self.phase == IntakePhase::Append && !self.ranges.is_empty();
         match failed.code.as_str() {
             // The caller repeats one append: only the caller knows whether it is still wanted.
@@ -317,14 +317,14 @@ impl IntakeProgress {
                 self.identify(task);
             }
             _ => {
-                self.failure = self.placed(failed);
+                self.failure = self.locate_failure(failed);
                 self.phase = IntakePhase::Done;
             }
         }
     }
 
     /// An error about a message of a call, as one about a message of the task.
-    fn placed(&self, failed: CallFailure) -> CallFailure {
+    fn locate_failure(&self, failed: CallFailure) -> CallFailure {
         let from = match self.phase {
             IntakePhase::Identify => self.place,
             IntakePhase::Append => self.ranges.first().map_or(0, |range| range.from),
@@ -358,7 +358,7 @@ impl IntakeProgress {
         }
         self.place = end;
         if end == task.count {
-            self.identified(task);
+            self.finish_identify(task);
         }
     }
 
@@ -400,7 +400,7 @@ impl IntakeProgress {
             self.fewest = total;
             self.plans = 0;
         }
-        self.prepare(task);
+        self.prepare_append(task);
     }
 
     fn add_staged(&mut self, task: &IntakeTask, count: u64) {
@@ -465,9 +465,9 @@ impl IntakeProgress {
     }
 
     /// What the host does next.
-    pub(super) fn instruct(&self, task: &IntakeTask) -> DriveInstruction {
+    pub(super) fn next_instruction(&self, task: &IntakeTask) -> DriveInstruction {
         if self.failure.is_some() {
-            return DriveInstruction::fail(instruction::failure(&self.failure));
+            return DriveInstruction::new_failed(instruction::build_failure(&self.failure));
         }
         let mut arguments = JsonWriter::new_object();
         match self.phase {
@@ -480,7 +480,7 @@ impl IntakeProgress {
             IntakePhase::Reconcile => {
                 arguments.add_text("conversation", &task.conversation);
                 arguments.add_number("now", self.now);
-                arguments.add_text("transcript_json", &self.transcript(task));
+                arguments.add_text("transcript_json", &self.build_transcript(task));
                 DriveInstruction::call("ingest.reconcile", arguments)
                     .with_flag("entries")
                     .with_wait(self.wait_ms)
@@ -494,12 +494,14 @@ impl IntakeProgress {
                 DriveInstruction::stage(from, end.saturating_sub(from), arguments)
             }
             IntakePhase::Append => self.append(task),
-            IntakePhase::Done => DriveInstruction::done(&self.totals.result(task).end_object()),
+            IntakePhase::Done => {
+                DriveInstruction::new_done(&self.totals.build_result(task).end_object())
+            }
         }
     }
 
     /// What a plan is asked for, but for the entries, which the host adds.
-    fn transcript(&self, task: &IntakeTask) -> String {
+    fn build_transcript(&self, task: &IntakeTask) -> String {
         let mut asked = JsonWriter::new_object();
         asked.add_number("confirmed", self.confirmed);
         if task.repeat && task.is_list {
@@ -569,7 +571,7 @@ fn pause_ms(repeats: u64, max: u64) -> u64 {
 }
 
 impl IntakeTotals {
-    fn result(&self, task: &IntakeTask) -> JsonWriter {
+    fn build_result(&self, task: &IntakeTask) -> JsonWriter {
         let mut result = JsonWriter::new_object();
         result.add_number("context_tokens", self.context_tokens);
         result.add_number("ingested", self.ingested);

@@ -65,11 +65,11 @@ pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
 ///
 /// `invalid-input`: no token of this engine, or an event that does not answer its instruction.
 pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<String> {
-    let (mut state, task_json) = read_token(token).ok_or_else(foreign)?;
+    let (mut state, task_json) = read_token(token).ok_or_else(foreign_token_error)?;
     let mut work = DriveWork::read(task_json, now)?;
     work.visit(&mut state);
     if !state.is_read() {
-        return Err(foreign());
+        return Err(foreign_token_error());
     }
     let mut reply = DriveReply::default();
     let event = DriveEvent::read(event_json)?;
@@ -84,10 +84,10 @@ pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<Stri
 fn read_token(token: &str) -> Option<(DriveState, &str)> {
     let (digits, task_json) = token.strip_prefix(TOKEN)?.split_once('.')?;
     let state: DriveState = codec::decode("token", &hash::decode_hex(digits)?).ok()?;
-    Some((state.reading(), task_json))
+    Some((state.into_reader(), task_json))
 }
 
-fn foreign() -> Error {
+fn foreign_token_error() -> Error {
     Error::invalid_input("`token` must be one that `begin` or `step` returned")
 }
 
@@ -135,8 +135,8 @@ impl DriveWork {
         let mut state = DriveState::default();
         self.visit(&mut state);
         let mut instruction = match &self {
-            Self::Intake(task, progress) => progress.instruct(task),
-            Self::Compaction(task, progress) => progress.instruct(task, now),
+            Self::Intake(task, progress) => progress.next_instruction(task),
+            Self::Compaction(task, progress) => progress.next_instruction(task, now),
         };
         if !instruction.is_last {
             let digits = hash::hex(&codec::encode(&state)?);
@@ -147,7 +147,7 @@ impl DriveWork {
 }
 
 /// An event that is none of the instruction before.
-fn unanswered(wanted: &str) -> Error {
+fn unanswered_error(wanted: &str) -> Error {
     Error::invalid_input(format_args!(
         "`event-json` must have {wanted}: it answers the instruction"
     ))

@@ -23,7 +23,7 @@ impl SoundRecord for DriveState {}
 
 impl DriveState {
     /// Begins to read.
-    pub(super) fn reading(mut self) -> Self {
+    pub(super) fn into_reader(mut self) -> Self {
         self.read = Some((0, 0));
         self
     }
@@ -35,7 +35,7 @@ impl DriveState {
     }
 
     /// Reads or writes a number.
-    pub(super) fn number(&mut self, number: &mut u64) {
+    pub(super) fn visit_number(&mut self, number: &mut u64) {
         match &mut self.read {
             None => self.numbers.push(*number),
             Some((at, _)) => match self.numbers.get(int::to_usize(*at)) {
@@ -63,16 +63,16 @@ impl DriveState {
     }
 
     /// Reads or writes whether something is so.
-    pub(super) fn flag(&mut self, flag: &mut bool) {
+    pub(super) fn visit_flag(&mut self, flag: &mut bool) {
         let mut number = u64::from(*flag);
-        self.number(&mut number);
+        self.visit_number(&mut number);
         *flag = number != 0;
     }
 
     /// Reads or writes one of a list.
-    pub(super) fn choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) {
+    pub(super) fn visit_choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) {
         let mut place = all.iter().position(|of| of == value).map_or(0, int::to_u64);
-        self.number(&mut place);
+        self.visit_number(&mut place);
         match all.get(int::to_usize(place)) {
             Some(of) => *value = *of,
             None => self.is_short = true,

@@ -94,7 +94,7 @@ impl SearchIndex {
     }
 
     /// Returns the keys of the conversation.
-    pub(super) const fn keys(&self) -> &ConversationKeys {
+    pub(super) const fn conversation_keys(&self) -> &ConversationKeys {
         &self.keys
     }
 

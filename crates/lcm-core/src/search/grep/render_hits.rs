@@ -143,7 +143,7 @@ fn read_message_rows(
     seqs: &[u64],
     finder: &mut SnippetFinder<'_>,
 ) -> Result<Vec<HitRow>> {
-    let history = conversation.history();
+    let history = conversation.message_history();
     let placed = history.read_messages_at(reader, seqs)?;
     history.prefetch_texts(reader, &placed)?;
     placed.iter().map(|placed| read_message_row(reader, &history, placed, finder)).collect()

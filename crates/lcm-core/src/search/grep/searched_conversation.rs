@@ -52,7 +52,7 @@ impl SearchedConversation {
     }
 
     /// Returns the messages of this conversation, for reading.
-    pub(super) const fn history(&self) -> MessageHistory<'_> {
+    pub(super) const fn message_history(&self) -> MessageHistory<'_> {
         MessageHistory { keys: &self.keys, head: &self.loaded.head }
     }
 }

@@ -20,33 +20,33 @@ struct FormatRow {
 }
 
 /// Makes a row of [`FORMATS`].
-const fn row(format: PayloadFormat, mime: &'static str, words: &'static str) -> FormatRow {
+const fn format_row(format: PayloadFormat, mime: &'static str, words: &'static str) -> FormatRow {
     FormatRow { format, mime, words }
 }
 
 /// Known formats other than languages.
 const FORMATS: [FormatRow; 17] = [
-    row(
+    format_row(
         PayloadFormat::Json,
         "application/json",
         "json jsonl ndjson geojson ipynb jsonlines json-seq",
     ),
-    row(PayloadFormat::Csv, "text/csv", "csv comma-separated-values"),
-    row(PayloadFormat::Tsv, "text/tab-separated-values", "tsv tab tab-separated-values"),
-    row(PayloadFormat::Yaml, "application/yaml", "yaml yml"),
-    row(PayloadFormat::Xml, "text/html", "html htm xhtml"),
-    row(PayloadFormat::Xml, "image/svg+xml", "svg"),
-    row(PayloadFormat::Xml, "application/xml", "xml xsd xsl rss atom plist pom"),
-    row(PayloadFormat::Markdown, "text/markdown", "md markdown mdx"),
-    row(PayloadFormat::Log, "text/plain", "log"),
-    row(PayloadFormat::Diff, "text/x-diff", "diff patch"),
-    row(PayloadFormat::Image("PNG"), "image/png", "png"),
-    row(PayloadFormat::Image("JPEG"), "image/jpeg", "jpg jpeg"),
-    row(PayloadFormat::Image("GIF"), "image/gif", "gif"),
-    row(PayloadFormat::Image("WebP"), "image/webp", "webp"),
-    row(PayloadFormat::Binary, "application/pdf", "pdf"),
-    row(PayloadFormat::Binary, "application/zip", "zip"),
-    row(PayloadFormat::Binary, "application/gzip", "gz gzip"),
+    format_row(PayloadFormat::Csv, "text/csv", "csv comma-separated-values"),
+    format_row(PayloadFormat::Tsv, "text/tab-separated-values", "tsv tab tab-separated-values"),
+    format_row(PayloadFormat::Yaml, "application/yaml", "yaml yml"),
+    format_row(PayloadFormat::Xml, "text/html", "html htm xhtml"),
+    format_row(PayloadFormat::Xml, "image/svg+xml", "svg"),
+    format_row(PayloadFormat::Xml, "application/xml", "xml xsd xsl rss atom plist pom"),
+    format_row(PayloadFormat::Markdown, "text/markdown", "md markdown mdx"),
+    format_row(PayloadFormat::Log, "text/plain", "log"),
+    format_row(PayloadFormat::Diff, "text/x-diff", "diff patch"),
+    format_row(PayloadFormat::Image("PNG"), "image/png", "png"),
+    format_row(PayloadFormat::Image("JPEG"), "image/jpeg", "jpg jpeg"),
+    format_row(PayloadFormat::Image("GIF"), "image/gif", "gif"),
+    format_row(PayloadFormat::Image("WebP"), "image/webp", "webp"),
+    format_row(PayloadFormat::Binary, "application/pdf", "pdf"),
+    format_row(PayloadFormat::Binary, "application/zip", "zip"),
+    format_row(PayloadFormat::Binary, "application/gzip", "gz gzip"),
 ];
 /// Lines of the content that are examined.
 const LINES_MAX: usize = 40;

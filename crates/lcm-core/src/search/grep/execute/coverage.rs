@@ -25,8 +25,10 @@ pub(super) fn check_coverage(
         return Ok(documents.iter().map(|seq| is_within(*seq, *seq)).collect());
     }
     let rows = index.read_summaries(reader, documents)?;
-    let records: Vec<(String, u32)> =
-        rows.iter().map(|(id, bytes)| (index.keys().summary_key(*id), *bytes)).collect();
+    let records: Vec<(String, u32)> = rows
+        .iter()
+        .map(|(id, bytes)| (index.conversation_keys().summary_key(*id), *bytes))
+        .collect();
     let mut covered = Vec::with_capacity(records.len());
     for ((key, _), value) in records.iter().zip(reader.read_immutable_uncached(&records)?) {
         let record: Summary = codec::decode(key, &value)?;

@@ -235,7 +235,7 @@ impl<'s> VectorSearch<'s> {
     ) -> Result<()> {
         let found = self.context.get(part.conversation_number);
         let Some((conversation, index)) = found else { return Ok(()) };
-        let history = conversation.history();
+        let history = conversation.message_history();
         // Vectors may belong to documents that are newer than the head of this call.
         let last = match part.corpus {
             Corpus::Messages => history.head.messages,

@@ -62,7 +62,7 @@ pub(super) fn scan_with_regex(
             spans,
             window: context.bounds.window,
         };
-        let scanned = scan(reader, &conversation.history(), index, &range, regex)?;
+        let scanned = scan(reader, &conversation.message_history(), index, &range, regex)?;
         is_begun |= scanned.has_finished_step;
         if regex.is_refused() && !is_begun {
             return Err(too_costly_error());

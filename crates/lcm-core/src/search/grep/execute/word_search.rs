@@ -51,7 +51,7 @@ pub(super) fn gather_corpora(
     let mut out = Vec::new();
     for (conversation_number, conversation, index) in context.iter() {
         conversation.enter_conversation(reader);
-        let history = conversation.history();
+        let history = conversation.message_history();
         let search = FullTextContext::new(&history, index, query, context.bounds.window);
         for corpus in corpora {
             out.push(GatheredCorpus {
@@ -102,7 +102,7 @@ fn find_best_hits(
         return Ok(Vec::new());
     };
     conversation.enter_conversation(reader);
-    let history = conversation.history();
+    let history = conversation.message_history();
     let search = FullTextContext::new(&history, index, query, context.bounds.window);
     let neighbours = match context.bounds.sort {
         GrepSort::Recency => NeighbourHits::Exclude,

@@ -150,7 +150,7 @@ impl<'q> FileScan<'q> {
             }
             is_begun = true;
             conversation.enter_conversation(reader);
-            let history = conversation.history();
+            let history = conversation.message_history();
             let count = holders
                 .iter()
                 .take_while(|holder| holder.conversation_number == first.conversation_number)

@@ -163,7 +163,7 @@ fn resolve_files(
                 let Some(value) = value else { continue };
                 let file: PayloadRecord = codec::decode(key, &value)?;
                 entry.enter_conversation(reader);
-                let history = entry.history();
+                let history = entry.message_history();
                 let spans = entry.spans.as_deref();
                 if payload_holders::find_newest_holder(reader, &history, id, &file, spans)?
                     .is_some()
@@ -213,7 +213,7 @@ fn resolve_start(
     let mut seq = seqs.contains(&file.seq).then_some(file.seq);
     if seq.is_none() {
         conversation.enter_conversation(reader);
-        let history = conversation.history();
+        let history = conversation.message_history();
         seq = payload_holders::find_holder_among(reader, &history, file.id, &seqs)?;
     }
     let seq = seq.ok_or_else(foreign_cursor_error)?;
@@ -233,7 +233,7 @@ fn find_conversation_holders(
     query: &TextQuery,
     bounds: &GrepBounds,
 ) -> Result<Vec<(Timestamp, u64)>> {
-    let history = conversation.history();
+    let history = conversation.message_history();
     let search = FullTextContext::new(&history, index, query, bounds.window);
     let gathered = full_text::gather_matches(reader, &search, Corpus::Messages)?;
     let statistics = &gathered.statistics;
@@ -259,7 +259,7 @@ fn render_file_hit(
     hit: &FileHit,
 ) -> Result<RenderedHit> {
     conversation.enter_conversation(reader);
-    let history = conversation.history();
+    let history = conversation.message_history();
     let (stored, passage) = (&hit.placed.stored, &hit.passage);
     let entry_id = match stored.entry_id {
         Some(span) => Some(read_string(reader, &history, hit.placed.seq, span)?),
