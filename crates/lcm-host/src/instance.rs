@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    bindings::Engine, completion::CompletionProvider, memory::Memory, record::Recorder,
+    bindings::Engine, completion::CompletionProvider, memory::InstanceMemory, record::Recorder,
     store::KeyValueStore,
 };
 
@@ -61,7 +61,7 @@ pub(crate) struct HostState {
     pub(crate) kv: Box<dyn KeyValueStore>,
     pub(crate) model: Arc<dyn CompletionProvider>,
     pub(crate) recorder: Option<Recorder>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: InstanceMemory,
     pub(crate) commit: Commit,
     /// Milliseconds the model took within this call; they extend its deadline.
     pub(crate) model_ms: u64,

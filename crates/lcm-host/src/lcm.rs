@@ -22,7 +22,7 @@ use crate::{
     component::Component,
     error::{Code, Error, Result},
     instance::{Commit, Exports, HostState, Instance},
-    memory::Memory,
+    memory::InstanceMemory,
     record::Recorder,
     store::KeyValueStore,
 };
@@ -37,10 +37,10 @@ pub(crate) const CONFLICT_RETRIES_MAX: u32 = 256;
 /// epoch; the component never lets it run backwards within a conversation.
 #[derive(Clone)]
 pub struct Lcm {
-    shared: Arc<Shared>,
+    shared: Arc<SharedEngine>,
 }
 
-struct Shared {
+struct SharedEngine {
     component: Component,
     model: Arc<dyn CompletionProvider>,
     recorder: Option<Recorder>,
@@ -127,13 +127,15 @@ impl Lcm {
             kv: store,
             model: Arc::clone(&model),
             recorder: recorder.clone(),
-            memory: Memory::default(),
+            memory: InstanceMemory::default(),
             commit: Commit::None,
             model_ms: 0,
         };
         let slot = Slot { config: None, place: Place::Parked(Box::new(state)) };
         let component = component.clone();
-        Self { shared: Arc::new(Shared { component, model, recorder, slot: Mutex::new(slot) }) }
+        Self {
+            shared: Arc::new(SharedEngine { component, model, recorder, slot: Mutex::new(slot) }),
+        }
     }
 
     /// Configures this and every later instance with a JSON object. Returns the JSON report

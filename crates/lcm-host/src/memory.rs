@@ -4,14 +4,14 @@ use wasmtime::{ResourceLimiter, Result, StoreLimits, StoreLimitsBuilder};
 
 /// Bounds and counts the memory of one instance after another.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct InstanceMemory {
     limits: StoreLimits,
     /// Of the instance that runs, all its memories together.
     bytes: usize,
     bytes_peak: usize,
 }
 
-impl Memory {
+impl InstanceMemory {
     /// Starts to count for a new instance, whose memories may have so many bytes each.
     pub(crate) fn begin(&mut self, bytes_max: usize) {
         self.bytes = 0;
@@ -25,7 +25,7 @@ impl Memory {
     }
 }
 
-impl ResourceLimiter for Memory {
+impl ResourceLimiter for InstanceMemory {
     fn memory_growing(
         &mut self,
         current: usize,
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_peak_outlives_an_instance_and_counts_all_its_memories() {
-        let mut memory = Memory::default();
+        let mut memory = InstanceMemory::default();
         memory.begin(100);
         assert!(memory.memory_growing(0, 40, None).unwrap());
         assert!(memory.memory_growing(0, 30, None).unwrap());

@@ -42,16 +42,16 @@ pub struct Anthropic {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct AnthropicAnswer {
     /// Blocks; those that are not text (reasoning) are no part of the answer.
     content: Value,
     stop_reason: Option<String>,
     model: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Default, Deserialize)]
-struct Usage {
+struct AnthropicUsage {
     #[serde(default)]
     input_tokens: u64,
     /// What was read from and written to the provider's cache is not in `input_tokens`.
@@ -131,7 +131,7 @@ impl Anthropic {
 
     fn read(&self, answered: &Answered) -> std::result::Result<Completion, CompletionError> {
         let other = |what: &str| self.endpoint.failure(CompletionErrorCode::Other, what);
-        let answer: Answer = serde_json::from_slice(&answered.body)
+        let answer: AnthropicAnswer = serde_json::from_slice(&answered.body)
             .map_err(|error| other(&format!("answered no completion: {error}")))?;
         let finish = match answer.stop_reason.as_deref() {
             None | Some("end_turn" | "stop_sequence") => Finish::Stop,

@@ -34,9 +34,9 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
 
 /// A secret, which is not shown by `Debug`.
 #[derive(Clone, Eq, PartialEq)]
-struct Key(String);
+struct ApiKey(String);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ApiKey {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("[key]")
     }
@@ -53,7 +53,7 @@ pub(super) struct Endpoint {
     base: String,
     /// Whether the base is the provider's own.
     pub(super) official: bool,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     timeout: Duration,
     connect_timeout: Duration,
 }
@@ -100,7 +100,7 @@ impl Endpoint {
             base: base
                 .map_or_else(|| Ok(defaults.base.to_owned()), |base| checked(scheme, base))?,
             official: base.is_none(),
-            key: key.map(|key| Key(key.to_owned())),
+            key: key.map(|key| ApiKey(key.to_owned())),
             timeout: TIMEOUT,
             connect_timeout: CONNECT_TIMEOUT,
         })

@@ -40,15 +40,15 @@ pub struct Exec {
 
 /// What the program may print.
 #[derive(Deserialize)]
-struct Answer {
+struct ProgramAnswer {
     text: Option<String>,
     finish: Option<String>,
     model: Option<String>,
-    error: Option<Failure>,
+    error: Option<ProgramFailure>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct ProgramFailure {
     code: String,
     #[serde(default)]
     message: String,
@@ -115,7 +115,7 @@ impl Exec {
 
     fn read(&self, ended: &Ended) -> CompletionResult {
         let name = &self.program;
-        let Ok(answer) = serde_json::from_slice::<Answer>(&ended.output) else {
+        let Ok(answer) = serde_json::from_slice::<ProgramAnswer>(&ended.output) else {
             let complaint = String::from_utf8_lossy(&ended.complaint);
             let last = complaint.lines().map(str::trim).rfind(|line| !line.is_empty());
             let message = match (ended.status.success(), last) {

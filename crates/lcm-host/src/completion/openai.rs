@@ -48,11 +48,11 @@ pub struct OpenAi {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct OpenaiAnswer {
     #[serde(default)]
     choices: Vec<Choice>,
     model: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<OpenaiUsage>,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ struct Message {
 }
 
 #[derive(Default, Deserialize)]
-struct Usage {
+struct OpenaiUsage {
     #[serde(default)]
     prompt_tokens: u64,
     #[serde(default)]
@@ -159,7 +159,7 @@ impl OpenAi {
 
     fn read(&self, answered: &Answered) -> std::result::Result<Completion, CompletionError> {
         let other = |what: &str| self.endpoint.failure(CompletionErrorCode::Other, what);
-        let answer: Answer = serde_json::from_slice(&answered.body)
+        let answer: OpenaiAnswer = serde_json::from_slice(&answered.body)
             .map_err(|error| other(&format!("answered no completion: {error}")))?;
         let choice = answer.choices.into_iter().next();
         let Some(choice) = choice else { return Err(other("answered without a choice")) };

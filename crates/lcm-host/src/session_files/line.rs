@@ -30,7 +30,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry()? {
+                while let Some((LineKey(key), value)) = map.next_entry()? {
                     members.push((key, value));
                 }
                 Ok(Object { members })
@@ -43,7 +43,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 
 /// A key, borrowed where it has no escapes.
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct LineKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Object<'a> {
     /// The object that a text is.

@@ -49,7 +49,7 @@ pub struct Sqlite {
 
 /// What stands at a path, as its first bytes tell.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Found {
+enum PathContent {
     Nothing,
     Store,
     /// A database without the mark, which may still stand in the write-ahead log.
@@ -84,7 +84,7 @@ impl Sqlite {
     fn find(&mut self) -> Result<Option<&mut Connection>, StoreError> {
         if self.connection.is_none() {
             let found = inspect(&self.path)?;
-            if found != Found::Nothing {
+            if found != PathContent::Nothing {
                 self.connection = Some(self.connect(found)?);
             }
         }
@@ -100,8 +100,8 @@ impl Sqlite {
         self.connection.as_mut().ok_or_else(|| foreign(&self.path))
     }
 
-    fn connect(&self, found: Found) -> Result<Connection, StoreError> {
-        if found == Found::Unmarked && !has_log(&self.path) {
+    fn connect(&self, found: PathContent) -> Result<Connection, StoreError> {
+        if found == PathContent::Unmarked && !has_log(&self.path) {
             return Err(foreign(&self.path));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -110,7 +110,7 @@ impl Sqlite {
         let begun = |error: rusqlite::Error| failure(&self.path, &error);
         let mut connection = Connection::open_with_flags(&self.path, flags).map_err(begun)?;
         connection.busy_timeout(self.busy_timeout).map_err(begun)?;
-        if found == Found::Nothing {
+        if found == PathContent::Nothing {
             mark(&mut connection).map_err(begun)?;
         }
         let pragma = |name: &str| {
@@ -260,13 +260,15 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Looks at the first bytes of the file without opening it as a database, which could change it.
-fn inspect(path: &Path) -> Result<Found, StoreError> {
+fn inspect(path: &Path) -> Result<PathContent, StoreError> {
     let unreadable = |error: std::io::Error| {
         StoreError::Unavailable(format!("cannot read `{}`: {error}", path.display()))
     };
     let attributes = match fs::metadata(path) {
         Ok(attributes) => attributes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(PathContent::Nothing);
+        }
         Err(error) => return Err(unreadable(error)),
     };
     if attributes.is_dir() {
@@ -280,13 +282,13 @@ fn inspect(path: &Path) -> Result<Found, StoreError> {
         return Err(StoreError::Unsupported(format!("`{}` is read-only", path.display())));
     }
     if first.is_empty() {
-        return Ok(Found::Nothing);
+        return Ok(PathContent::Nothing);
     }
     if !first.starts_with(MAGIC) || first.len() < 100 {
         return Err(foreign(path));
     }
     let marked = first.get(68..72) == Some(&APPLICATION_ID.to_be_bytes());
-    Ok(if marked { Found::Store } else { Found::Unmarked })
+    Ok(if marked { PathContent::Store } else { PathContent::Unmarked })
 }
 
 fn log_path(path: &Path) -> PathBuf {
