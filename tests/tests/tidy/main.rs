@@ -20,8 +20,8 @@ mod vocabulary;
 /// One thing that is wrong: where, and what.
 type Finding = String;
 
-/// Fails when there are more findings than a rule still puts up with. The number only falls; where it
-/// is 0, the rule becomes [`assert_none`].
+/// Fails when there are more findings than a rule still puts up with. The number only falls;
+/// where it is 0, the rule becomes [`assert_none`].
 #[track_caller]
 fn assert_at_most(most: usize, findings: &[Finding]) {
     let count = findings.len();

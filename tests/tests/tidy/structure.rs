@@ -41,8 +41,8 @@ const STORAGE_INTERNALS: &str = include_str!("storage_internals.txt");
 /// Most files that may import each other in a circle. The aim is 5.
 const CIRCLE_MAX: usize = 10;
 
-/// Most functions with more than five parameters, of a thousand. The aim is 10. The facade `Engine` has one
-/// parameter for each argument of the interface.
+/// Most functions with more than five parameters, of a thousand. The aim is 10. The facade
+/// `Engine` has one parameter for each argument of the interface.
 const LONG_LISTS_PERMILLE_MAX: usize = 17;
 
 fn root() -> PathBuf {

@@ -26,9 +26,9 @@ pub(super) struct Output<'a> {
 #[derive(Serialize)]
 struct OnePass<'a> {
     summary: &'a str,
-    kind: &'static str,
+    kind: &'a str,
     depth: u32,
-    level: &'static str,
+    level: &'a str,
     capped: bool,
     tokens_before: u32,
     tokens_after: u32,
@@ -52,9 +52,9 @@ impl<'a> OnePass<'a> {
     fn of(pass: &'a Pass) -> Self {
         Self {
             summary: &pass.summary,
-            kind: pass.kind,
+            kind: &pass.kind,
             depth: pass.depth,
-            level: pass.level,
+            level: &pass.level,
             capped: pass.capped,
             tokens_before: pass.tokens_before,
             tokens_after: pass.tokens_after,

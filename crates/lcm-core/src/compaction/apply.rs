@@ -113,6 +113,14 @@ fn compute_summary_id(task: &SummaryTask, completion: &Completion) -> [u8; 8] {
     )
 }
 
+/// Returns the index of the context item that is this summary.
+fn find_summary_item(items: &[ContextItem], id: [u8; 8]) -> Option<usize> {
+    items.iter().position(|item| match item {
+        ContextItem::Summary(summary) => summary.id == id,
+        ContextItem::Run(_) | ContextItem::Withdrawn { .. } => false,
+    })
+}
+
 /// Everything about one task that was read, before anything is decided.
 pub(crate) struct TaskSettlement<'a> {
     keys: &'a ConversationKeys,
@@ -360,11 +368,7 @@ impl<'a> TaskSettlement<'a> {
                 }
             }
             SourceSpan::Items { first, count, .. } => {
-                let is_first = |item: &ContextItem| match item {
-                    ContextItem::Summary(summary) => summary.id == first,
-                    ContextItem::Run(_) | ContextItem::Withdrawn { .. } => false,
-                };
-                let Some(at) = items.iter().position(is_first) else { return Ok(None) };
+                let Some(at) = find_summary_item(&items, first) else { return Ok(None) };
                 let to = at.saturating_add(int::to_usize(u64::from(count)));
                 let matches = items
                     .get(at..to)

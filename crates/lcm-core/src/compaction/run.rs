@@ -57,8 +57,7 @@ pub(crate) fn run(
     let mut desk =
         TaskSettlement::open(reader, &keys, config, conversation, planned.task, None, now)?;
     let tokens = int::saturate_tokens(desk.loaded.head.context.tokens);
-    let place = desk.locate_sources(reader)?;
-    let Some(place) = place.filter(|_| desk.is_current()) else {
+    let Some(place) = desk.locate_sources(reader)?.filter(|_| desk.is_current()) else {
         return Ok(build_idle_outcome(reason::CONFLICT, sweep, tokens));
     };
     let tags = &config.strip_injected_context_tags;
@@ -88,8 +87,7 @@ pub(crate) fn run(
                 break desk.reject_and_fall_back(reader, &place, &completion, rule)?;
             }
             CompletionVerdict::Accept(accepted) => {
-                let level = StoredLevel::from(task.level);
-                let answer = accepted.into_answer(level, &completion);
+                let answer = accepted.into_answer(StoredLevel::from(task.level), &completion);
                 break desk.commit_summary(reader, &place, Some(&completion), answer)?;
             }
         }

@@ -1,7 +1,8 @@
 //! Compaction: plans, has models complete the requests, applies the answers, until nothing is due.
 //!
 //! Task `compact` does so at once, `maintain` when deferred compaction is due, and `turn` says
-//! after an append whether to compact now. What was observed of a prompt counts until a summary is made.
+//! after an append whether to compact now. What a provider
+//! counted of a prompt is taken until a summary is made.
 
 use alloc::{format, string::String, vec::Vec};
 

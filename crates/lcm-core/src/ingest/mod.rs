@@ -93,16 +93,15 @@ pub(crate) fn append(
     let least = |_| Some(config.large_payload_tokens_min);
     let shape = batch::CandidateParser { dialect, keys: &keys, payload_tokens_min: &least };
     let mut candidates = batch::read_candidates(&shape, list, options.partial)?;
-    let uploads: Vec<[u8; 32]> =
-        candidates.iter().filter_map(AppendCandidate::pending_upload).collect();
-    let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload_key(sha256)).collect();
+    let uploads = candidates.iter().filter_map(AppendCandidate::pending_upload);
+    let mut records: Vec<String> = uploads.map(|sha256| keys.upload_key(&sha256)).collect();
     records.push(keys.manifest_key());
     let (mut loaded, mut found) =
         LoadedHead::read_with_keys(reader, &keys, conversation, &records)?;
     let family = extra.family.as_deref();
     if let Some(reason) = session::find_skip_reason(reader, config, &keys, &loaded.head, family)? {
-        let warnings = alloc::vec![session::build_skip_warning(reason)];
-        return Ok(build_receipt(&loaded.head, 0, int::to_u32(candidates.len()), None, warnings));
+        let (count, warning) = (candidates.len(), session::build_skip_warning(reason));
+        return Ok(build_receipt(&loaded.head, 0, int::to_u32(count), None, Vec::from([warning])));
     }
     session::ensure_not_archived(reader, &loaded.head)?;
     let puts = collect_join_puts(&mut loaded, &keys, family, now)?;
@@ -125,9 +124,7 @@ pub(crate) fn append(
         read_stored_state(reader, &keys, &loaded, &candidates, &mut upkeep)?;
     let aligned = match options.mode {
         IngestMode::Transcript => {
-            let history = history::MessageHistory { keys: &keys, head: &loaded.head };
-            let texts = read_texts_for_copies(reader, &history, &candidates)?;
-            count_aligned(&loaded.head, &candidates, &stored, &texts)
+            align_transcript(reader, &keys, &loaded.head, &candidates, &stored)?
         }
         IngestMode::New => int::to_usize(u64::from(repeated)),
     };
@@ -155,20 +152,28 @@ pub(crate) fn append(
     write.commit(reader, loaded, now)
 }
 
-/// Reads the newest stored texts when a candidate is a redacted copy, the one third read of an
-/// append; else returns none.
-fn read_texts_for_copies(
+/// Returns how many of the first candidates of a transcript are stored.
+///
+/// The newest stored texts are read only when a candidate is a redacted copy: the one third read
+/// of an append.
+fn align_transcript(
     reader: &mut StoreSession<'_>,
-    history: &history::MessageHistory<'_>,
+    keys: &ConversationKeys,
+    head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],
-) -> Result<Vec<String>> {
+    known: &KnownIdentities,
+) -> Result<usize> {
     let is_copy = |candidate: &AppendCandidate<'_>| {
         RedactedCopy::from_message(&candidate.raw, &candidate.message).is_some()
     };
-    match candidates.iter().any(is_copy) {
-        true => identity::read_newest_texts(reader, history, candidates.len()),
-        false => Ok(Vec::new()),
-    }
+    let texts = match candidates.iter().any(is_copy) {
+        true => {
+            let history = history::MessageHistory { keys, head };
+            identity::read_newest_texts(reader, &history, candidates.len())?
+        }
+        false => Vec::new(),
+    };
+    Ok(count_aligned(head, candidates, known, &texts))
 }
 
 /// Refuses a conversation that is not at the revision that the caller relies on, if on any.

@@ -1,8 +1,8 @@
 //! What a read may see: the grant of its caller, and the conversation that knows an id.
 //!
 //! In: an id as a caller copied it, and a grant or none. Out: the record that the id names, from
-//! the conversation or another one of its family, and what limits the read. Not here: what a grant is
-//! ([`crate::storage::records::grants`]).
+//! the conversation or another one of its family, and what limits the read. Not here: what a grant
+//! is ([`crate::storage::records::grants`]).
 
 use crate::storage::session;
 use alloc::{string::String, vec::Vec};

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{CompletionProvider, error_name, failed};
+use super::{CompletionProvider, failed};
 use crate::{
     clock::Cancel,
     types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},

@@ -2,8 +2,8 @@
 //!
 //! It reads everything once, in pages, and believes no count: projections, hashes, tokens, places
 //! and edges are made anew and compared. Values of another derivation version
-//! ([`lcm_text::base::derivation_version`]) are not compared but must fit their texts. Findings do not stop it; a record that
-//! cannot be read at all is a finding of its own.
+//! ([`lcm_text::base::derivation_version`]) are not compared but must fit their texts.
+//! Findings do not stop the check; an unreadable record is a finding of its own.
 
 mod payloads;
 mod sequence;
