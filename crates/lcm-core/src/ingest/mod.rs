@@ -114,18 +114,15 @@ pub(crate) fn append(
     let repeated = mark.count_repeated(&loaded.head, consumed, &extra, options.mode);
     let is_repeated = consumed > 0 && repeated == consumed;
     // Before the revision: a commit of unknown outcome that landed is what moved it on.
-    if !(extra.is_repeat && is_repeated) {
-        ensure_revision(&loaded.head, extra.revision)?;
-    }
+    let relied_on = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
+    ensure_revision(&loaded.head, relied_on)?;
     if is_repeated {
         return finish_unchanged(reader, &keys, loaded, puts, now, (consumed, Vec::new()));
     }
     let (stored, large, node) =
         read_stored_state(reader, &keys, &loaded, &candidates, &mut upkeep)?;
     let aligned = match options.mode {
-        IngestMode::Transcript => {
-            align_transcript(reader, &keys, &loaded.head, &candidates, &stored)?
-        }
+        IngestMode::Transcript => count_stored(reader, &keys, &loaded.head, &candidates, &stored)?,
         IngestMode::New => int::to_usize(u64::from(repeated)),
     };
     let mut decided = select_new(&loaded, &candidates, stored, aligned);
@@ -137,7 +134,7 @@ pub(crate) fn append(
         return finish_unchanged(reader, &keys, loaded, puts, now, (consumed, decided.warnings));
     }
     ensure_no_replay(&extra, &decided)?;
-    let write = AppendCommit {
+    AppendCommit {
         keys: &keys,
         dialect,
         candidates: &candidates,
@@ -148,15 +145,15 @@ pub(crate) fn append(
         batch_record: Some(mark.to_batch_record(consumed)),
         index_maintenance: upkeep,
         puts,
-    };
-    write.commit(reader, loaded, now)
+    }
+    .commit(reader, loaded, now)
 }
 
 /// Returns how many of the first candidates of a transcript are stored.
 ///
 /// The newest stored texts are read only when a candidate is a redacted copy: the one third read
 /// of an append.
-fn align_transcript(
+fn count_stored(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     head: &ConversationHead,
