@@ -75,12 +75,12 @@ impl CompactOptions {
     /// A task with these options.
     pub(crate) fn task(&self, name: &str, conversation: &str) -> Value {
         let mut task = work_options(&self.plan());
-        task["task"] = name.into();
-        task["conversation"] = conversation.into();
-        task["budget"] = self.budget.into();
-        task["model"] = self.model.as_deref().into();
-        task["counts_refusals"] = self.counts_refusals.into();
         if let Some(members) = task.as_object_mut() {
+            members.insert("task".into(), name.into());
+            members.insert("conversation".into(), conversation.into());
+            members.insert("budget".into(), self.budget.into());
+            members.insert("model".into(), self.model.as_deref().into());
+            members.insert("counts_refusals".into(), self.counts_refusals.into());
             members.remove("sweep");
         }
         task

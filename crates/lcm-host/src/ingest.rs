@@ -58,11 +58,11 @@ impl IngestOptions {
             "dialect": dialect_name(self.dialect), "mode": if self.new { "new" } else { "transcript" },
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family});
         let mut measured = drive::measures(messages);
-        if let Some(proven) = self.proven.filter(|_| name == "ingest") {
-            measured["proven"] = proven.messages.into();
-            measured["proven_revision"] = proven.revision.into();
-        }
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {
+            if let Some(proven) = self.proven.filter(|_| name == "ingest") {
+                measured.insert("proven".into(), proven.messages.into());
+                measured.insert("proven_revision".into(), proven.revision.into());
+            }
             task.append(measured);
         }
         task

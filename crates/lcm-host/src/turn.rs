@@ -95,7 +95,9 @@ impl Lcm {
         let ingested = self.append_end(conversation, messages, &options.ingest, cancel)?;
         let mut report = TurnReport { ingested, compacted: None, deferred: false, failure: None };
         let mut task = compact.task("turn", conversation);
-        task["defer"] = options.defer.into();
+        if let Some(members) = task.as_object_mut() {
+            members.insert("defer".into(), options.defer.into());
+        }
         let parts = Parts {
             clock: compact.clock,
             messages: &[],

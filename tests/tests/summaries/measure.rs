@@ -156,14 +156,11 @@ fn blocks(lines: &[String]) -> Vec<Block> {
         let message = message::parse(Dialect::Lcm, raw).unwrap();
         let mut text = String::new();
         let time = message.timestamp.unwrap_or(0);
-        if transcript::render_message(
-            &mut text,
-            raw,
-            message.role,
-            &message.parts,
-            time,
-            transcript::TranscriptOptions { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] },
-        ) {
+        let (role, parts) = (message.role, &*message.parts);
+        let options =
+            transcript::TranscriptOptions { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] };
+        let message = transcript::TranscriptMessage { raw, role, parts, time };
+        if transcript::render_message(&mut text, &message, options) {
             out.push(Block { tokens: estimate(&text), text });
         }
     }

@@ -59,7 +59,7 @@ impl RedactedCopy {
     }
 
     /// In hex digits, for the host to carry.
-    pub(super) fn to_hex(&self) -> String {
+    pub(super) fn to_hex(self) -> String {
         let [before, behind] = [self.before, self.behind].map(u32::to_be_bytes);
         hash::hex(&[before.as_slice(), &behind, &self.hash].concat())
     }

@@ -58,7 +58,7 @@ impl DeferredCompaction {
     }
 
     /// What is shown of it.
-    pub(crate) fn to_object(&self) -> JsonWriter {
+    pub(crate) fn to_object(self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_flag("exhausted", self.exhausted_tokens.is_some());
         object.add_number("failures", self.failures.into());

@@ -44,7 +44,7 @@ pub(crate) struct UsageTotals {
 }
 
 impl UsageTotals {
-    fn to_numbers(&self) -> [u64; 6] {
+    fn to_numbers(self) -> [u64; 6] {
         [
             self.calls,
             self.input_tokens,
@@ -64,7 +64,7 @@ impl UsageTotals {
         self.cost_micros = self.cost_micros.saturating_add(report.cost_micros);
     }
 
-    fn to_object(&self) -> JsonWriter {
+    fn to_object(self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_number("cache_read_tokens", self.cache_read_tokens);
         object.add_number("cache_write_tokens", self.cache_write_tokens);
