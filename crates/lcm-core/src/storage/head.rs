@@ -402,7 +402,7 @@ mod tests {
             let (_, rest) = text.split_once(from).unwrap();
             rest.split_once(to).unwrap().0
         };
-        let cases = between(include_str!("head.rs"), "enum Act {\n", "\n}\n");
+        let cases = between(include_str!("head.rs"), "enum JournalAction {\n", "\n}\n");
         let cases = cases.lines().filter_map(|line| line.strip_prefix("    "));
         let is_name = |c: char| c.is_ascii_alphabetic();
         let acts: Vec<String> = cases
@@ -411,7 +411,7 @@ mod tests {
             .map(|name| name.to_ascii_lowercase())
             .collect();
         let listed =
-            between(include_str!("../../../../docs/store-format.md"), "what was done (", ").");
+            between(include_str!("../../../../docs/store-format.md"), "the time and one of ", ".\n");
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
