@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use super::ordered::Ordered;
 
 /// Functions that take no conversation, or an optional one.
-const WITHOUT_CONVERSATION: [&str; 12] = [
+const WITHOUT_CONVERSATION: [&str; 14] = [
+    "drive.begin",
+    "drive.step",
     "setup.configure",
     "setup.version",
     "ingest.identify",
