@@ -203,16 +203,20 @@ impl Runner {
         })
     }
 
-    /// The same of strings in a JSON text, whose other bytes stay.
+    /// The same of strings in a JSON text, whose other bytes stay; what is referred to may be any
+    /// value.
     fn resolved_within(&self, json: &str) -> Result<String, String> {
-        let mut pieces: Vec<String> = json.split('"').map(str::to_owned).collect();
-        for piece in &mut pieces {
+        let (mut text, mut quote) = (String::new(), "");
+        for piece in json.split('"') {
             if let Some(found) = self.referred(piece) {
-                let found = found.ok_or(format!("`{piece}` leads nowhere"))?;
-                *piece = found.as_str().ok_or(format!("`{piece}` is no text"))?.to_owned();
+                text += &found.ok_or(format!("`{piece}` leads nowhere"))?.to_string();
+                quote = "";
+            } else {
+                text = text + quote + piece;
+                quote = "\"";
             }
         }
-        Ok(pieces.join("\""))
+        Ok(text)
     }
 
     fn referred(&self, text: &str) -> Option<Option<Value>> {
