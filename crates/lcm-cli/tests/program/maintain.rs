@@ -118,7 +118,10 @@ fn a_model_is_waited_for_as_long_as_said() {
     let (code, report) = maintain(&place, 0, &asked);
     assert!(began.elapsed() < Duration::from_secs(30));
     assert_eq!((code, &report["compacted"]["status"]), (6, &json!("model-unavailable")));
-    assert!(report["compacted"]["warnings"][0].as_str().unwrap().contains(": timeout: "), "{report}");
+    assert!(
+        report["compacted"]["warnings"][0].as_str().unwrap().contains(": timeout: "),
+        "{report}"
+    );
     place.run(&["compact", "--budget", "1", "--timeout", "0"]).failed(2, "invalid-input", "0");
 }
 

@@ -53,7 +53,11 @@ fn a_refused_key_writes_nothing_and_shows_nothing() {
     let spec = format!("openai:m@http://127.0.0.1:{}/v1", server.port);
     let arguments = ["compact", "--budget", "8000", "--llm", &spec, "--llm", "offline"];
     let ended = ran(&place, &arguments);
-    ended.failed(6, "completion-failed", "model-auth: `openai:m` answered 401: incorrect key [key]");
+    ended.failed(
+        6,
+        "completion-failed",
+        "model-auth: `openai:m` answered 401: incorrect key [key]",
+    );
     assert_eq!(server.asked().len(), 1);
     let ended = ran(&place, &["compact", "--budget", "8000", "--llm", "anthropic:m"]);
     ended.failed(6, "completion-failed", "needs ANTHROPIC_API_KEY");

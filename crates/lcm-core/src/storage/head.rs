@@ -410,8 +410,11 @@ mod tests {
             .map(|line| line.chars().take_while(|c| is_name(*c)).collect::<String>())
             .map(|name| name.to_ascii_lowercase())
             .collect();
-        let listed =
-            between(include_str!("../../../../docs/store-format.md"), "the time and one of ", ".\n");
+        let listed = between(
+            include_str!("../../../../docs/store-format.md"),
+            "the time and one of ",
+            ".\n",
+        );
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
