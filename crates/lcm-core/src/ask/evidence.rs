@@ -31,7 +31,7 @@ use lcm_text::{
 
 use super::passage;
 
-/// Conversations that evidence is taken from (behaviour reference, 6.7).
+/// Most conversations that give evidence for one question.
 const SHARES_MAX: usize = 3;
 /// Hits that are looked at.
 const HITS_MAX: u64 = 100;
@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_75_tokens_are_split_evenly_and_the_first_have_more() {
+    fn tokens_are_split_evenly_and_the_first_have_more() {
         assert_eq!(split_tokens(10, 3), [4, 3, 3]);
         assert_eq!(split_tokens(2, 5), [1, 1]);
         assert_eq!(split_tokens(4_000, 1), [4_000]);

@@ -19,10 +19,10 @@ pub(super) const QUESTION_ARGUMENT: &str = "question-json";
 const QUESTION_BYTES_MAX: usize = 16 << 10;
 /// Summaries that one question names.
 const SUMMARIES_MAX: usize = 32;
-/// Tokens of an answer: as asked for, and at most (behaviour reference, 6.7).
+/// Tokens of an answer: the default and the most.
 const ANSWER_TOKENS_DEFAULT: u32 = 2_000;
 const ANSWER_TOKENS_MAX: u32 = 8_000;
-/// How long a question stays open, and at most: 120 s and 30 of headroom (the same reference).
+/// Milliseconds that a question stays open, the default: 120 s for the model and 30 s of headroom.
 const TIMEOUT_MS_DEFAULT: u64 = 150_000;
 pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
 

@@ -1,8 +1,8 @@
 //! Routing: whether a question is worth reading sources for, and by whom.
 //!
 //! In: how much was found and how the question is worded. Out: an action with its reasons, which a
-//! host may follow; the engine's own answer does not depend on it. The numbers are those of the
-//! behaviour reference, 6.5; only English words are known.
+//! host may follow; the engine's own answer does not depend on it. The rules know
+//! English words only.
 
 use alloc::vec::Vec;
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn case_73_a_question_is_routed_by_what_reading_would_take() {
+    fn a_question_is_routed_by_what_reading_would_take() {
         let direct = expected("answer-directly", 363, "\"small-probe\"", "low");
         assert_eq!(route(2, 1, true, "which port"), direct);
         let high = "\"high-risk\",\"multi-hop\"";

@@ -93,7 +93,7 @@ pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> (Stri
     (text, false)
 }
 
-/// Judges an answer (architecture, rules 4 and 5).
+/// Decides whether an answer becomes a summary, is asked for again, or is replaced by a fallback.
 pub(crate) fn judge_completion(
     task: &SummaryTask,
     completion: &Completion,

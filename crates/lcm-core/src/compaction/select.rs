@@ -259,7 +259,7 @@ pub(crate) fn find_groups(
     out
 }
 
-/// Most source tokens of one condensation (architecture, section 4).
+/// Returns the most source tokens of one condensation.
 fn condensation_tokens_max(policy: &BudgetPolicy) -> u32 {
     let ordinary = policy.condense_leaves_min.saturating_mul(policy.leaf_tokens_target);
     policy.leaf_chunk_tokens_max.max(policy.threshold.min(ordinary))

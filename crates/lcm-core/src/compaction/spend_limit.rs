@@ -1,9 +1,8 @@
-//! Spend: what answers cost, and when they cost it for nothing.
+//! The spend limit: a pause of the model when too many answers in a row become no summary.
 //!
-//! In: an answer and whether it became a summary. Out: the ledger, with a pause when too many in a
-//! row did not. A pass that makes progress is never held up: how many completions a conversation
-//! can take in all is bounded by what there is to summarise, so only answers in vain are counted
-//! (behaviour reference, 4.15).
+//! In: an answer and whether the answer became a summary. Out: the ledger, with the pause. Passes
+//! that make progress are never limited, because the number of messages already bounds their
+//! completions. Only rejected answers count.
 
 use alloc::{format, string::String};
 
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn case_54_the_24th_answer_in_vain_begins_a_pause_of_30_minutes() {
+    fn the_24th_answer_in_vain_begins_a_pause_of_30_minutes() {
         let (mut ledger, start) = (CompletionLedger::default(), 100 * MINUTE_MS);
         for number in 1..24 {
             assert!(!answer(&mut ledger, false, start), "{number}");

@@ -204,20 +204,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_21_a_bounded_plan_is_a_fifth_of_what_is_stored_or_50() {
+    fn a_bounded_plan_is_a_fifth_of_what_is_stored_or_50() {
         let caps = [0, 100, 250, 251, 1_000].map(backlog_entries_max);
         assert_eq!(caps, [50, 50, 50, 50, 200]);
     }
 
     #[test]
-    fn case_25_a_session_is_the_same_by_its_id() {
+    fn a_session_is_the_same_by_its_id() {
         assert_eq!(compare_epochs(Some("x"), Some("x")), "same");
         assert_eq!(compare_epochs(Some("x"), Some("y")), "rollover");
         assert_eq!(compare_epochs(None, Some("y")), "undeclared");
     }
 
     #[test]
-    fn case_26_a_forked_session_takes_the_newest_that_fit() {
+    fn a_forked_session_takes_the_newest_that_fit() {
         let mut config = Config::default();
         assert_eq!(bootstrap_tokens_max(&config), 6_000);
         config.leaf_chunk_tokens_max = Some(20_000);

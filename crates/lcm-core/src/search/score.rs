@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn case_68_hybrid_weighs_age() {
+    fn hybrid_weighs_age() {
         let hour = 3_600_000;
         let (ten, six) = (10 << FRACTION_BITS, 6 << FRACTION_BITS);
         assert_eq!(to_thousandths(decay_by_age(ten, 1_000 * hour)), 5_000);

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_69_the_first_time_counts_and_the_last_does_not() {
+    fn the_first_time_counts_and_the_last_does_not() {
         let window = TimeWindow { since: Some(10), before: Some(20) };
         assert!(
             !window.contains(9)

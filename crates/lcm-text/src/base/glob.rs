@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_20_one_star_stays_within_a_segment() {
+    fn one_star_stays_within_a_segment() {
         for (pattern, name, expected) in [
             ("agent:*:cron:**", "agent:main:cron:job:run:1", true),
             ("agent:*:cron:**", "agent:main:chat", false),

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_1_ascii_is_a_quarter_per_letter_rounded_up_once() {
+    fn ascii_is_a_quarter_per_letter_rounded_up_once() {
         assert_eq!(estimate(""), 0);
         assert_eq!(estimate("a"), 1);
         assert_eq!(estimate("hello"), 2);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn case_2_cjk_is_one_and_a_half() {
+    fn cjk_is_one_and_a_half() {
         assert_eq!(estimate("\u{4f60}\u{597d}\u{4e16}\u{754c}"), 6);
         assert_eq!(estimate("Hello \u{4e16}\u{754c}"), 5);
         assert_eq!(estimate("\u{c548}\u{b155}\u{d558}\u{c138}\u{c694}"), 8);
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn case_3_astral_is_two_unless_it_is_cjk() {
+    fn astral_is_two_unless_it_is_cjk() {
         assert_eq!(estimate("\u{1f600}\u{1f601}\u{1f602}"), 6);
         assert_eq!(estimate("\u{20bb7}"), 2);
         assert_eq!(estimate("\u{20bb7}\u{20bb7}"), 3);
     }
 
     #[test]
-    fn case_4_truncation_keeps_whole_characters() {
+    fn truncation_keeps_whole_characters() {
         assert_eq!(truncate_to_tokens("\u{4f60}\u{597d}\u{4e16}\u{754c}", 3), "\u{4f60}\u{597d}");
         assert_eq!(truncate_to_tokens("\u{1f600}\u{1f600}", 3), "\u{1f600}");
         assert_eq!(truncate_to_tokens("abcdefgh", 1), "abcd");

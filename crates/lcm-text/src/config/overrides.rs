@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn case_29_the_rule_that_names_most_wins_and_of_equal_ones_the_first() {
+    fn the_rule_that_names_most_wins_and_of_equal_ones_the_first() {
         let config = config(
             r#"[{"window_min":1000,"context_threshold_permille":100},
                 {"session":"agent:*","context_threshold_permille":200},

@@ -239,7 +239,7 @@ fn the_cap_of_the_tail_is_derived_absent_or_given() {
 }
 
 #[test]
-fn case_50_the_prefix_target_follows_the_budget() {
+fn the_prefix_target_follows_the_budget() {
     let target = |json: &str, budget| {
         config(json).derive_policy(budget).unwrap().summary_prefix_tokens_target
     };
@@ -278,7 +278,7 @@ fn derived_defaults_scale_with_the_budget() {
 }
 
 #[test]
-fn case_42_targets_follow_the_source() {
+fn targets_follow_the_source() {
     let policy = Config::default().derive_policy(200_000).unwrap();
     let leaf = |n| (policy.leaf_target(n, Level::Normal), policy.leaf_target(n, Level::Aggressive));
     assert_eq!(leaf(1000), (350, 200));

@@ -240,7 +240,7 @@ fn a_message_is_rounded_once_and_its_json_is_free() {
 }
 
 #[test]
-fn case_5_long_base64_has_a_flat_price() {
+fn long_base64_has_a_flat_price() {
     let cost = |part: &str| read(&format!("{{\"role\":\"user\",\"content\":[{part}]}}")).tokens;
     let image = "iVBORw0KGgo".repeat(100_000);
     let check = |before: &str, literal: &str, after: &str, flat: bool| {
@@ -260,7 +260,7 @@ fn case_5_long_base64_has_a_flat_price() {
 }
 
 #[test]
-fn case_13_a_failed_turn_without_content_is_told() {
+fn a_failed_turn_without_content_is_told() {
     let check = |members: &str, expected: bool| {
         let raw = format!("{{\"role\":\"assistant\",{members}}}");
         assert_eq!(read(&raw).is_failed_and_empty, expected, "{members}");
@@ -281,7 +281,7 @@ fn case_13_a_failed_turn_without_content_is_told() {
 }
 
 #[test]
-fn case_14_a_turn_of_calls_has_no_text_and_keeps_unknown_fields() {
+fn a_turn_of_calls_has_no_text_and_keeps_unknown_fields() {
     let part = r#"{"type":"tool_call","id":"c","name":"n","input":{},"cache":{"ttl": 5}}"#;
     let raw = format!("{{\"role\":\"assistant\",\"content\":\"\",\"parts\":[{part}]}}");
     let message = read(&raw);

@@ -29,7 +29,7 @@ fn items(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn case_67_nothing_typed_is_an_operator() {
+fn nothing_typed_is_an_operator() {
     assert_eq!(
         items(r#"sub-agent OR "exact phrase" x:y"#),
         [
@@ -105,7 +105,7 @@ fn several_words_without_conditions_are_a_question() {
 }
 
 #[test]
-fn case_70_short_runs_of_cjk_stand_as_they_are() {
+fn short_runs_of_cjk_stand_as_they_are() {
     assert_eq!(items("\u{8fc1}"), ["c\u{8fc1}"]);
     assert_eq!(items("\u{8fc1}\u{79fb}"), ["c\u{8fc1}\u{79fb}"]);
     let three = "c\u{8fc1}\u{79fb}&c\u{79fb}\u{8ba1} c\u{8fc1}0,c\u{79fb}1,c\u{8ba1}2";
@@ -194,7 +194,7 @@ fn conditions_stand_before_all_words() {
 }
 
 #[test]
-fn case_66_expressions_are_told_from_text() {
+fn expressions_are_told_from_text() {
     for text in
         ["foo|bar", "a.*b", "^start", "end$", r"\bword", "[a-z]x", "[ab]+", "(?i)x", r"a\.b"]
     {

@@ -1,9 +1,8 @@
-//! Debt: compaction that is due and was put off.
+//! Deferred compaction: compaction that is due and that a host postponed.
 //!
-//! A host that must not wait for a model leaves it for later; the record says since when, how often
-//! later failed, and from when on it is tried again (behaviour reference, 4.17). Whether anything
-//! is due at all is measured anew each time: what was recorded under another budget or before
-//! other passes decides nothing.
+//! A host that must not wait for a model postpones compaction. The record holds the time of the
+//! deferral, the number of failed attempts and the time of the next attempt. Every attempt measures
+//! anew whether compaction is due, because budget and context may have changed since.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_55_pauses_double_from_5_minutes_to_30() {
+    fn pauses_double_from_5_minutes_to_30() {
         let mut debt = DeferredCompaction::new(7);
         let mut pauses = alloc::vec::Vec::new();
         for _ in 0..5 {

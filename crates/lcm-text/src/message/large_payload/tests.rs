@@ -42,7 +42,7 @@ fn user(text: &str) -> String {
 }
 
 #[test]
-fn case_15_a_file_block_is_large_from_the_threshold_on() {
+fn a_file_block_is_large_from_the_threshold_on() {
     let block = |letters: usize| {
         let body = "x".repeat(letters);
         user(&format!("see <file name=\"a.csv\" mime=\"text/csv\">{body}</file> please"))
@@ -68,7 +68,7 @@ fn case_15_a_file_block_is_large_from_the_threshold_on() {
 }
 
 #[test]
-fn case_16_of_two_blocks_only_the_large_one_is_replaced() {
+fn of_two_blocks_only_the_large_one_is_replaced() {
     let small = "<FILE NAME='b.txt'>small</FILE>";
     let large = format!("<File mime=text/plain name=c.txt>{}</file>", "word ".repeat(2_000));
     let raw = user(&format!("one {small} two {large} three"));
@@ -102,7 +102,7 @@ fn escaped_tags_are_tags() {
 }
 
 #[test]
-fn case_17_a_result_keeps_its_call_and_is_the_same_file_again() {
+fn a_result_keeps_its_call_and_is_the_same_file_again() {
     let output = literal(&"row of output\n".repeat(10_000));
     let raw = format!(
         "{{\"role\":\"tool\",\"parts\":[{{\"type\":\"tool_result\",\"call_id\":\"call_abcdefghijkl\",\
@@ -185,7 +185,7 @@ fn results_are_replaced_in_the_form_of_their_dialect() {
 }
 
 #[test]
-fn case_19_what_this_engine_answered_stays() {
+fn what_this_engine_answered_stays() {
     let content = literal(&"x".repeat(160_000));
     let answer = format!(
         "{{\"bytes\":1,\"content\":{content},\"exploration\":\"e\",\"id\":\"file_0123456789abcdef\"}}"
