@@ -155,7 +155,7 @@ fn each_rule_for_references_can_fail() {
         "// Case 22 says so.",
         "// most tokens (architecture, section 4)",
         "// as in issue #12",
-        "fn messages_are_kept() {}",
+        "fn case_22_messages_are_kept() {}",
     ] {
         assert_eq!(check(bad), 1, "{bad}");
     }
