@@ -50,8 +50,8 @@ impl CallCounts {
     }
 }
 
-/// A sorted map with the obligations S1 to S6, which panics when a bound of D14 or the rule of
-/// the single, last commit (D5) is broken.
+/// A sorted map with the obligations S1 to S6, which panics when a bound of a host call or the
+/// rule of the single, last commit is broken.
 #[derive(Clone, Debug, Default)]
 pub struct ModelStore {
     entries: BTreeMap<String, Vec<u8>>,
@@ -111,7 +111,10 @@ impl ModelStore {
     }
 
     fn check_before_host_call(&self) {
-        assert!(self.counts.commit == 0, "D5: a host call follows the commit of the same call");
+        assert!(
+            self.counts.commit == 0,
+            "one commit: a host call follows the commit of the same call"
+        );
     }
 
     /// Writes without looking at guards: what a broken store does.
@@ -134,11 +137,11 @@ impl Store for ModelStore {
     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
         self.check_before_host_call();
         assert!(!keys.is_empty(), "a read that asks for nothing");
-        assert!(keys.len() <= KEYS_MAX, "D14: get_many of {} keys", keys.len());
+        assert!(keys.len() <= KEYS_MAX, "bound: get_many of {} keys", keys.len());
         keys.iter().for_each(|key| check_key(key));
         let values: Vec<_> = keys.iter().map(|key| self.entries.get(key).cloned()).collect();
         let bytes: usize = values.iter().flatten().map(Vec::len).sum();
-        assert!(bytes <= CALL_BYTES_MAX, "D14: get_many returned {bytes} bytes of values");
+        assert!(bytes <= CALL_BYTES_MAX, "bound: get_many returned {bytes} bytes of values");
         self.counts.get_many += 1;
         self.counts.keys += keys.len() as u32;
         self.counts.bytes_read += bytes as u64;
@@ -205,10 +208,10 @@ fn scan_page(
 }
 
 fn check_key(key: &str) {
-    assert!(!key.is_empty() && key.len() <= KEY_BYTES_MAX, "D14: key of {} bytes", key.len());
+    assert!(!key.is_empty() && key.len() <= KEY_BYTES_MAX, "bound: key of {} bytes", key.len());
     assert!(
         key.bytes().all(|byte| (0x20..0x7f).contains(&byte)),
-        "D4: key is not printable ASCII: {key:?}"
+        "key form: key is not printable ASCII: {key:?}"
     );
 }
 
@@ -218,16 +221,16 @@ fn put_bytes(puts: &[Put]) -> usize {
 
 fn check_commit(guards: &[Guard], puts: &[Put]) {
     assert!(!puts.is_empty(), "a commit that writes nothing");
-    assert!(puts.len() <= PUTS_MAX, "D14: a commit of {} puts", puts.len());
+    assert!(puts.len() <= PUTS_MAX, "bound: a commit of {} puts", puts.len());
     let guarded: usize = guards.iter().filter_map(|guard| guard.value.as_ref()).map(Vec::len).sum();
     let bytes = put_bytes(puts) + guarded;
-    assert!(bytes <= CALL_BYTES_MAX, "D14: a commit of {bytes} bytes of values");
+    assert!(bytes <= CALL_BYTES_MAX, "bound: a commit of {bytes} bytes of values");
     let mut keys = BTreeSet::new();
     for put in puts {
         check_key(&put.key);
         assert!(keys.insert(&put.key), "a commit that writes `{}` twice", put.key);
         let length = put.value.as_ref().map_or(0, Vec::len);
-        assert!(length <= VALUE_BYTES_MAX, "D14: value of {length} bytes at `{}`", put.key);
+        assert!(length <= VALUE_BYTES_MAX, "bound: value of {length} bytes at `{}`", put.key);
     }
     guards.iter().for_each(|guard| check_key(&guard.key));
 }
@@ -277,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "D14")]
+    #[should_panic(expected = "bound")]
     fn a_value_over_its_bound_is_caught() {
         let value = vec![0; VALUE_BYTES_MAX + 1];
         let _ = ModelStore::new().commit(&[], &[put("a", &value)]);
     }
 
     #[test]
-    #[should_panic(expected = "D5")]
+    #[should_panic(expected = "one commit")]
     fn a_read_after_the_commit_of_the_same_call_is_caught() {
         let mut store = ModelStore::new();
         store.commit(&[], &[put("a", b"1")]).unwrap();

@@ -1,9 +1,10 @@
 //! The adapter for asynchronous stores, in its smallest form: every first read of a call answers
 //! `would-block`, and is there when the call is repeated.
 //!
-//! In: a store. Out: the discipline of D15: [`WouldBlockStore::begin_call`], then the engine's
-//! call as often as it answers `would-block` with [`WouldBlockStore::fetch`] in between, then
-//! [`WouldBlockStore::finish_call`], which performs the captured commit.
+//! In: a store. Out: the protocol of a host with an asynchronous store. The host calls
+//! [`WouldBlockStore::begin_call`]. It repeats the engine's call while the call answers
+//! `would-block`, with [`WouldBlockStore::fetch`] in between. At the end
+//! [`WouldBlockStore::finish_call`] performs the captured commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +87,7 @@ impl<'a> WouldBlockStore<'a> {
     }
 
     fn block<T>(&mut self) -> Result<T> {
-        assert!(self.captured.is_none(), "D5: a read follows the commit of the same call");
+        assert!(self.captured.is_none(), "one commit: a read follows the commit of the same call");
         self.blocked += 1;
         Err(Error::new(ErrorCode::WouldBlock, "the values are being fetched"))
     }
@@ -120,7 +121,7 @@ impl Store for WouldBlockStore<'_> {
     }
 
     fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
-        assert!(self.captured.is_none(), "D5: a second commit in one call");
+        assert!(self.captured.is_none(), "one commit: a second commit in one call");
         self.captured = Some((guards.to_vec(), puts.to_vec()));
         Ok(())
     }

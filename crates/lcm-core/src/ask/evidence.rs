@@ -196,9 +196,7 @@ pub(super) fn gather_evidence(
     Ok(evidence)
 }
 
-/// Tokens for so many, which differ by at most one, the first having more; of nobody less than one.
-///
-/// (Behaviour reference, 6.7.)
+/// Splits tokens into equal shares: at least one token each, and the first shares take the rest.
 pub(super) fn split_tokens(tokens: u32, among: u32) -> Vec<u32> {
     let among = among.min(tokens);
     let rest = tokens.checked_rem(among).unwrap_or(0);

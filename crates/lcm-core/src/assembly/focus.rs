@@ -89,7 +89,6 @@ mod tests {
         FocusBrief { seq_last, time: 1, text: "a < b".into() }
     }
 
-    /// Case 64.
     #[test]
     fn a_brief_stands_where_the_first_that_it_covers_stood() {
         let mut items = Vec::from([
