@@ -1,8 +1,8 @@
-//! Compaction: plans, has models complete the requests, applies the answers, until nothing is due.
+//! Compaction tasks: plan, let models complete the requests and apply the answers.
 //!
-//! Task `compact` does so at once, `maintain` when deferred compaction is due, and `turn` says
-//! after an append whether to compact now. What a provider
-//! counted of a prompt is taken until a summary is made.
+//! `compact` compacts until nothing is due. `maintain` compacts when deferred compaction is due.
+//! `turn` decides after an append whether to compact now. `observed_tokens` counts until the first
+//! summary, because the observed prompt had the context before that summary.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -23,12 +23,12 @@ use super::{
     unanswered_error,
 };
 
-/// Plans without a request in a row. Two are normal: the end of a sweep, and the one behind it.
+/// Most plans in a row without a request. Two are normal: one ends a sweep, the next finds nothing.
 pub(super) const EMPTY_PLANS_MAX: u64 = 8;
-/// Requests of one plan.
+/// Most requests of one plan.
 const REQUESTS_MAX: usize = 64;
 
-/// What a task compacts, and how.
+/// The members of a compaction task.
 pub(super) struct CompactionTask {
     kind: CompactionTaskKind,
     conversation: String,
@@ -55,7 +55,7 @@ enum CompactionTaskKind {
 }
 
 impl CompactionTask {
-    /// Reads the members of a task; `place` is that of its name.
+    /// Reads the members of a task; `place` is the index of the task name in the list of names.
     pub(super) fn read(fields: &mut JsonFields<'_>, place: usize) -> Self {
         let kind = match place {
             2 => CompactionTaskKind::Compact,
@@ -79,28 +79,28 @@ impl CompactionTask {
         }
     }
 
-    /// Further options of a call: the model whose tokens it counts.
+    /// Builds `extra_json` of a call, which names the model whose tokens the call counts.
     fn build_extra_options(&self) -> Option<String> {
         build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
     }
 }
 
-/// What is done now.
+/// The next step of a compaction task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum CompactionPhase {
-    /// Whether compaction is due after an append.
+    /// Evaluate after an append whether compaction is due.
     Decide,
-    /// Whether deferred compaction is due now.
-    AskDebt,
+    /// Read whether deferred compaction is due.
+    ReadDeferred,
     Plan,
-    /// The requests from the place on are completed.
+    /// Complete the requests from `place` on.
     Complete,
-    /// The answer of the place is applied.
+    /// Apply the answer at `place`.
     Apply,
-    /// How the conversation stands at the end.
+    /// Evaluate the conversation at the end.
     Evaluate,
-    /// The record of deferred compaction is told how it ended.
-    TellDebt,
+    /// Record how the deferred compaction ended.
+    RecordDeferred,
     Done,
 }
 
@@ -115,12 +115,12 @@ enum CompactionEnd {
 
 const PHASES: [CompactionPhase; 8] = [
     CompactionPhase::Decide,
-    CompactionPhase::AskDebt,
+    CompactionPhase::ReadDeferred,
     CompactionPhase::Plan,
     CompactionPhase::Complete,
     CompactionPhase::Apply,
     CompactionPhase::Evaluate,
-    CompactionPhase::TellDebt,
+    CompactionPhase::RecordDeferred,
     CompactionPhase::Done,
 ];
 const ENDS: [CompactionEnd; 4] = [
@@ -130,43 +130,43 @@ const ENDS: [CompactionEnd; 4] = [
     CompactionEnd::Cancelled,
 ];
 
-/// How far a compaction is.
+/// The progress of a compaction task.
 pub(super) struct CompactionProgress {
     phase: CompactionPhase,
     place: u64,
-    /// Requests that are completed at the same time.
+    /// Number of requests that the host completes at the same time.
     count: u64,
     sweep: String,
     empty_plans: u64,
-    /// What is known of the answer to each request.
+    /// State of the answer to each request.
     answers: Vec<u64>,
     completions: u64,
     passes: u64,
     tokens_before: u64,
     tokens_after: u64,
-    /// Why no model is asked any more, if so.
+    /// The failure after which no model is asked any more; without a code: there was none.
     exhausted: CallFailure,
     /// The last failure of a model.
     failure: CallFailure,
-    /// Whether a summary was made in place of exhausted models.
+    /// Whether a fallback summary was made after the models were exhausted.
     is_served: bool,
-    /// Whether the caller lost interest.
+    /// Whether the caller stopped the task.
     is_stopped: bool,
     end: CompactionEnd,
-    /// Why it ended; empty while it goes on.
+    /// Why the compaction ended; empty while the compaction continues.
     reason: String,
-    /// The result, or what is known of it.
+    /// The result of the task, or its members so far.
     result: String,
     /// Why the task fails.
     error: CallFailure,
 }
 
 impl CompactionProgress {
-    /// The beginning of a task.
+    /// Returns the progress of a task that has not started.
     pub(super) fn begin(task: &CompactionTask) -> Self {
         let phase = match task.kind {
             CompactionTaskKind::Compact => CompactionPhase::Plan,
-            CompactionTaskKind::Maintain => CompactionPhase::AskDebt,
+            CompactionTaskKind::Maintain => CompactionPhase::ReadDeferred,
             CompactionTaskKind::Turn => CompactionPhase::Decide,
         };
         Self {
@@ -191,7 +191,7 @@ impl CompactionProgress {
         }
     }
 
-    /// Reads or writes it.
+    /// Reads or writes every value of the progress.
     pub(super) fn visit(&mut self, state: &mut DriveState) {
         state.visit_choice(&mut self.phase, &PHASES);
         state.visit_choice(&mut self.end, &ENDS);
@@ -218,7 +218,7 @@ impl CompactionProgress {
         state.visit_number(&mut self.tokens_after);
     }
 
-    /// Takes an event in.
+    /// Advances the progress by one event.
     pub(super) fn advance(
         &mut self,
         task: &CompactionTask,
@@ -229,7 +229,7 @@ impl CompactionProgress {
             (DriveEvent::Stopped, CompactionPhase::Plan | CompactionPhase::Complete) => {
                 self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
             }
-            // An answer that is there is paid for and applied; no model is asked any more.
+            // Answers that exist are paid for and are applied; no model is asked any more.
             (DriveEvent::Stopped, _) => self.is_stopped = true,
             (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed),
             (DriveEvent::Answered(answers), CompactionPhase::Complete) => {
@@ -239,12 +239,12 @@ impl CompactionProgress {
                 let mut fields = JsonFields::parse_argument(EVENT, &json)?;
                 match phase {
                     CompactionPhase::Decide => self.take_decision(task, &json, &mut fields, reply),
-                    CompactionPhase::AskDebt => self.take_debt(task, &mut fields, reply),
+                    CompactionPhase::ReadDeferred => self.take_deferred(task, &mut fields, reply),
                     CompactionPhase::Plan => self.take_plan(task, &mut fields),
                     CompactionPhase::Apply => self.take_outcome(task, &mut fields, reply),
                     CompactionPhase::Evaluate => self.take_end(task, &mut fields, reply),
                     _ => {
-                        add_debt(&read_deferred(&mut fields), reply);
+                        add_deferred(&read_deferred(&mut fields), reply);
                         self.phase = CompactionPhase::Done;
                     }
                 }
@@ -255,12 +255,15 @@ impl CompactionProgress {
         Ok(())
     }
 
-    /// A call failed. A conflict that repeating does not mend puts deferred compaction off.
+    /// Handles a failed call. After a conflict that remains, deferred compaction is postponed.
     fn handle_failure(&mut self, task: &CompactionTask, failed: CallFailure) {
         let is_told = task.kind == CompactionTaskKind::Maintain
             && failed.code == reason::CONFLICT
-            && !matches!(self.phase, CompactionPhase::AskDebt | CompactionPhase::TellDebt);
-        self.phase = if is_told { CompactionPhase::TellDebt } else { CompactionPhase::Done };
+            && !matches!(
+                self.phase,
+                CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred
+            );
+        self.phase = if is_told { CompactionPhase::RecordDeferred } else { CompactionPhase::Done };
         if is_told {
             self.reason = reason::CONFLICT.into();
         }
@@ -283,27 +286,27 @@ impl CompactionProgress {
         reply.note = Some(note);
         let waits = is_due && !must && task.defer;
         self.result = turn_result(is_due && !waits, false);
-        self.phase = if waits { CompactionPhase::AskDebt } else { CompactionPhase::Done };
+        self.phase = if waits { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
     }
 
-    fn take_debt(
+    fn take_deferred(
         &mut self,
         task: &CompactionTask,
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
         let is_time = fields.take_flag("drain");
-        let debt = read_deferred(fields);
+        let deferred = read_deferred(fields);
         self.phase = CompactionPhase::Done;
         if task.kind == CompactionTaskKind::Turn {
             // Where the record sees nothing due, compaction would never be done later: it is
             // forced, or of a mode that acts below the threshold.
-            let owes = debt != NULL;
-            self.result = turn_result(!owes, owes);
+            let is_deferred = deferred != NULL;
+            self.result = turn_result(!is_deferred, is_deferred);
         } else if is_time {
             self.phase = CompactionPhase::Plan;
         } else {
-            add_debt(&debt, reply);
+            add_deferred(&deferred, reply);
             self.result = build_maintain_result(None, &CallFailure::default());
         }
     }
@@ -332,7 +335,7 @@ impl CompactionProgress {
         }
     }
 
-    /// Has models complete requests, unless they are exhausted.
+    /// Lets models complete requests, or applies the failure when the models are exhausted.
     fn ask(&mut self, from: u64, count: u64) {
         (self.place, self.count) = (from, count);
         let is_over = self.exhausted.is_some();
@@ -363,7 +366,7 @@ impl CompactionProgress {
         self.answers.get(int::to_usize(place)).copied().unwrap_or(MISSING)
     }
 
-    /// Applies the first answer from a place on; behind the last one plans again.
+    /// Applies the first answer from `from` on; after the last answer plans again.
     fn apply_from(&mut self, task: &CompactionTask, from: u64) {
         self.place = from;
         let end = int::to_u64(self.answers.len());
@@ -446,7 +449,7 @@ impl CompactionProgress {
         let error = CallFailure { code: "completion-failed".into(), message, number: None };
         if task.kind == CompactionTaskKind::Maintain {
             self.result = build_maintain_result(None, &error);
-            self.phase = CompactionPhase::TellDebt;
+            self.phase = CompactionPhase::RecordDeferred;
         } else {
             self.error = error;
             self.phase = CompactionPhase::Done;
@@ -477,14 +480,14 @@ impl CompactionProgress {
         let compacted = self.build_compact_result(is_due);
         if task.kind == CompactionTaskKind::Maintain {
             self.result = build_maintain_result(Some(compacted), &self.failure);
-            self.phase = CompactionPhase::TellDebt;
+            self.phase = CompactionPhase::RecordDeferred;
         } else {
             self.result = compacted.end_object();
             self.phase = CompactionPhase::Done;
         }
     }
 
-    /// What was done, but for the passes and warnings, which were told one by one.
+    /// Builds the result of `compact` without passes and warnings, which earlier replies had.
     fn build_compact_result(&self, is_due: bool) -> JsonWriter {
         let mut result = JsonWriter::new_object();
         result.add_number("completions", self.completions);
@@ -500,7 +503,7 @@ impl CompactionProgress {
         result
     }
 
-    /// How it ended, in one word.
+    /// Returns the status word of the result.
     fn status(&self, is_due: bool) -> &'static str {
         let is_model = self.reason.starts_with("model-") || self.reason == reason::BREAKER_OPEN;
         match self.end {
@@ -514,7 +517,7 @@ impl CompactionProgress {
         }
     }
 
-    /// What the host does next.
+    /// Returns the next instruction for the host.
     pub(super) fn next_instruction(
         &self,
         task: &CompactionTask,
@@ -528,8 +531,8 @@ impl CompactionProgress {
             }
             CompactionPhase::Done => DriveInstruction::new_done(&self.result),
             CompactionPhase::Apply => self.apply(task, now),
-            CompactionPhase::AskDebt | CompactionPhase::TellDebt => {
-                arguments.add_text("arguments_json", &self.debt_arguments(task));
+            CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred => {
+                arguments.add_text("arguments_json", &self.deferred_arguments(task));
                 arguments.add_text("conversation", &task.conversation);
                 arguments.add_number("now", now);
                 arguments.add_text("verb", "maintain");
@@ -547,8 +550,8 @@ impl CompactionProgress {
         }
     }
 
-    /// Options of `plan` and `evaluate`. At the end nothing is forced, and what was observed is of
-    /// a context before the passes.
+    /// Builds the options of `plan` and `evaluate`. The last `evaluate` forces nothing and has no
+    /// observed tokens, because these belong to the context before the passes.
     fn build_options(&self, task: &CompactionTask) -> JsonWriter {
         let is_end = self.phase == CompactionPhase::Evaluate;
         let mut options = JsonWriter::new_object();
@@ -575,8 +578,9 @@ impl CompactionProgress {
         options
     }
 
-    /// Arguments of the verb `maintain`. What was observed is of a context before the passes.
-    fn debt_arguments(&self, task: &CompactionTask) -> String {
+    /// Builds the arguments of the command `maintain`. Observed tokens count only before the first
+    /// pass.
+    fn deferred_arguments(&self, task: &CompactionTask) -> String {
         let mut asked = JsonWriter::new_object();
         asked.add_number("budget", task.budget.into());
         if !self.reason.is_empty() {
@@ -612,7 +616,7 @@ impl CompactionProgress {
     }
 }
 
-/// State of an answer that refuses the content.
+/// Answer state: the model refused the content.
 const REFUSED_POLICY: u64 = FAILED + 1;
 const NULL: &str = "null";
 
@@ -623,7 +627,7 @@ fn turn_result(compact: bool, deferred: bool) -> String {
     result.end_object()
 }
 
-/// The result of `maintain` but for what is owed.
+/// Builds the result of `maintain` without the record of deferred compaction.
 fn build_maintain_result(compacted: Option<JsonWriter>, failure: &CallFailure) -> String {
     let mut result = JsonWriter::new_object();
     match compacted {
@@ -639,7 +643,7 @@ fn build_maintain_result(compacted: Option<JsonWriter>, failure: &CallFailure) -
     result.end_object()
 }
 
-/// The tokens of the stored context and the warnings of an explanation.
+/// Reads the tokens of the stored context and the warnings from an explanation.
 fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> {
     let mut fields = JsonFields::parse_argument(EVENT, explanation)?;
     let warnings = fields.take_texts("warnings");
@@ -648,14 +652,14 @@ fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> {
     Ok((inputs.take_u64("stored_tokens"), warnings))
 }
 
-/// What is owed, as JSON.
+/// Reads the record of deferred compaction as JSON; `null`: there is none.
 fn read_deferred(fields: &mut JsonFields<'_>) -> String {
     fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
 }
 
-/// Adds what is owed to the result.
-fn add_debt(debt: &str, reply: &mut DriveReply) {
+/// Adds the record of deferred compaction to the result.
+fn add_deferred(deferred: &str, reply: &mut DriveReply) {
     let mut note = JsonWriter::new_object();
-    note.add_json("debt", debt);
+    note.add_json("debt", deferred);
     reply.note = Some(note);
 }

@@ -1,4 +1,4 @@
-//! What a host says of the instruction that it carried out.
+//! The event by which a host answers an instruction.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -12,25 +12,25 @@ use super::state::DriveState;
 
 /// Name of the argument.
 pub(super) const EVENT: &str = "event-json";
-/// Characters of a message of an error that are kept.
+/// Most characters kept of an error message.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Codes of a failed completion. Those from [`EXHAUSTED_FROM`] on mean that no model will serve.
+/// Codes of a failed completion. From index [`EXHAUSTED_FROM`] on, no model can answer now.
 const CODES: [&str; 7] =
     ["auth", "policy", "context-too-long", "rate-limited", "timeout", "unavailable", "other"];
-/// Place of the first code after which no model is asked any more.
+/// Index of the first code after which no model is asked any more.
 const EXHAUSTED_FROM: u64 = 3;
 
-/// What happened.
+/// The outcome of an instruction.
 pub(super) enum DriveEvent<'a> {
     /// The call returned this, as JSON.
     Returned(Cow<'a, str>),
     /// The call or the upload failed.
     Failed(CallFailure),
-    /// So many texts were uploaded.
+    /// Number of uploaded texts.
     Staged(u64),
     /// The requests were completed, in their order.
     Answered(Vec<RequestAnswer>),
-    /// The caller has lost interest.
+    /// The caller stopped the task.
     Stopped,
 }
 
@@ -39,7 +39,8 @@ pub(super) enum DriveEvent<'a> {
 pub(super) struct CallFailure {
     pub(super) code: String,
     pub(super) message: String,
-    /// Of a call: index of the message at fault. Of a completion: the pause that the model wants.
+    /// Of a call: index of the message at fault. Of a completion: milliseconds until a retry may
+    /// succeed.
     pub(super) number: Option<u64>,
 }
 
@@ -55,7 +56,7 @@ impl CallFailure {
         Ok(failed)
     }
 
-    /// Reads or writes it; one without a code stands for none.
+    /// Reads or writes the failure; an empty code means that there is no failure.
     pub(super) fn visit(&mut self, state: &mut DriveState) {
         state.text(&mut self.code);
         if !self.code.is_empty() {
@@ -66,31 +67,31 @@ impl CallFailure {
         }
     }
 
-    /// Whether there is one.
+    /// Returns whether there is a failure.
     pub(super) fn is_some(&self) -> bool {
         !self.code.is_empty()
     }
 }
 
-/// What is known of the answer to a request. Its text stays with the host.
+/// The state of the answer to a request. The text stays with the host.
 pub(super) struct RequestAnswer {
-    /// How often a model was asked.
+    /// Number of completions that were requested.
     pub(super) asked: u64,
-    /// [`MISSING`], [`DONE`], or [`FAILED`] and the place of the code.
+    /// [`MISSING`], [`DONE`], or [`FAILED`] plus the index of the code.
     pub(super) state: u64,
     pub(super) failed: CallFailure,
 }
 
-/// State of a request for which no model is asked: the models are exhausted.
+/// State of a request that no model gets, because the models are exhausted.
 pub(super) const UNASKED: u64 = 0;
-/// State of a request whose caller lost interest.
+/// State of a request that the caller stopped.
 pub(super) const MISSING: u64 = 1;
 /// State of a request with an answer.
 pub(super) const DONE: u64 = 2;
-/// State of a request that failed, by the place of the code.
+/// State of a failed request, plus the index of the code.
 pub(super) const FAILED: u64 = 3;
 
-/// Whether no model is to be asked after an answer of this state.
+/// Returns whether no model is asked after an answer of this state.
 pub(super) const fn is_exhausted(state: u64) -> bool {
     state >= FAILED + EXHAUSTED_FROM
 }

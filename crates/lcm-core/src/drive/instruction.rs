@@ -1,4 +1,4 @@
-//! What a host is told to do, as JSON.
+//! The instructions for a host, as JSON.
 
 use alloc::{string::String, vec::Vec};
 
@@ -6,11 +6,11 @@ use lcm_text::base::json::JsonWriter;
 
 use super::event::CallFailure;
 
-/// Messages of one call.
+/// Most messages of one call.
 pub(super) const MESSAGES_MAX: u64 = 100;
-/// Bytes of text of one call; a longer message is uploaded in pieces.
+/// Most bytes of text of one call; a longer message is uploaded in pieces.
 pub(super) const BYTES_MAX: u64 = 512 << 10;
-/// Bytes of one piece.
+/// Most bytes of one piece.
 const PIECE_BYTES_MAX: u64 = 192 << 10;
 
 /// One instruction.
@@ -27,7 +27,7 @@ impl DriveInstruction {
         Self { fields, is_last }
     }
 
-    /// Calls an export with these arguments.
+    /// Tells the host to call an export with these arguments.
     pub(super) fn call(function: &str, arguments: JsonWriter) -> Self {
         let mut this = Self::new("call", false);
         this.fields.add_text("call", function);
@@ -35,7 +35,7 @@ impl DriveInstruction {
         this
     }
 
-    /// Completes these requests of the last plan, by their places, all at the same time.
+    /// Tells the host to complete these requests of the last plan, if possible at the same time.
     pub(super) fn complete(from: u64, count: u64) -> Self {
         let mut this = Self::new("complete", false);
         this.fields.add_number("count", count);
@@ -43,7 +43,7 @@ impl DriveInstruction {
         this
     }
 
-    /// Uploads the messages of a range that are too large for a call.
+    /// Tells the host to upload the messages of a range that are too large for a call.
     pub(super) fn stage(from: u64, count: u64, arguments: JsonWriter) -> Self {
         let mut this = Self::new("stage", false);
         this.fields.add_object("arguments", arguments);
@@ -54,21 +54,21 @@ impl DriveInstruction {
         this
     }
 
-    /// The task is over, with this object as its result.
+    /// Ends the task with this object as its result.
     pub(super) fn new_done(result: &str) -> Self {
         let mut this = Self::new("done", true);
         this.fields.add_json("result", result);
         this
     }
 
-    /// The task has failed.
+    /// Ends the task with an error.
     pub(super) fn new_failed(error: JsonWriter) -> Self {
         let mut this = Self::new("fail", true);
         this.fields.add_object("error", error);
         this
     }
 
-    /// Messages of a call: from this index on as many as it may have.
+    /// Adds the messages of the call: from this index on, at most `count`.
     pub(super) fn with_messages(mut self, from: u64, count: u64) -> Self {
         let mut messages = JsonWriter::new_object();
         messages.add_number("bytes_max", BYTES_MAX);
@@ -78,19 +78,19 @@ impl DriveInstruction {
         self
     }
 
-    /// A member that is `true`.
+    /// Adds a member with the value `true`.
     pub(super) fn with_flag(mut self, key: &str) -> Self {
         self.fields.add_flag(key, true);
         self
     }
 
-    /// The place of the request whose id and answer the call takes.
+    /// Adds the index of the request whose id and answer the call takes.
     pub(super) fn with_request(mut self, place: u64) -> Self {
         self.fields.add_number("request", place);
         self
     }
 
-    /// The longest pause before it.
+    /// Adds the longest pause before the instruction, in milliseconds.
     pub(super) fn with_wait(mut self, wait_ms: u64) -> Self {
         if wait_ms > 0 {
             self.fields.add_number("wait_ms", wait_ms);
@@ -99,14 +99,14 @@ impl DriveInstruction {
     }
 }
 
-/// What an instruction says beside of what happened.
+/// Members that report progress beside the instruction.
 #[derive(Default)]
 pub(super) struct DriveReply {
-    /// The pass that was made.
+    /// The pass that the last event completed.
     pub(super) pass: Option<JsonWriter>,
-    /// Lines that are told once.
+    /// Warnings of the last call.
     pub(super) warnings: Vec<String>,
-    /// Members of the result of the task that are known now.
+    /// Members of the task result that are known now.
     pub(super) note: Option<JsonWriter>,
 }
 
@@ -125,7 +125,7 @@ impl DriveReply {
     }
 }
 
-/// A failure, with the index of the message at fault if there is one.
+/// Builds a failure, with the index of the message at fault if there is an index.
 pub(super) fn build_failure(failed: &CallFailure) -> JsonWriter {
     let mut failure = JsonWriter::new_object();
     failure.add_text("code", &failed.code);
@@ -136,7 +136,7 @@ pub(super) fn build_failure(failed: &CallFailure) -> JsonWriter {
     failure
 }
 
-/// The failure of a completion, with the pause that its model wants.
+/// Builds the failure of a completion, with the milliseconds until a retry may succeed.
 pub(super) fn completion_failure(failed: &CallFailure) -> JsonWriter {
     let mut failure = JsonWriter::new_object();
     failure.add_text("code", &failed.code);

@@ -1,8 +1,9 @@
-//! Intake: stores any number of messages, each once.
+//! Intake tasks: store any number of messages, each exactly once.
 //!
-//! What one call takes is one append. More of mode `new` is a list of appends. More of a transcript
-//! is identified as a whole, reconciled, and only what is missing is appended, under the revision
-//! of the plan. An append of unknown outcome is repeated as it was, which the engine recognises.
+//! Messages that fit one call are one append. Further messages of mode `new` are a list of appends.
+//! A longer transcript is identified and reconciled; only its missing messages are appended, at the
+//! revision of the plan. An append of unknown outcome is repeated unchanged, and the engine
+//! recognises the repetition.
 
 use alloc::{string::String, vec::Vec};
 
@@ -22,34 +23,34 @@ use super::{
     unanswered_error,
 };
 
-/// How often an append of unknown outcome is repeated.
+/// Most repetitions of an append of unknown outcome.
 const REPEATS_MAX: u64 = 8;
-/// Ranges of missing messages that a token holds. Further ones are asked for again.
+/// Most ranges of missing messages in a token. For further ranges the task plans again.
 const RANGES_MAX: usize = 32;
 
-/// What is to be stored.
+/// The members of an intake task.
 pub(super) struct IntakeTask {
     conversation: String,
     dialect: String,
     family: Option<String>,
     count: u64,
-    /// Of all messages.
+    /// Bytes of all messages.
     bytes: u64,
-    /// Of the longest message.
+    /// Bytes of the longest message.
     bytes_longest: u64,
     /// All messages are new, unless their ids are stored.
     is_new: bool,
-    /// A later call may repeat this one: its appends are parts of a list.
+    /// Whether a later task may repeat this task: its appends are then parts of a named list.
     is_list: bool,
-    /// This call repeats one.
+    /// Whether this task repeats an earlier task.
     repeat: bool,
     refuse_replay: bool,
-    /// So many first messages are stored, at this revision.
+    /// Number of first messages that are known to be stored, and the revision at which they are.
     proven: Option<(u64, u64)>,
 }
 
 impl IntakeTask {
-    /// Reads the members of a task; `is_append`: a call of `append` and no transcript.
+    /// Reads the members of a task; `is_append`: the task is `append`, not `ingest`.
     pub(super) fn read(fields: &mut JsonFields<'_>, is_append: bool) -> Self {
         let proven =
             fields.take_optional_u64("proven").zip(fields.take_optional_u64("proven_revision"));
@@ -262,7 +263,7 @@ impl IntakeProgress {
         state.visit_number(&mut self.totals.context_tokens);
     }
 
-    /// Takes an event in.
+    /// Advances the progress by one event.
     pub(super) fn advance(
         &mut self,
         task: &IntakeTask,
@@ -323,7 +324,7 @@ impl IntakeProgress {
         }
     }
 
-    /// An error about a message of a call, as one about a message of the task.
+    /// Turns the message index of a failed call into the index within the task.
     fn locate_failure(&self, failed: CallFailure) -> CallFailure {
         let from = match self.phase {
             IntakePhase::Identify => self.place,
@@ -373,7 +374,7 @@ impl IntakeProgress {
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
         if self.confirmed == 0 {
-            // Later ones would also speak of what was stored here.
+            // Warnings of a later plan would also be about messages that this task stored.
             reply.warnings = warnings;
         }
         self.has_more = missing.len() > RANGES_MAX;
@@ -409,7 +410,7 @@ impl IntakeProgress {
         if int::to_usize(self.place) < self.ranges.len() {
             return;
         }
-        // An upload moves the conversation on, and what relies on its revision is planned again.
+        // An upload changes the revision, so a plan for the old revision is made again.
         match self.route {
             IntakeRoute::Aligned if self.has_staged && self.plans < CONFLICTS_MAX => {
                 self.plan_again()
@@ -452,7 +453,7 @@ impl IntakeProgress {
                 self.ranges.remove(0);
             }
         }
-        // Others wrote between the call that was recognised and this one.
+        // Another writer committed between the recognised call and this call.
         let has_jumped = self.revision > relied.saturating_add(1);
         match self.route {
             _ if self.ranges.is_empty() && !self.has_more => self.phase = IntakePhase::Done,
@@ -464,7 +465,7 @@ impl IntakeProgress {
         }
     }
 
-    /// What the host does next.
+    /// Returns the next instruction for the host.
     pub(super) fn next_instruction(&self, task: &IntakeTask) -> DriveInstruction {
         if self.failure.is_some() {
             return DriveInstruction::new_failed(instruction::build_failure(&self.failure));
@@ -500,7 +501,7 @@ impl IntakeProgress {
         }
     }
 
-    /// What a plan is asked for, but for the entries, which the host adds.
+    /// Builds `transcript_json` without its entries, which the host adds.
     fn build_transcript(&self, task: &IntakeTask) -> String {
         let mut asked = JsonWriter::new_object();
         asked.add_number("confirmed", self.confirmed);
@@ -560,12 +561,12 @@ impl IntakeProgress {
     }
 }
 
-/// The name of a list of these parts.
+/// Returns the name of a list with these parts.
 fn name(parts: &[&[u8]]) -> String {
     hash::hex(&hash::hash_fields(parts))
 }
 
-/// The longest pause before the given repetition; it doubles from 1 ms.
+/// Returns the longest pause before a repetition, in milliseconds; the pause doubles from 1 ms.
 fn pause_ms(repeats: u64, max: u64) -> u64 {
     (1 << repeats.min(16)).min(max)
 }

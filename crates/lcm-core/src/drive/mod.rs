@@ -8,8 +8,8 @@
 //!
 //! Five rules hold in every host:
 //!
-//! 1. A pass is an answer that was committed and made the context smaller. An answer that an equal
-//!    call committed before is none.
+//! 1. A pass is a committed answer that made the context smaller. An answer that an equal call
+//!    committed before is no pass.
 //! 2. A plan of missing messages holds for one revision. A conflict, or a receipt that is more than
 //!    one revision further, asks for a new plan. A plan that is no smaller than the smallest one is
 //!    repeated at most [`CONFLICTS_MAX`] times.
@@ -44,14 +44,14 @@ use state::DriveState;
 
 /// Name of the argument that holds a task.
 const TASK: &str = "task-json";
-/// Bytes of a task; all texts of one are names.
+/// Most bytes of a task, whose texts are names only.
 const TASK_BYTES_MAX: usize = 16 << 10;
-/// First characters of a token; another version has others.
+/// Prefix and version of a token.
 const TOKEN: &str = "step1.";
-/// How often a plan is made again after a conflict without having become smaller.
+/// Most repeated plans after conflicts while the number of missing messages does not fall.
 const CONFLICTS_MAX: u64 = 256;
 
-/// Begins a task; returns the first instruction as JSON.
+/// Begins a task and returns the first instruction as JSON.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
     DriveWork::read(task_json, now)?.write(DriveReply::default(), task_json, now)
 }
 
-/// Goes on with a task after an event; returns the next instruction as JSON.
+/// Continues a task after an event and returns the next instruction as JSON.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<Stri
     work.write(reply, task_json, now)
 }
 
-/// The state and the task of a token.
+/// Splits a token into its state and its task; `None`: the engine did not make the token.
 fn read_token(token: &str) -> Option<(DriveState, &str)> {
     let (digits, task_json) = token.strip_prefix(TOKEN)?.split_once('.')?;
     let state: DriveState = codec::decode("token", &hash::decode_hex(digits)?).ok()?;
@@ -99,7 +99,7 @@ enum DriveWork {
 }
 
 impl DriveWork {
-    /// A task at its beginning.
+    /// Reads a task and returns the task with the progress of its start.
     fn read(task_json: &str, now: Timestamp) -> Result<Self> {
         if task_json.len() > TASK_BYTES_MAX {
             return Err(Error::limit_exceeded(format_args!(
@@ -123,7 +123,7 @@ impl DriveWork {
         Ok(work)
     }
 
-    /// Reads or writes the progress.
+    /// Reads or writes the progress of the task.
     fn visit(&mut self, state: &mut DriveState) {
         match self {
             Self::Intake(_, progress) => progress.visit(state),
@@ -131,7 +131,7 @@ impl DriveWork {
         }
     }
 
-    /// What the host does next, with the token of the progress.
+    /// Writes the next instruction with the token of the progress.
     fn write(mut self, reply: DriveReply, task_json: &str, now: Timestamp) -> Result<String> {
         let mut state = DriveState::default();
         self.visit(&mut state);
@@ -147,7 +147,7 @@ impl DriveWork {
     }
 }
 
-/// An event that is none of the instruction before.
+/// Returns the error for an event that does not answer the last instruction.
 fn unanswered_error(wanted: &str) -> Error {
     Error::invalid_input(format_args!(
         "`event-json` must have {wanted}: it answers the instruction"

@@ -1,4 +1,4 @@
-//! The progress of a task as numbers and short texts; one function writes and reads each of them.
+//! The progress of a task as a list of numbers and short texts, read and written by one visitor.
 
 use alloc::{string::String, vec::Vec};
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::storage::codec::SoundRecord;
 use lcm_text::base::int;
 
-/// The values of a progress, in the order in which they are visited.
+/// The values of a progress, in visiting order.
 #[derive(Default, Deserialize, Serialize)]
 pub(super) struct DriveState {
     numbers: Vec<u64>,
     texts: Vec<String>,
-    /// Values that were read; `None`: values are written.
+    /// Number of numbers and texts read so far; `None`: the visitor writes.
     #[serde(skip)]
     read: Option<(u64, u64)>,
     #[serde(skip)]
@@ -22,13 +22,13 @@ pub(super) struct DriveState {
 impl SoundRecord for DriveState {}
 
 impl DriveState {
-    /// Begins to read.
+    /// Returns the state as a reader of its values.
     pub(super) fn into_reader(mut self) -> Self {
         self.read = Some((0, 0));
         self
     }
 
-    /// Whether all values that were visited were there, and no others.
+    /// Returns whether the visitor read every value and no value was missing.
     pub(super) fn is_read(&self) -> bool {
         !self.is_short
             && self.read == Some((int::to_u64(self.numbers.len()), int::to_u64(self.texts.len())))
@@ -62,14 +62,14 @@ impl DriveState {
         }
     }
 
-    /// Reads or writes whether something is so.
+    /// Reads or writes a flag.
     pub(super) fn visit_flag(&mut self, flag: &mut bool) {
         let mut number = u64::from(*flag);
         self.visit_number(&mut number);
         *flag = number != 0;
     }
 
-    /// Reads or writes one of a list.
+    /// Reads or writes a value by its index in `all`.
     pub(super) fn visit_choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) {
         let mut place = all.iter().position(|of| of == value).map_or(0, int::to_u64);
         self.visit_number(&mut place);
