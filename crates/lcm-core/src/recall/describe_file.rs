@@ -25,12 +25,11 @@ use lcm_text::{
     message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
-/// Bytes of content that an answer has when nothing else is asked for, the least and the most, as
-/// in the reference system.
+/// Bytes of content in an answer: the default, the least and the most.
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
 pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
 pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;
-/// What of a payload is wanted.
+/// The options of a description: whether content is included, and which range.
 pub(crate) struct FileRangeOptions {
     includes_content: bool,
     bytes_max: u64,
@@ -41,12 +40,12 @@ pub(crate) struct FileRangeOptions {
 }
 
 impl FileRangeOptions {
-    /// Reads the options, under our names and those of the agent's tool.
+    /// Reads the options by the names of the interface and of the agent tool.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a range of lines and one of bytes, line 0, a range that ends before it
-    /// begins, or more or fewer bytes than an answer may be bounded to.
+    /// `invalid-input`: a range of lines together with a range of bytes, line 0, an end before the
+    /// start, or a `bytes_max` outside its bounds.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         let mut number = |ours: &str, tool: &str| {
             let (ours, tool) = (fields.take_optional_u64(ours), fields.take_optional_u64(tool));
@@ -87,7 +86,7 @@ impl FileRangeOptions {
     }
 }
 
-/// Whether a range ends behind its beginning; an empty one of bytes does.
+/// Checks that a range does not end before its start.
 fn ensure_range_ordered(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
     match end.filter(|end| *end < start) {
         Some(end) => Err(Error::invalid_input(format_args!(
@@ -97,7 +96,7 @@ fn ensure_range_ordered(unit: &str, start: u64, end: Option<u64>) -> Result<()> 
     }
 }
 
-/// Describes a payload.
+/// Describes a payload, with the range that the options name.
 ///
 /// # Errors
 ///
@@ -159,18 +158,18 @@ pub(crate) fn describe_file(
     Ok(RecallAnswer::new(w, tokens))
 }
 
-/// A range that was read.
+/// The text of a range.
 struct FileRange {
     content: String,
     start_byte: u64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     end_byte: u64,
-    /// Whether the range asked for, or without one the payload, goes on.
+    /// Whether more of the requested range, or of the payload, follows.
     truncated: bool,
 }
 
 impl FileRange {
-    /// Cuts it to so many tokens; returns whether that took anything.
+    /// Truncates the text to `tokens_max`; returns whether text was removed.
     fn truncate_to(&mut self, tokens_max: u32) -> bool {
         let length = tokens::truncate_to_tokens(&self.content, tokens_max).len();
         if length == self.content.len() {
@@ -183,10 +182,10 @@ impl FileRange {
     }
 }
 
-/// Collects a range while the payload goes by.
+/// Collects a range from the pieces of a payload.
 struct FileRangeCollector<'a> {
     wanted: &'a FileRangeOptions,
-    /// Decoded bytes and line ends that went by.
+    /// Decoded bytes and line ends before the next piece.
     bytes: u64,
     line_ends: u64,
     range: FileRange,
@@ -229,7 +228,7 @@ fn read_range(
 }
 
 impl FileRangeCollector<'_> {
-    /// Takes a piece of the payload, up to the end of the range.
+    /// Adds the part of a piece that is in the range.
     fn take_text(&mut self, text: &str) {
         let mut text = text;
         if !self.has_begun {
@@ -259,7 +258,7 @@ impl FileRangeCollector<'_> {
         self.line_ends += int::to_u64(text.bytes().filter(|byte| *byte == b'\n').count());
     }
 
-    /// Where the range begins in the next piece.
+    /// Returns the offset of the range start in the next piece.
     fn find_range_start(&self, text: &str) -> Option<usize> {
         if let Some(line) = self.wanted.start_line {
             let ends = int::to_usize((line - 1).saturating_sub(self.line_ends));
@@ -276,8 +275,8 @@ impl FileRangeCollector<'_> {
         Some(at)
     }
 
-    /// Where the range ends in the next piece, or the piece, and whether the bound of an answer is
-    /// what ends it.
+    /// Returns the offset of the range end in the next piece, and whether `bytes_max` ends the
+    /// range.
     fn find_range_end(&self, text: &str) -> (usize, bool) {
         let mut end = text.len();
         if let Some(line) = self.wanted.end_line {
@@ -298,7 +297,7 @@ impl FileRangeCollector<'_> {
     }
 }
 
-/// Offset behind so many line ends; `None`: the text has fewer.
+/// Returns the offset after `ends` line ends; `None`: the text has fewer.
 fn find_line_start(text: &str, ends: usize) -> Option<usize> {
     let Some(last) = ends.checked_sub(1) else { return Some(0) };
     text.match_indices('\n').nth(last).map(|(at, _)| at + 1)

@@ -10,15 +10,16 @@ use lcm_text::{
     message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
-/// Bytes at the end of what was read that may be part of an escape.
+/// Most bytes at the end of a chunk that may be part of a JSON escape.
 const ESCAPE_BYTES_MAX: usize = 12;
 
-/// Hands out the text of a payload from a mark on, as long as `take` says so, and not much more
-/// than so many bytes as they are written; returns how many were read, and whether that was all.
+/// Passes the text of a payload to `take`, piece by piece from a seek point on, while `take`
+/// returns true and about `written_max` bytes of JSON are read. Returns the bytes read, and
+/// whether the payload ended.
 ///
 /// # Errors
 ///
-/// As [`History::text`].
+/// Errors of the reads of [`MessageHistory`].
 pub(crate) fn for_each_text(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -52,8 +53,8 @@ pub(crate) fn for_each_text(
     Ok((read, is_complete))
 }
 
-/// Hands out the text of a message between two offsets, a chunk at a time, and whether it is the
-/// last one.
+/// Passes the text of a message between two offsets to `take`, chunk by chunk, with a flag for the
+/// last chunk.
 pub(crate) fn for_each_message_chunk(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -25,53 +25,53 @@ use crate::storage::{
     summary::{self, Summary},
 };
 
-/// What an id names.
+/// The record that an id names.
 pub(crate) enum ResolvedId {
     Summary([u8; 8]),
     Message(u64),
     File([u8; 8]),
 }
 
-/// What limits a read: the grant of the caller, and how many tokens of text an answer may have.
+/// The limits of a read: the grant of the caller, and the tokens of text in an answer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ReadLimits<'a> {
-    /// `None`: everything may be read.
+    /// The grant that limits the read; `None`: everything may be read.
     pub(crate) permit: Option<&'a GrantAccess>,
-    /// Cuts texts and says so in the member `grant`; `None`: the caller cuts.
+    /// Most tokens of text; a cut is reported in the member `grant`. `None`: the caller cuts.
     pub(crate) tokens_max: Option<u32>,
-    /// What alone is searched: first and last seq in a conversation; `None`: what the query says.
+    /// The only ranges to search: conversation, first and last seq; `None`: the query decides.
     pub(crate) searched_ranges: Option<&'a [(&'a str, u64, u64)]>,
 }
 
 impl<'a> ReadLimits<'a> {
-    /// What a grant allows.
+    /// Returns the limits of a grant.
     pub(crate) fn from_permit(permit: Option<&'a GrantAccess>) -> Self {
         Self { permit, tokens_max: permit.map(GrantAccess::tokens_left), searched_ranges: None }
     }
 
-    /// Whether seqs of a conversation are covered.
+    /// Returns whether the grant covers a range of messages.
     pub(crate) fn covers_range(self, keys: &ConversationKeys, first: u64, last: u64) -> bool {
         let spans = self.permit.and_then(|permit| permit.covered_spans(keys));
         grants::is_within(spans.as_deref(), first, last)
     }
 
-    /// Refuses a grant on which everything was read. Who reads nothing that is covered hears of
-    /// that first.
+    /// Refuses a grant without tokens left. Call this after the check of coverage, so that a caller
+    /// without coverage gets that error first.
     pub(crate) fn ensure_tokens_left(self) -> Result<()> {
         self.permit.map_or(Ok(()), GrantAccess::ensure_tokens_left)
     }
 
-    /// Tokens of stored text that may be read.
+    /// Returns the tokens of stored text that may still be read.
     pub(crate) fn tokens_left(self) -> u32 {
         self.permit.map_or(u32::MAX, GrantAccess::tokens_left)
     }
 
-    /// As much of a text as may be read.
+    /// Returns the beginning of a text that the limit of tokens allows.
     pub(crate) fn truncate_text(self, text: &str) -> &str {
         self.tokens_max.map_or(text, |tokens_max| tokens::truncate_to_tokens(text, tokens_max))
     }
 
-    /// Adds what an answer takes of the grant.
+    /// Writes the tokens that an answer charges to the grant.
     pub(crate) fn write_grant_note(self, tokens: u32, truncated: bool, to: &mut JsonWriter) {
         if let (Some(permit), Some(_)) = (self.permit, self.tokens_max) {
             let left = permit.tokens_left().saturating_sub(tokens);
@@ -80,23 +80,23 @@ impl<'a> ReadLimits<'a> {
     }
 }
 
-/// An answer, and the tokens of stored text in it: of summaries, messages, passages and files. Ids,
-/// times and sizes cost nothing, so that a caller can see what a step costs before it takes it.
+/// An answer, and the tokens of stored text in the answer: summaries, messages, passages and files.
+/// Ids, times and sizes cost nothing, so that a caller can see the cost of a step in advance.
 pub(crate) struct RecallAnswer {
     pub(crate) json: String,
     pub(crate) tokens: u32,
-    /// Of an expansion what it left out.
+    /// Sources that did not fit an expansion.
     pub(crate) omitted: Option<OmittedEntry>,
-    /// Of an answer to an expression that is one of several, what goes on at each match.
+    /// Cursors that continue a regular expression at each match of a page.
     pub(crate) cursors: Vec<String>,
 }
 
-/// What did not fit an expansion.
+/// The sources that did not fit an expansion.
 pub(crate) struct OmittedEntry {
-    /// Of the first summary or message.
+    /// Id of the first summary or message that did not fit.
     pub(crate) id: String,
     pub(crate) tokens: u64,
-    /// Id of the one before it that was shown, now or as the caller says.
+    /// Id of the last entry before, shown in this answer or in an earlier one.
     pub(crate) previous_id: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl RecallAnswer {
     }
 }
 
-/// Hands out an answer once the grant of its caller is charged for it.
+/// Charges the grant of the caller, then returns the JSON of an answer.
 pub(crate) fn charge_answer(
     reader: &mut StoreSession<'_>,
     answer: RecallAnswer,
@@ -118,16 +118,15 @@ pub(crate) fn charge_answer(
     Ok(answer.json)
 }
 
-/// What `ask` answers of a conversation, or when that does not know the id, of another one that
-/// does: with a grant of those that it covers, else of the newest of its family, and with `all` of
-/// the store.
+/// Calls `ask` for a conversation, or for another conversation that has the id.
 ///
-/// However many conversations there are, each costs one key of a `get-many`.
+/// Other conversations are those that the grant covers, else the family, newest first; `all` adds
+/// every conversation of the store. Each one costs one key of a `get-many`.
 ///
 /// # Errors
 ///
-/// Those of `ask`; `not-found`: none of them knows the id; `denied`: likewise, when the grant
-/// covers some summaries only.
+/// Errors of `ask`; `not-found`: no conversation has the id; `denied`: no conversation has the id,
+/// and the grant covers some summaries only.
 pub(crate) fn find_in_family<T>(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -172,7 +171,7 @@ pub(crate) fn find_in_family<T>(
     permit.and_then(GrantAccess::uncovered_error).map_or(answer, Err)
 }
 
-/// The ids of all conversations of the store, in order.
+/// Lists the ids of all conversations of the store, in order.
 pub(crate) fn list_all_conversations(reader: &mut StoreSession<'_>) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     reader.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
@@ -184,8 +183,8 @@ pub(crate) fn list_all_conversations(reader: &mut StoreSession<'_>) -> Result<Ve
     Ok(names)
 }
 
-/// The conversations that know the id. The name of a message has only three bytes of its
-/// conversation, so that some may turn out not to.
+/// Lists the conversations that may have the id. A message id holds three bytes of the hash of its
+/// conversation, so a listed conversation may not have the message.
 pub(crate) fn find_conversations_with_id(
     reader: &mut StoreSession<'_>,
     others: Vec<String>,
@@ -209,11 +208,12 @@ pub(crate) fn find_conversations_with_id(
     Ok(known.map(|(member, _)| member).collect())
 }
 
-/// Finds the id in what was copied: the bare id, or text around it.
+/// Finds the id in a text that a caller copied, which may have other text around the id.
 ///
 /// # Errors
 ///
-/// `not-found`: no id, or one of another conversation; `invalid-input`: a placeholder.
+/// `not-found`: the text has no id, or an id of another conversation; `invalid-input`: the id is a
+/// made-up one such as `sum_xxxx`.
 pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<ResolvedId> {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     let id = text
@@ -249,7 +249,7 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
 ///
 /// # Errors
 ///
-/// `not-found`: there is none of this id in the conversation, or none that may be read.
+/// `not-found`: the conversation has no such summary, or the grant does not cover the summary.
 pub(crate) fn read_summary(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -271,13 +271,12 @@ pub(crate) fn read_summary(
     Ok(record)
 }
 
-/// The summary whose id is in a text, with the conversation of the family, or of the grant, that
-/// has it.
+/// Finds the summary whose id is in a text, in the conversation, its family or the grant.
 ///
 /// # Errors
 ///
-/// `not-found`: none has it; `denied`: likewise, with a grant for some summaries; `invalid-input`:
-/// a placeholder; errors of the store.
+/// `not-found`: no conversation has the summary; `denied`: as `not-found`, with a grant for some
+/// summaries; `invalid-input`: a made-up id; errors of the store.
 pub(crate) fn find_summary_in_family(
     reader: &mut StoreSession<'_>,
     conversation: &str,

@@ -1,8 +1,7 @@
-//! The life of a session: its family, its archive, and whether it is written to at all.
+//! Rules of a session: its family, its archive, and whether the configuration skips the session.
 //!
-//! In: heads and the configuration. Out: what they mean for a call. Here are the
-//! rules that other calls ask for; what a person asks for, as to archive, is
-//! [`crate::admin::call`].
+//! In: heads and the configuration. Out: answers for a call, such as whether a write is refused.
+//! The records are in [`crate::storage::records::session`], the commands in `crate::admin`.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -27,12 +26,12 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Makes a conversation one of a family, when it is of none. Returns whether it was of none.
-/// `numbered_from` is that of [`Member`].
+/// Adds a conversation without a family to a family. Returns whether the conversation had none.
+/// `numbered_from` is the field of the record.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a key that is empty or too long; `exists`: it is of another family.
+/// `invalid-input`: a key that is empty or too long; `exists`: the conversation has another family.
 pub(crate) fn join_family(
     head: &mut ConversationHead,
     keys: &ConversationKeys,
@@ -66,7 +65,7 @@ pub(crate) fn join_family(
     Ok(true)
 }
 
-/// The conversations of a family except one, the newest in it first.
+/// Lists the conversations of a family except one, newest member first.
 ///
 /// # Errors
 ///
@@ -91,10 +90,10 @@ pub(crate) fn list_other_members(
     Ok(members)
 }
 
-/// Why nothing is written to a conversation, by configuration; `None`: it is written to.
+/// Returns why the configuration skips a conversation; `None`: the conversation is stored.
 ///
-/// Patterns are compared with the key of its family, as the call or the head knows it, else with
-/// its id. Only where there are patterns and a family that the call did not name is it read.
+/// Patterns are compared with the family key of the call or the head, else with the conversation
+/// id. The family record is read only when there are patterns and the call names no family.
 ///
 /// # Errors
 ///
@@ -124,7 +123,7 @@ pub(crate) fn find_skip_reason(
     })
 }
 
-/// Refuses to write to a session for which nothing is stored, by configuration.
+/// Refuses a write to a session that the configuration skips.
 ///
 /// # Errors
 ///
@@ -141,7 +140,7 @@ pub(crate) fn ensure_not_skipped(
     }
 }
 
-/// What patterns of sessions are compared with: the key of its family, else its id.
+/// Returns the name that session patterns match: the family key, else the conversation id.
 ///
 /// # Errors
 ///
@@ -154,9 +153,9 @@ pub(crate) fn read_session_name(
     Ok(read_family(reader, keys, head)?.unwrap_or_else(|| head.conversation.clone()))
 }
 
-/// The numbers that decide a call, by the override that applies to it; with its place.
+/// Returns the budget policy of a call, and the index of the override that applies.
 ///
-/// `budget` is as the call has it, `estimated` the same in estimated tokens.
+/// `budget` is the budget of the call, `estimated` the same budget in estimated tokens.
 ///
 /// # Errors
 ///
@@ -175,12 +174,12 @@ pub(crate) fn select_policy(
     Ok((config.derive_policy_with(estimated, rule)?, rule))
 }
 
-/// The warning of a call that stored nothing for this reason.
+/// Builds the warning of a call that stored nothing.
 pub(crate) fn build_skip_warning(reason: &str) -> String {
     format!("{reason}: the configuration says that nothing is stored for it")
 }
 
-/// The key of the family of a conversation.
+/// Returns the family key of a conversation.
 ///
 /// # Errors
 ///
@@ -193,11 +192,11 @@ pub(crate) fn read_family(
     Ok(read_member(reader, keys, head)?.map(|member| member.family))
 }
 
-/// What the family of a conversation says of it.
+/// Reads the member record of a conversation in its family.
 ///
 /// # Errors
 ///
-/// Of the store; `corrupt`: the family does not list it.
+/// Errors of the store; `corrupt`: the family does not list the conversation.
 pub(crate) fn read_member(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -234,7 +233,7 @@ pub(crate) fn ensure_not_archived(
     Err(Error::new(ErrorCode::Denied, message))
 }
 
-/// The conversation that goes on in place of an archived one, when the store has it.
+/// Returns the successor of an archived conversation, when the store has the successor.
 ///
 /// # Errors
 ///
@@ -251,11 +250,11 @@ pub(crate) fn find_successor(
     Ok(Some(id))
 }
 
-/// What a person is told of the life of a conversation.
+/// Family and archive of a conversation, for listings and status.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct SessionLifecycle {
     pub(crate) family: Option<String>,
-    /// With the id of its successor.
+    /// The archive with the id of the successor.
     pub(crate) archived: Option<(ArchiveRecord, Option<String>)>,
 }
 
@@ -266,7 +265,7 @@ impl SoundRecord for SessionLifecycle {
 }
 
 impl SessionLifecycle {
-    /// Of a conversation.
+    /// Reads family and archive of a conversation.
     ///
     /// # Errors
     ///
@@ -283,7 +282,7 @@ impl SessionLifecycle {
         Ok(Self { family: read_family(reader, keys, head)?, archived })
     }
 
-    /// Keys of everything that will be read for it.
+    /// Lists the keys that [`Self::read`] reads.
     pub(crate) fn list_keys(
         keys: &ConversationKeys,
         head: &ConversationHead,

@@ -12,7 +12,7 @@ use crate::storage::{
     summary::{SourceRef, Summary},
 };
 
-/// References to the summaries among items.
+/// Lists references to the summaries among context items.
 pub(crate) fn collect_source_refs(items: &[ContextItem]) -> Vec<SourceRef> {
     items
         .iter()
@@ -25,7 +25,7 @@ pub(crate) fn collect_source_refs(items: &[ContextItem]) -> Vec<SourceRef> {
         .collect()
 }
 
-/// Keys of the summaries among items, with the sizes of their records.
+/// Lists the keys of the summaries among context items, with the sizes of their records.
 pub(crate) fn summary_keys(
     history: &MessageHistory<'_>,
     items: &[ContextItem],
@@ -34,11 +34,11 @@ pub(crate) fn summary_keys(
     refs.map(|source| (history.keys.summary_key(source.id), source.bytes)).collect()
 }
 
-/// The records of the summaries among items.
+/// Reads the records of the summaries among context items.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn read_summaries(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -151,6 +151,15 @@ pub(super) fn find_role(message: &JsonObject<'_>, roles: RoleNames) -> Option<Ro
     roles.iter().find(|(role_name, _)| *role_name == name).map(|(_, role)| *role)
 }
 
+/// Returns the role `tool` for a user message that has tool results only, else `role`.
+///
+/// Two providers send the results of tools in messages of the user.
+pub(super) fn tool_role(role: Role, parts: &[Part]) -> Role {
+    let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
+    let is_tool = role == Role::User && !parts.is_empty() && parts.iter().all(is_result);
+    if is_tool { Role::Tool } else { role }
+}
+
 /// Returns the role of a message, by the role names of its dialect.
 ///
 /// # Errors

@@ -52,10 +52,7 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let mut parts = PartCollector::new(LISTED_MAX);
     each_block(raw, &content, &mut |block| parts.push(0, block));
     let parts = parts.finish();
-    let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
-    if role == Role::User && !parts.is_empty() && parts.iter().all(is_result) {
-        role = Role::Tool;
-    }
+    role = blocks::tool_role(role, &parts);
     let has_more = !blocks::has_only_documented(&content, &MEMBERS);
     let (dialect, members) = (Dialect::Gemini, &content.members);
     Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())

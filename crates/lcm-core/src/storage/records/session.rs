@@ -11,20 +11,20 @@ use lcm_text::{
 
 use crate::storage::codec::SoundRecord;
 
-/// Why a conversation was archived. The order of the cases is stored.
+/// The cause of an archive. The order of the cases is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum ArchiveCause {
-    /// A person began anew: the one cause that is a deliberate act.
+    /// A person started again; the only cause that is a deliberate act.
     ManualReset,
-    /// The session was deleted where it was held.
+    /// The host deleted the session.
     Deleted,
-    /// The session came to its end.
+    /// The session ended.
     SessionEnd,
-    /// The host went on in another conversation of the family.
+    /// The host continued in another conversation of the family.
     Rollover,
-    /// A recurring job began its next turn.
+    /// A recurring job started its next run.
     CronRotation,
-    /// Nothing was said for long.
+    /// The session had no messages for a long time.
     Idle,
 }
 
@@ -37,39 +37,39 @@ impl ArchiveCause {
         ("cron-rotation", Self::CronRotation),
         ("idle", Self::Idle),
     ];
-    /// All names.
+    /// Names of all causes.
     pub(crate) const NAMES: [&'static str; 6] = {
         let [a, b, c, d, e, f] = Self::ALL;
         [a.0, b.0, c.0, d.0, e.0, f.0]
     };
 
-    /// The cause at this place among the names.
+    /// Returns the cause at this index of the names.
     pub(crate) fn from_index(place: usize) -> Self {
         Self::ALL.get(place).map_or(Self::ManualReset, |(_, cause)| *cause)
     }
 
-    /// Its name.
+    /// Returns the name of the cause.
     pub(crate) fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(_, cause)| *cause == self).map_or("", |(name, _)| name)
     }
 }
 
-/// That a conversation was archived. It is read as before and never written to again.
+/// The archive record. An archived conversation can be read and is never written again.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ArchiveRecord {
     pub(crate) cause: ArchiveCause,
     pub(crate) time: Timestamp,
-    /// Hash of the conversation that goes on in its place.
+    /// Hash of the conversation that continues the session.
     pub(crate) successor: Option<[u8; 16]>,
 }
 
-/// A conversation in the list of its family.
+/// The member record of a conversation in its family.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct FamilyMember {
     pub(crate) family: String,
     pub(crate) conversation: String,
     pub(crate) joined_at: Timestamp,
-    /// Of a conversation whose id a reset made: what stands before `#` and its number.
+    /// The part before `#` of a numbered id that a reset made; `None`: the id is not numbered.
     pub(crate) numbered_from: Option<String>,
 }
 
