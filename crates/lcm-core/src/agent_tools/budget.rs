@@ -1,13 +1,12 @@
-//! `lcm_budget`: how full the context is, when it is compacted next, and what that has cost.
+//! `lcm_budget`: the fill of the context, the next compaction, and the cost of compaction so far.
 //!
-//! In: the head of a conversation, and what the host reported. Out: a few lines without any stored
-//! text. Not here: what is to be done about it, which the host decides
-//! ([`crate::compaction::advise`]).
+//! In: the head of a conversation, and the usage reported by the host. Out: a few lines without
+//! stored text. Not here: advice for the host ([`crate::compaction::advise`]).
 
 use crate::storage::session;
 use alloc::{format, string::String};
 
-use super::{ToolInvocation, ToolReply};
+use super::invocation::{ToolInvocation, ToolReply};
 use crate::storage::{
     head::{ConversationHead, LoadedHead},
     keys::ConversationKeys,
@@ -20,11 +19,11 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Answers how much of a budget is left.
+/// Reports the tokens left of a budget.
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation; errors of the store, and `corrupt`.
+/// `not-found`: the conversation; errors of the store; `corrupt`.
 pub(super) fn report_budget(
     reader: &mut StoreSession<'_>,
     call: &ToolInvocation<'_>,
@@ -66,7 +65,7 @@ pub(super) fn report_budget(
     Ok(ToolReply { text: out, tokens: 0 })
 }
 
-/// The line that says when compaction is due.
+/// Formats the line on the next compaction.
 fn format_next_compaction(
     config: &Config,
     head: &ConversationHead,
@@ -78,11 +77,11 @@ fn format_next_compaction(
     }
     let mut line = match threshold.checked_sub(head.context.tokens).filter(|left| *left > 0) {
         Some(left) => {
-            let of_one = head.raw_tokens.checked_div(head.messages).unwrap_or(0).max(1);
-            let messages = left / of_one;
+            let message_tokens = head.raw_tokens.checked_div(head.messages).unwrap_or(0).max(1);
+            let messages = left / message_tokens;
             format!(
                 "Compaction: due in {left} tokens, at {threshold}; about {messages} messages of \
-                 {of_one} tokens each"
+                 {message_tokens} tokens each"
             )
         }
         None => format!("Compaction: due now, from {threshold} tokens on"),

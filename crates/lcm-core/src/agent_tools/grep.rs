@@ -1,13 +1,16 @@
 //! `lcm_grep`: matches as lines.
 //!
-//! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and what of it is
-//! charged. Not here: searching (`recall::grep`).
+//! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and the tokens to
+//! charge. Not here: the search ([`crate::search::grep`]).
 
 use crate::search;
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, ToolInvocation, ToolReply, id_arguments, next_call_line, to_one_line};
+use super::{
+    invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
+    reply_lines::{build_id_arguments, format_next_call, to_one_line},
+};
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
     error::Result,
@@ -16,11 +19,11 @@ use lcm_text::base::{
     tokens,
 };
 
-/// Tokens of an answer: some twenty matches, of which the first few are mostly enough. With more
-/// an agent asks again and more narrowly, which costs less than reading on.
+/// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A second,
+/// narrower search costs less than a longer answer.
 const TOKENS_MAX: u32 = 1_500;
 
-/// Arguments and what they are called in a query.
+/// Names of arguments, and their names in a query.
 const QUERY_ARGUMENTS: [(&str, &str); 12] = [
     ("pattern", "pattern"),
     ("mode", "mode"),
@@ -36,15 +39,16 @@ const QUERY_ARGUMENTS: [(&str, &str); 12] = [
     ("allConversations", "all"),
 ];
 
-/// Bytes before a match in a file from which on its surroundings are read, and how many.
+/// Bytes from the beginning of an excerpt to the match in a file.
 const BEFORE_BYTES: u64 = 1_000;
+/// Bytes of an excerpt around a match in a file.
 const AROUND_BYTES: u64 = 4_000;
 
-/// Answers a search.
+/// Searches messages, summaries and files.
 ///
 /// # Errors
 ///
-/// As [`search::grep::searched`].
+/// The errors of [`search::grep::grep_uncharged`].
 pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolReply> {
     let mut query = JsonWriter::new_object();
     call.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
@@ -54,7 +58,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
         reader,
         &call.target_conversation,
         &query,
-        call.read_bounds(),
+        call.read_limits(),
         call.now,
     )?;
     let found = answer.json;
@@ -73,7 +77,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
         if first.is_none() {
             cost = tokens::estimate(&one.next_arguments.clone().end_object());
         }
-        // Without its neighbours if it does not fit with them.
+        // A match that does not fit with its neighbours is shown without them.
         let fits = [
             (&one.line, &one.neighbour_lines, one.tokens_with_neighbours),
             (&one.line, &String::new(), one.tokens_alone),
@@ -93,7 +97,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
         shown += 1;
     }
     if let Some(start) = answer.cursors.get(shown) {
-        // What is not shown comes next.
+        // The next search begins at the first match that is not shown.
         (total, unscanned) = (int::to_u64(shown), resume_hint(start, 0));
     }
     let mut out = format!("{BACKGROUND_LINE}\nMatches: {total}");
@@ -109,19 +113,19 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     out.push_str(&unscanned);
     out.push('\n');
     match first {
-        Some((arguments, what)) => out.push_str(&next_call_line(arguments, what)),
+        Some((arguments, what)) => out.push_str(&format_next_call(arguments, what)),
         None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes)),
     }
     out.push_str(&lines);
     Ok(ToolReply { text: out, tokens: charged })
 }
 
-/// What to do when there is no match.
+/// Returns the hint for a search without a match.
 fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
-        // Not all of a very long text is searched by words.
+        // Words do not search the whole of a very long text.
         "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
          other words\n"
     } else {
@@ -129,14 +133,14 @@ fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     }
 }
 
-/// What goes on with a search that ended before all was looked through.
+/// Reads the place where an incomplete search resumes and formats its hint.
 fn read_resume_hint(fields: &mut JsonFields<'_>) -> Result<String> {
     let Some((from, _)) = fields.take_any("unscanned_from") else { return Ok(String::new()) };
     let mut fields = JsonFields::parse_argument("unscanned_from", &from)?;
     Ok(resume_hint(&fields.take_text("id"), fields.take_u64("byte")))
 }
 
-/// How the same search goes on at a place.
+/// Formats the hint that resumes the same search at a place.
 fn resume_hint(id: &str, byte: u64) -> String {
     let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
     if byte > 0 {
@@ -145,27 +149,29 @@ fn resume_hint(id: &str, byte: u64) -> String {
     out
 }
 
-/// A match as a model is told of it.
+/// A match, as shown to the model.
 struct ToolMatch {
     line: String,
-    /// The messages beside it, a line each.
+    /// Neighbouring messages, one line each.
     neighbour_lines: String,
-    /// What is charged for both, and for the match alone.
+    /// Charge for the match with its neighbours.
     tokens_with_neighbours: u32,
+    /// Charge for the match alone.
     tokens_alone: u32,
-    /// What gives more of it, and what that is: all of it, or of a file what is around it.
+    /// Arguments of the call that shows the whole text, or the surroundings of a match in a file.
     next_arguments: JsonWriter,
+    /// Purpose of that call.
     next_purpose: &'static str,
 }
 
-/// Reads a match of an answer, which is found from the conversation that is named.
+/// Reads a match of a search from the conversation `here`.
 fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch {
     let snippet = fields.take_text("snippet");
     let id = fields.take_text("id");
     let conversation = fields.take_text("conversation");
     let elsewhere = (conversation != here).then_some(conversation);
     let byte = fields.take_optional_u64("byte");
-    let mut arguments = id_arguments(&id, elsewhere.as_deref());
+    let mut arguments = build_id_arguments(&id, elsewhere.as_deref());
     let mut what = "gives the whole of the first";
     if let Some(byte) = byte {
         what = "gives what is around the first";
@@ -195,7 +201,7 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
     }
 }
 
-/// The line of a match.
+/// Formats the line of a match.
 fn format_match_line(
     fields: &mut JsonFields<'_>,
     id: &str,

@@ -1,9 +1,9 @@
-//! The evidence for a question: which passages of which conversations, within a cap of tokens.
+//! The evidence for a question: a choice of passages within a token cap.
 //!
-//! In: what is sought, and summaries that were named. Out: passages with where they stand, so that
-//! the same text is made of them again, and by conversation what was used and what was left out.
-//! Hits come from [`grep::searched`]; their text from [`super::passage`]. Not here: what a model
-//! is asked of them.
+//! In: a search text, and named summaries. Out: passages with their positions, from which the same
+//! text can be rendered again, and the share of each conversation. Hits come from
+//! [`grep::grep_uncharged`], texts from [`super::passage`]. Not here: the request
+//! ([`super::prompt`]).
 
 use crate::search::grep;
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -15,8 +15,11 @@ use crate::{
     search::text_query::{self, TextQuery},
     storage::read_scope::ReadLimits,
     storage::{
-        head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
-        store_session::StoreSession, summary::Summary,
+        head::LoadedHead,
+        history::MessageHistory,
+        keys::ConversationKeys,
+        store_session::StoreSession,
+        summary::{self, Summary},
     },
 };
 use lcm_text::{
@@ -33,91 +36,102 @@ use super::passage;
 
 /// Most conversations that give evidence for one question.
 const SHARES_MAX: usize = 3;
-/// Hits that are looked at.
+/// Most hits of the search.
 const HITS_MAX: u64 = 100;
-/// Tokens of one passage: a long message shows what is around its best place.
+/// Most tokens of one passage: a long message shows the surroundings of its best match.
 const PASSAGE_TOKENS_MAX: u32 = 500;
-/// Tokens below which nothing more is begun.
+/// Fewest tokens for which another passage is taken.
 const PASSAGE_TOKENS_MIN: u32 = 40;
-/// Best messages whose neighbours are shown, too: the answer often follows the question.
+/// Number of best messages with neighbours: an answer often follows its question.
 const MESSAGES_WITH_NEIGHBOURS_MAX: usize = 4;
-/// Messages of a named summary that are read in their order when tokens are left: those that say
-/// nothing cost none, and a summary may stand for a hundred thousand.
+/// Most messages of a named summary that are read in order. Messages without text cost no tokens,
+/// and a summary may cover a hundred thousand messages.
 const NAMED_MESSAGES_MAX: usize = 256;
-/// Summaries among the hits; each may say again what a message says.
+/// Most summaries among the hits, because a summary may repeat a message.
 const SUMMARIES_MAX: usize = 2;
 
-/// What a passage is of.
+/// Source of a passage: a message by its seq, or a summary by its id.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub(super) enum EvidenceSource {
     Message(u64),
     Summary([u8; 8]),
 }
 
-/// A passage.
+/// A passage of the evidence.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) struct EvidencePassage {
-    /// Number of its conversation among the shares.
+    /// Index of its conversation among the shares.
     pub(super) share: u32,
     pub(super) source: EvidenceSource,
-    /// Where in the text of the whole it begins, in bytes.
+    /// Offset in the text of the source, in bytes.
     pub(super) offset: u64,
     pub(super) tokens_max: u32,
 }
 
 impl EvidencePassage {
-    /// The place of its conversation among the shares.
+    /// Returns the index of its conversation among the shares.
     pub(super) fn share_index(&self) -> usize {
         int::to_usize(self.share.into())
     }
 }
 
-/// What was taken from one conversation.
+/// Share of one conversation in the evidence.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ConversationShare {
     pub(super) conversation: String,
     /// Hits and named summaries.
     pub(super) candidates: u32,
-    /// Of them summaries that were named.
+    /// Named summaries.
     pub(super) named: u32,
-    /// Tokens it may have; 0: it was left out.
+    /// Most tokens of its passages; 0: the conversation was left out.
     pub(super) tokens_max: u32,
     /// Tokens of its passages.
     pub(super) tokens: u32,
 }
 
-/// A summary that was named, with its conversation.
+/// A named summary, with its conversation.
 pub(super) struct NamedSummary {
     pub(super) conversation: String,
     pub(super) id: [u8; 8],
     pub(super) record: Summary,
 }
 
+/// Formats the id of a message or summary of a conversation.
+pub(super) fn format_source_id(conversation: &str, source: EvidenceSource) -> String {
+    match source {
+        EvidenceSource::Message(seq) => {
+            ConversationKeys::new(conversation).map(|keys| keys.message_id(seq)).unwrap_or_default()
+        }
+        EvidenceSource::Summary(id) => summary::format_summary_id(id),
+    }
+}
+
 impl NamedSummary {
-    /// What it stands for: first and last seq in its conversation.
+    /// Returns the conversation, and the first and last seq that the summary covers.
     fn seq_range(&self) -> (&str, u64, u64) {
         (&self.conversation, self.record.seq_first, self.record.seq_last)
     }
 }
 
-/// What evidence is gathered for.
+/// A request for evidence.
 pub(super) struct EvidenceRequest<'a> {
     pub(super) conversation: &'a str,
     pub(super) search_text: &'a str,
-    /// Whether it was written as a query, in which signs and filters mean something.
+    /// Whether the search text is a query, in which signs and filters apply.
     pub(super) is_query: bool,
     pub(super) named: &'a [NamedSummary],
-    /// Whether only what named summaries stand for counts.
+    /// Whether the search covers the messages of named summaries only.
     pub(super) is_within_named: bool,
     pub(super) tokens_max: u32,
     pub(super) all: bool,
     pub(super) only: bool,
-    /// What may be read.
+    /// Limits of the reads.
     pub(super) within: ReadLimits<'a>,
     pub(super) now: Timestamp,
 }
 
 impl EvidenceRequest<'_> {
+    /// Builds the search pattern: a query as it is, a question without conditions.
     fn build_pattern(&self) -> Cow<'_, str> {
         match self.is_query {
             true => Cow::Borrowed(self.search_text),
@@ -126,19 +140,19 @@ impl EvidenceRequest<'_> {
     }
 }
 
-/// What was gathered.
+/// Evidence for a question.
 #[derive(Default)]
 pub(super) struct Evidence {
-    /// The best first; those without passages last.
+    /// Shares of the conversations, best first. Shares without passages are last.
     pub(super) shares: Vec<ConversationShare>,
-    /// In the order of the shares, and in each in that of the conversation.
+    /// Passages, ordered by share, then by position in the conversation.
     pub(super) passages: Vec<EvidencePassage>,
     pub(super) tokens: u32,
-    /// Whether something that was found was left out, for the cap.
+    /// Whether the cap excluded a hit.
     pub(super) truncated: bool,
 }
 
-/// A conversation with what was found in it, the best first.
+/// A conversation with its hits, best first.
 struct ConversationBucket {
     conversation: String,
     named: Vec<usize>,
@@ -147,7 +161,7 @@ struct ConversationBucket {
     newest: Timestamp,
 }
 
-/// Gathers evidence; `known` is left out, and its shares keep their numbers.
+/// Gathers evidence without the passages of `known`, whose shares keep their indexes.
 ///
 /// # Errors
 ///
@@ -171,15 +185,15 @@ pub(super) fn gather_evidence(
         buckets.iter().zip(split_tokens(wanted.tokens_max, int::to_u32(used)))
     {
         let at = find_or_add_share(&mut evidence.shares, bucket, tokens_max);
-        let mut filling = PassageSelection {
+        let mut selection = PassageSelection {
             share: int::to_u32(at),
             tokens_left: tokens_max.saturating_add(spare),
             known_passages: known.1,
             taken: Vec::new(),
             truncated: false,
         };
-        filling.select_passages(reader, wanted, &query, bucket)?;
-        let PassageSelection { tokens_left: left, mut taken, truncated, .. } = filling;
+        selection.select_passages(reader, wanted, &query, bucket)?;
+        let PassageSelection { tokens_left: left, mut taken, truncated, .. } = selection;
         spare = left;
         sort::sort_by(&mut taken, &mut |a, b| a.0.cmp(&b.0));
         let spent = taken.iter().map(|(.., tokens)| *tokens).sum::<u32>();
@@ -204,7 +218,7 @@ pub(super) fn split_tokens(tokens: u32, among: u32) -> Vec<u32> {
     (0..among).map(|number| each + u32::from(number < rest)).collect()
 }
 
-/// The number of a bucket's share, which is made if it is not there.
+/// Returns the index of a bucket's share and adds a missing share.
 fn find_or_add_share(
     shares: &mut Vec<ConversationShare>,
     bucket: &ConversationBucket,
@@ -284,7 +298,7 @@ struct EvidenceHit {
     time: Timestamp,
 }
 
-/// The hits, the best first.
+/// Searches and returns the hits, best first.
 fn search_hits(
     reader: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
@@ -308,9 +322,7 @@ fn search_hits(
         let conversation = fields.take_text("conversation");
         let what = match fields.take_optional_u64("seq") {
             Some(seq) => EvidenceSource::Message(seq),
-            None => EvidenceSource::Summary(crate::storage::summary::parse_summary_id(
-                &fields.take_text("id"),
-            )?),
+            None => EvidenceSource::Summary(summary::parse_summary_id(&fields.take_text("id"))?),
         };
         let time = time::parse(&fields.take_text("created_at")).unwrap_or(0);
         hits.push(EvidenceHit { conversation, source: what, time });
@@ -318,10 +330,10 @@ fn search_hits(
     Ok(hits)
 }
 
-/// A passage with its place in the conversation and its tokens.
+/// A passage with its position in the conversation and its tokens.
 type SelectedPassage = ((u64, EvidenceSource), EvidencePassage, u32);
 
-/// One conversation's passages while they are chosen.
+/// Selection of the passages of one conversation.
 struct PassageSelection<'k> {
     share: u32,
     tokens_left: u32,
@@ -331,6 +343,7 @@ struct PassageSelection<'k> {
 }
 
 impl PassageSelection<'_> {
+    /// Selects passages from named summaries, hits, neighbours of hits and named messages.
     fn select_passages(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -367,7 +380,7 @@ impl PassageSelection<'_> {
         self.take_sources_of_named(reader, wanted, query, bucket, &history)
     }
 
-    /// What is left for the messages of named summaries in their order.
+    /// Spends the tokens left on the sources of named summaries, in their order.
     fn take_sources_of_named(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -393,11 +406,12 @@ impl PassageSelection<'_> {
         Ok(())
     }
 
+    /// Returns whether the tokens left suffice for no further passage.
     fn is_full(&self) -> bool {
         self.tokens_left < PASSAGE_TOKENS_MIN
     }
 
-    /// Takes a passage that is not there yet, cut to what is left.
+    /// Takes a new passage, cut to the tokens left.
     fn take_passage(
         &mut self,
         reader: &mut StoreSession<'_>,

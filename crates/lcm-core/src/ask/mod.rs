@@ -1,10 +1,11 @@
-//! Ask: an answer to a question from what was said, with the ids that say so.
+//! Ask: answers a question from stored messages, with the ids that support the answer.
 //!
-//! In: a question. Out: one completion request over the passages that fit a cap, and of the model's
-//! answer its words and the ids it cites, which are checked against what it was shown. At most
-//! [`COMPLETIONS_MAX`] requests are made for a question: a second one after an answer of no use, or
-//! after a search that the model asked for. A question is open until it is answered or its time is
-//! over, and a conversation has one at a time. Not here: searching and reading ([`crate::recall`]).
+//! In: a question. Out: one completion request over the passages that fit a cap, then the model's
+//! answer with the ids it cites. A citation counts only if the model was shown its passage. A
+//! question makes at most [`COMPLETIONS_MAX`] requests: a second request follows a useless answer
+//! or a search that the model asked for. A question is open until its answer or its expiry, and a
+//! conversation has one open question. Not here: search ([`crate::search::grep`]) and the reading
+//! of messages ([`crate::recall`]).
 
 mod answer;
 mod evidence;
@@ -26,7 +27,7 @@ use crate::{
         records::grants::GrantAccess, store_session::StoreSession,
     },
 };
-use evidence::{Evidence, EvidenceRequest, EvidenceSource, NamedSummary};
+use evidence::{Evidence, EvidenceRequest, NamedSummary};
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
@@ -49,16 +50,16 @@ use question_record::{
     GrantCharge, OpenQuestion, QuestionGrant, QuestionRecord, QuestionSlot, QuestionState,
 };
 
-/// Completions for one question.
+/// Most completions of one question.
 const COMPLETIONS_MAX: u32 = 2;
 
-/// Begins to answer a question.
+/// Opens a question and returns the completion request, or the outcome if no model is needed.
 ///
 /// # Errors
 ///
-/// `invalid-input`; `not-found`: the conversation, or a summary that is named; `denied`: the grant,
-/// or nothing is stored for the session; `conflict`: another question, or a call on the grant, was
-/// faster; errors of the store.
+/// `invalid-input`; `not-found`: the conversation, or a named summary; `denied`: the grant, or the
+/// configuration stores nothing for the session; `conflict`: another question, or a call on the
+/// grant, committed first; errors of the store.
 pub(crate) fn plan(
     reader: &mut StoreSession<'_>,
     config: &Config,
@@ -76,22 +77,24 @@ pub(crate) fn plan(
     }
 }
 
-/// How a question begins.
+/// Result of the preparation of a question.
 enum AskPreparation {
-    /// No model is needed.
+    /// The question ended without a model.
     Ended(AskStep),
+    /// A model must answer the question.
     NeedsModel(Box<PreparedQuestion>),
 }
 
-/// A question with the passages that a model is to be asked about; nothing is written yet.
+/// A question with its evidence, before the first write.
 struct PreparedQuestion {
     asked: PendingQuestion,
+    /// The rendered evidence.
     text: String,
     /// The effective time.
     now: Timestamp,
 }
 
-/// A question that is open, with what the call about it is going to write.
+/// An open question, with the record and the charge that the call will write.
 struct PendingQuestion {
     slot: QuestionSlot,
     record: QuestionRecord,
@@ -99,7 +102,7 @@ struct PendingQuestion {
     charge: GrantCharge,
 }
 
-/// What comes before a model is asked, whoever asks it.
+/// Reads a question and gathers its evidence, for [`plan`] and [`run`].
 fn prepare_question(
     reader: &mut StoreSession<'_>,
     config: &Config,
@@ -145,8 +148,8 @@ fn prepare_question(
     Ok(AskPreparation::NeedsModel(Box::new(PreparedQuestion { asked, text, now })))
 }
 
-/// Whether an open question keeps another one out. One that is read on a grant which does not stand
-/// any more will not be answered.
+/// Returns whether an open question blocks another question. A question on an ended grant does not
+/// block: nobody can answer it.
 fn is_blocking(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -163,6 +166,7 @@ fn is_blocking(
 }
 
 impl PendingQuestion {
+    /// Builds the completion request of the current attempt.
     fn build_request(
         &self,
         config: &Config,
@@ -172,7 +176,7 @@ impl PendingQuestion {
         prompt::build_ask_request(config, &self.record, &self.open, text, remark)
     }
 
-    /// Writes that a model is asked, and tells what.
+    /// Writes the open question and returns the step with its request.
     fn commit_request(
         self,
         reader: &mut StoreSession<'_>,
@@ -187,7 +191,7 @@ impl PendingQuestion {
         Ok(step)
     }
 
-    /// Writes how a question ended, and tells it.
+    /// Writes the outcome of the question and returns its step.
     fn commit_outcome(self, reader: &mut StoreSession<'_>, ending: &AskOutcome) -> Result<AskStep> {
         let Self { slot, mut record, charge: paid, .. } = self;
         let step = outcome::build_outcome_step(ending, paid.build_grant_note(ending.source_tokens));
@@ -197,13 +201,13 @@ impl PendingQuestion {
     }
 }
 
-/// Goes on with the answer to the request.
+/// Applies the model's answer to an open question.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no continuation, or not one answer; `not-found`: the question is not there any
-/// more; `denied`: the grant on which it is read does not stand any more; `conflict`: it was
-/// answered meanwhile; errors of the store.
+/// `invalid-input`: the continuation, or the number of answers; `not-found`: another question
+/// replaced this question; `denied`: the grant of the question has ended; `conflict`: another call
+/// answered first; errors of the store.
 pub(crate) fn apply(
     reader: &mut StoreSession<'_>,
     config: &Config,
@@ -222,7 +226,7 @@ pub(crate) fn apply(
     };
     let [answer] = answers else {
         return Err(Error::invalid_input(format_args!(
-            "answers: {} came, one was asked for",
+            "`answers` must have one answer, got {}",
             answers.len()
         )));
     };
@@ -259,12 +263,13 @@ pub(crate) fn apply(
     asked.commit_request(reader, request, now)
 }
 
-/// Answers a question through a model that may block. All reads come before it is asked, so that a
-/// search at its wish is not made.
+/// Answers a question with the imported model.
+///
+/// All reads precede the first completion, so that a search that the model asks for is not made.
 ///
 /// # Errors
 ///
-/// As [`plan`].
+/// The errors of [`plan`].
 pub(crate) fn run(
     reader: &mut StoreSession<'_>,
     model: &mut dyn Model,
@@ -295,16 +300,16 @@ pub(crate) fn run(
     asked.commit_outcome(reader, &ending)
 }
 
-/// Reads the record of a question, if there is one.
+/// Checks that the record of a question is readable.
 ///
 /// # Errors
 ///
-/// `corrupt`: it cannot be read; errors of the store.
+/// `corrupt`: the record is damaged; errors of the store.
 pub(crate) fn check(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<()> {
     QuestionSlot::read(reader, keys).map(|_| ())
 }
 
-/// The summaries that a question names, with their conversations.
+/// Finds the summaries that a question names, with their conversations.
 fn resolve_named_summaries(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -322,6 +327,7 @@ fn resolve_named_summaries(
     Ok(found)
 }
 
+/// Gathers the evidence of a question before its first request.
 fn gather_first_evidence(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -345,7 +351,9 @@ fn gather_first_evidence(
     evidence::gather_evidence(reader, &wanted, (&[], &[]))
 }
 
-/// `truncated`: evidence was left out for want of tokens of the grant.
+/// Builds an open question from its evidence.
+///
+/// `truncated`: the tokens left of the grant limited the evidence.
 fn build_open_question(question: &Question, evidence: Evidence, truncated: bool) -> OpenQuestion {
     let held = |id: &String| QuestionGrant { id: id.clone(), truncated };
     OpenQuestion {
@@ -364,8 +372,9 @@ fn build_open_question(question: &Question, evidence: Evidence, truncated: bool)
 }
 
 impl PendingQuestion {
-    /// Adds what a search at the model's wish finds; `false`: nothing that is not there, or nothing
-    /// is left to read with.
+    /// Adds the evidence of a search that the model asked for.
+    ///
+    /// `false`: the search found no new passage, or the grant has no tokens left.
     fn add_search_evidence(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -405,7 +414,7 @@ impl PendingQuestion {
     }
 }
 
-/// The passages as the model reads them, by conversation and in the order of time.
+/// Renders the passages for the model, by conversation and in the order of messages.
 fn render_evidence(reader: &mut StoreSession<'_>, open: &OpenQuestion) -> Result<String> {
     let mut out = String::new();
     for (number, share) in open.shares.iter().enumerate() {
@@ -436,34 +445,29 @@ fn render_evidence(reader: &mut StoreSession<'_>, open: &OpenQuestion) -> Result
     Ok(out)
 }
 
-/// The printed id of something in a conversation.
-fn format_source_id(conversation: &str, what: EvidenceSource) -> String {
-    match what {
-        EvidenceSource::Message(seq) => {
-            ConversationKeys::new(conversation).map(|keys| keys.message_id(seq)).unwrap_or_default()
-        }
-        EvidenceSource::Summary(id) => crate::storage::summary::format_summary_id(id),
-    }
-}
-
-/// The printed ids of what the model was shown, each with its conversation.
+/// Lists the ids of the passages shown to the model, each with its conversation.
 fn list_shown_ids(open: &OpenQuestion) -> Vec<(String, &str)> {
     let of = |passage: &evidence::EvidencePassage| {
         let share = open.shares.get(passage.share_index())?;
-        Some((format_source_id(&share.conversation, passage.source), share.conversation.as_str()))
+        Some((
+            evidence::format_source_id(&share.conversation, passage.source),
+            share.conversation.as_str(),
+        ))
     };
     open.passages.iter().filter_map(of).collect()
 }
 
-/// What an answer leads to.
+/// Decision about an answer of the model.
 enum AnswerVerdict {
+    /// The question ends.
     Ended(AskOutcome),
-    /// The same is asked again.
+    /// The engine repeats the request.
     Retry,
-    /// These words are searched, and then it is asked again.
+    /// The engine searches these words, then repeats the request.
     Search(String),
 }
 
+/// Decides what follows an answer of the model.
 fn judge_answer(
     open: &OpenQuestion,
     answer: &CompletionResult,
@@ -495,7 +499,7 @@ fn judge_answer(
     }
 }
 
-/// An answer in words: what it cites counts only if the model was shown it.
+/// Separates the citations of an answer into shown and unknown ids.
 fn check_citations(
     open: &OpenQuestion,
     completion: &Completion,

@@ -1,7 +1,7 @@
-//! The request that a question becomes, and how an answer is made of it without a model.
+//! The completion request of a question, and its answer without a model.
 //!
-//! In: a question and its evidence. Out: a completion request whose material a program can read
-//! back. Not here: what the evidence is.
+//! In: a question and its evidence. Out: a completion request whose material a program can parse.
+//! Not here: the choice of the evidence.
 
 use crate::search::grep;
 use alloc::{format, string::String, vec::Vec};
@@ -20,7 +20,7 @@ use super::{
     question_record::{OpenQuestion, QuestionRecord},
 };
 
-/// Passages that an answer without a model repeats.
+/// Most passages in an answer without a model.
 const OFFLINE_PASSAGES_MAX: usize = 3;
 
 const SYSTEM_PROMPT: &str = "\
@@ -37,18 +37,18 @@ exactly. A failure stays a failure. Where passages contradict each other, give w
 and what it replaced.
 Answer in the language of the question, as plain text: no headings, no preamble.";
 
-/// What the model is told of an attempt before this one.
+/// Remark on the attempt before, for the model.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AttemptRemark {
-    /// There was none.
+    /// The first attempt has no remark.
     First,
-    /// Its answer was empty or cited nothing that it was shown.
+    /// The answer was empty or cited no shown passage.
     AfterUselessAnswer,
-    /// It asked for a search; what that found is among the passages.
+    /// The model asked for a search, and its hits are among the passages.
     AfterSearch,
 }
 
-/// The request of an open question.
+/// Builds the completion request of an open question.
 pub(super) fn build_ask_request(
     config: &Config,
     record: &QuestionRecord,
@@ -94,9 +94,9 @@ pub(super) fn build_ask_request(
     }
 }
 
-/// An answer without a model: the places that have most in common with the question, cited.
+/// Answers without a model: quotes the passages that match the question best, with citations.
 pub(crate) fn answer_offline(prompt: &str) -> String {
-    // The question comes first, and whatever it says, the passages follow it.
+    // The search for the passages begins after the question, which may contain any text.
     let found = find_fenced(prompt, "question")
         .and_then(|(question, behind)| Some((question, find_fenced(behind, "source")?.0)));
     let Some((question, evidence)) = found else { return NOT_FOUND_PREFIX.into() };
@@ -112,7 +112,7 @@ pub(crate) fn answer_offline(prompt: &str) -> String {
     if best.is_empty() {
         return NOT_FOUND_PREFIX.into();
     }
-    // The newer of equals.
+    // Of passages with equal weights the newer passage counts.
     sort::sort_by(&mut best, &mut |a, b| (b.0, b.1).cmp(&(a.0, a.1)));
     best.truncate(OFFLINE_PASSAGES_MAX);
     sort::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));

@@ -1,8 +1,8 @@
-//! The record of a question: what was handed to the model, until it is answered, and the answer.
+//! The record of a question: the evidence shown to the model, then the outcome.
 //!
-//! A conversation has at most one, so that two questions of one agent never run beside each other;
-//! it guards itself, so that an answer settles it once. The answer stays until the next question,
-//! so that a host that lost it asks for it again and pays nothing.
+//! A conversation has at most one record, so that two questions of one agent never run at the same
+//! time. The record guards itself, so that one answer settles the question. The outcome stays until
+//! the next question, so that a host that lost the outcome can read it again without a charge.
 
 use alloc::{string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -30,27 +30,27 @@ use super::evidence::{ConversationShare, EvidencePassage};
 /// First characters of a continuation.
 const CONTINUATION_PREFIX: &str = "ask1.";
 
-/// The record.
+/// A question of a conversation.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct QuestionRecord {
-    /// Which question of the conversation it is, from 1.
+    /// Number of the question in its conversation, from 1.
     pub(super) number: u64,
     pub(super) id: [u8; 8],
-    /// From when on another question may take its place.
+    /// Time from which another question may replace this question.
     pub(super) expires_at: Timestamp,
     pub(super) state: QuestionState,
 }
 
-/// How far a question is.
+/// State of a question.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) enum QuestionState {
-    /// The model is asked.
+    /// The question waits for an answer of the model.
     Open(OpenQuestion),
-    /// The answer as JSON.
+    /// The outcome as JSON.
     Ended(String),
 }
 
-/// What is needed to go on.
+/// State of an open question.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct OpenQuestion {
     pub(super) question: String,
@@ -58,22 +58,22 @@ pub(super) struct OpenQuestion {
     pub(super) evidence_tokens_max: u32,
     pub(super) all: bool,
     pub(super) only: bool,
-    /// Number of the completion that is waited for, from 1.
+    /// Number of the requested completion, from 1.
     pub(super) attempt: u32,
     pub(super) passages: Vec<EvidencePassage>,
     pub(super) shares: Vec<ConversationShare>,
     pub(super) evidence_tokens: u32,
-    /// Whether evidence was left out.
+    /// Whether a bound limited the evidence.
     pub(super) truncated: bool,
     pub(super) grant: Option<QuestionGrant>,
 }
 
-/// The grant on which a question is read.
+/// The grant that limits the reads of a question.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct QuestionGrant {
-    /// As it is printed.
+    /// The grant's id as text.
     pub(super) id: String,
-    /// Whether evidence was left out because no more tokens were left of it.
+    /// Whether the tokens left of the grant limited the evidence.
     pub(super) truncated: bool,
 }
 
@@ -91,19 +91,19 @@ impl SoundRecord for QuestionRecord {
     }
 }
 
-/// What a call takes of the grant on which it reads.
+/// Charge of one call to its grant.
 #[derive(Default)]
 pub(super) struct GrantCharge {
-    /// `None`: everything may be read.
+    /// Access by the grant; `None`: unlimited access.
     pub(super) permit: Option<GrantAccess>,
-    /// Of this call.
+    /// Tokens of this call.
     pub(super) tokens: u32,
-    /// Whether evidence was left out for it.
+    /// Whether the tokens left of the grant limited the evidence.
     pub(super) truncated: bool,
 }
 
 impl GrantCharge {
-    /// What an answer says of a grant of which a question has taken `tokens` in all.
+    /// Builds the note on the grant of a question that has spent `tokens` in all.
     pub(super) fn build_grant_note(&self, tokens: u32) -> Option<JsonWriter> {
         let permit = self.permit.as_ref()?;
         Some(permit.build_note(
@@ -114,7 +114,7 @@ impl GrantCharge {
     }
 }
 
-/// The place of the record, with what stands there.
+/// The record of a conversation's question as read, with its guard.
 pub(super) struct QuestionSlot {
     key: String,
     value: Option<Vec<u8>>,
@@ -122,7 +122,7 @@ pub(super) struct QuestionSlot {
 }
 
 impl QuestionSlot {
-    /// Reads it.
+    /// Reads the record of a conversation.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl QuestionSlot {
         Ok(Self { key, value, record })
     }
 
-    /// The open question that stands there now.
+    /// Returns the question if it is open at the time `now`.
     pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
         let is_open = |record: &&QuestionRecord| {
             matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
@@ -142,26 +142,29 @@ impl QuestionSlot {
         self.record.as_ref().filter(is_open)
     }
 
-    /// Takes the record that a continuation belongs to.
+    /// Takes the record that a continuation names.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no continuation of this engine; `not-found`: the question was replaced.
+    /// `invalid-input`: the text is not a continuation of a question; `not-found`: another question
+    /// replaced the question.
     pub(super) fn take_by_continuation(&mut self, continuation: &str) -> Result<QuestionRecord> {
         let digits = continuation.strip_prefix(CONTINUATION_PREFIX).and_then(hash::decode_hex);
         let Some(id) = digits.filter(|id| id.len() == 8) else {
-            return Err(Error::invalid_input("continuation: none of this engine"));
+            return Err(Error::invalid_input(
+                "`continuation` must be the `continuation` of `ask-plan` or `ask-apply`",
+            ));
         };
         self.record.take().filter(|record| record.id == *id).ok_or_else(|| {
-            Error::not_found("continuation: the question is not there any more; ask again")
+            Error::not_found("the question of `continuation` does not exist any more; ask again")
         })
     }
 
-    /// Writes a record in place of what was read, and in the same commit what `paid` takes.
+    /// Replaces the record and charges `paid` in the same commit.
     ///
     /// # Errors
     ///
-    /// `conflict`: somebody was faster; `denied`: the grant has not so much left;
+    /// `conflict`: another call committed first; `denied`: the grant has fewer tokens left;
     /// `limit-exceeded`; errors of the store.
     pub(super) fn write(
         self,
@@ -173,7 +176,7 @@ impl QuestionSlot {
         let mut guards = alloc::vec![Guard { key: self.key, value: self.value }];
         let mut puts = alloc::vec![put];
         if let Some(permit) = paid.permit {
-            // The guard also when nothing is taken: who is answered has a grant that stands.
+            // A call without tokens has the guard, too: an answer requires a grant that is valid.
             let (guard, put) = permit.build_charge(paid.tokens)?;
             guards.push(guard);
             puts.extend((paid.tokens > 0).then_some(put));
@@ -183,7 +186,7 @@ impl QuestionSlot {
 }
 
 impl QuestionRecord {
-    /// The record of the question after the one in a slot.
+    /// Creates the record of the question that follows the question of a slot.
     pub(super) fn new_after_slot(
         slot: &QuestionSlot,
         keys: &ConversationKeys,
@@ -201,7 +204,7 @@ impl QuestionRecord {
         }
     }
 
-    /// By what a host names the question.
+    /// Formats the text by which a host continues the question.
     pub(super) fn format_continuation(&self) -> String {
         [CONTINUATION_PREFIX, &hash::hex(&self.id)].concat()
     }

@@ -1,8 +1,9 @@
-//! Describe: everything known about one summary, message or file, or about the conversation, with
-//! what expanding it would cost.
+//! Describe: the properties of one summary, message, file or conversation, with the cost of an
+//! expansion.
 //!
-//! In: an id. Out: JSON, and the tokens of stored text in it. Ids, times and sizes cost a grant
-//! nothing. Not here: what a file is and its ranges (`file`), and following a summary (`expand`).
+//! In: an id. Out: JSON, and the tokens of its stored text. A grant pays for text only, not for
+//! ids, times and sizes. Not here: ranges of a file ([`super::describe_file`]) and the sources of a
+//! summary ([`super::expand`]).
 
 use crate::storage::pack::PlacedMessage;
 use crate::storage::read_scope;
@@ -30,22 +31,23 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-use crate::{
-    recall::describe_file::{self, FileRangeOptions},
-    storage::read_scope::{ReadLimits, RecallAnswer, ResolvedId},
+use super::{
+    describe_file::{self, FileRangeOptions},
+    options::{OPTIONS_ARGUMENT, parse_options},
 };
+use crate::storage::read_scope::{ReadLimits, RecallAnswer, ResolvedId};
 
-/// Summaries of the subtree that one answer lists.
+/// Most summaries of a subtree in one answer.
 const SUBTREE_MAX: usize = 256;
-/// Message ids that one answer lists.
+/// Most message ids in one answer.
 const MESSAGE_IDS_MAX: u64 = 1_000;
 
 /// Describes a summary, message, file or the conversation as JSON, and charges the grant for the
-/// text in it.
+/// text.
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, `denied`, `conflict` (with a grant); errors of the store.
+/// `not-found`; `invalid-input`; `denied` and `conflict` on a grant; errors of the store.
 pub(crate) fn describe(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -60,11 +62,11 @@ pub(crate) fn describe(
     read_scope::charge_answer(reader, answer, permit)
 }
 
-/// As [`describe`], with the tokens that are still to be charged.
+/// Describes like [`describe`], but returns the tokens to charge instead of charging them.
 ///
 /// # Errors
 ///
-/// As [`describe`].
+/// The errors of [`describe`] without `conflict`.
 pub(crate) fn describe_uncharged(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -72,9 +74,9 @@ pub(crate) fn describe_uncharged(
     options_json: &str,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    let mut fields = super::parse_options(options_json)?;
+    let mut fields = parse_options(options_json)?;
     let (wanted, all) = (FileRangeOptions::read(&mut fields)?, fields.take_flag("all"));
-    fields.finish(super::OPTIONS_ARGUMENT)?;
+    fields.finish(OPTIONS_ARGUMENT)?;
     if id == conversation {
         return describe_conversation(reader, conversation, within);
     }
@@ -100,6 +102,7 @@ pub(crate) fn describe_uncharged(
     )
 }
 
+/// Describes a summary.
 fn describe_summary(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -109,7 +112,7 @@ fn describe_summary(
     let record = read_scope::read_summary(reader, keys, id, within)?;
     within.ensure_tokens_left()?;
     let key = keys.derived_key(id);
-    // Whoever may read some summaries only is not told what was made from them.
+    // A grant for some summaries does not cover the summary derived from them.
     let is_limited = within.permit.is_some_and(|permit| permit.covered_spans(keys).is_some());
     let derived = match reader.read_one_uncached(&key)?.filter(|_| !is_limited) {
         Some(value) => Some(codec::decode::<[u8; 8]>(&key, &value)?),
@@ -159,12 +162,12 @@ fn describe_summary(
     Ok(RecallAnswer::new(w, tokens))
 }
 
-/// What a conversation has, with the summaries of its context, oldest first, and what each costs;
-/// what no summary stands for is in the context as it was said.
+/// Describes a conversation: its counts, and the summaries of its context with the cost of each,
+/// oldest first.
 ///
 /// # Errors
 ///
-/// `not-found`: there is none; `denied`: the grant covers some summaries only.
+/// `not-found`: the conversation does not exist; `denied`: the grant covers some summaries only.
 fn describe_conversation(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -212,7 +215,7 @@ fn describe_conversation(
     Ok(RecallAnswer::new(w, 0))
 }
 
-/// What reading a summary costs: alone, with those under it, and all of its messages.
+/// Renders the tokens of a summary: alone, with its subtree, and of all its messages.
 fn render_cost(id: [u8; 8], record: &Summary) -> JsonWriter {
     let mut row = JsonWriter::new_object();
     row.add_number("depth", record.depth.into());
@@ -223,8 +226,9 @@ fn render_cost(id: [u8; 8], record: &Summary) -> JsonWriter {
     row
 }
 
-/// The summary and everything under it with what each costs, breadth first, and whether that is
-/// all. At most `steps_max` steps down are listed.
+/// Lists the cost of a summary and its subtree, breadth first, down to `steps_max` levels.
+///
+/// Also returns whether the list is complete.
 fn list_subtree(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -252,6 +256,7 @@ fn list_subtree(
     Ok((out, true))
 }
 
+/// Describes a message.
 fn describe_message(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -275,7 +280,9 @@ fn describe_message(
     Ok(RecallAnswer::new(render_message_row(history, placed, &raw, shown, note), tokens))
 }
 
-/// A message of this raw text as JSON, with as much of it as is shown, and a note on that.
+/// Renders a message as JSON, with `shown` as its text and the members of `note`.
+///
+/// `raw` is the whole text of the message.
 pub(crate) fn render_message_row(
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,

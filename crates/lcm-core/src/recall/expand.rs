@@ -1,10 +1,10 @@
 //! Expand: from a summary to its sources, and on to the original messages.
 //!
-//! In: an id, how deep, how many tokens. Out: a page of summaries and messages in their order. Not
-//! here: choosing the cheapest of several summaries, which is for a model (`tools/expand`).
+//! In: an id, a depth and a token cap. Out: a page of summaries and messages in their order. Not
+//! here: choosing the cheapest of several summaries ([`crate::agent_tools`]).
 //!
-//! The walk is depth first in the order of the conversation. A page ends when it holds enough, and
-//! `next` says after how many entries; walking past them again costs summaries only.
+//! The walk is depth first in the order of the conversation. The cursor of a page is the number of
+//! entries up to its end. The next page walks past these entries and reads only their summaries.
 
 use crate::storage::read_scope;
 use crate::storage::read_scope::{OmittedEntry, ReadLimits, RecallAnswer, ResolvedId};
@@ -29,35 +29,40 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-use super::describe::render_message_row;
+use super::{
+    describe::render_message_row,
+    options::{OPTIONS_ARGUMENT, parse_options},
+};
 
 /// Messages that are read at a time.
 const MESSAGES_PER_READ: u64 = 64;
 /// First characters of a cursor.
 const CURSOR_VERSION: &str = "e1:";
 
+/// Options of an expansion.
 #[derive(Clone, Default)]
 pub(crate) struct ExpandOptions {
-    /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
-    /// because whoever wants messages does not want to know how deep they lie.
+    /// Levels of sources to list. Absent: one level, or with `messages` all levels, because a
+    /// caller who wants messages does not know their depth.
     pub(crate) depth: Option<u32>,
-    /// Whether messages are listed, too.
+    /// Whether the answer lists messages, too.
     pub(crate) messages: bool,
-    /// Most tokens of the whole answer; absent: everything, page by page.
+    /// Most tokens of the whole answer; absent: unlimited, page by page.
     pub(crate) token_cap: Option<u64>,
+    /// Cursor of the page before; absent: the first page.
     pub(crate) cursor: Option<String>,
-    /// Ids that the caller has shown: they are passed over.
+    /// Ids that the caller has shown already; the walk skips them.
     pub(crate) shown_ids: Vec<String>,
-    /// Id of a message or summary below the one that is expanded: with all before it, it is passed
-    /// over.
+    /// Id of a message or summary below the expanded summary. The walk skips all entries up to
+    /// this id.
     pub(crate) resume_after_id: Option<String>,
 }
 
-/// Expands a summary, or gives back a message, as JSON, and charges the grant for the texts in it.
+/// Expands a summary, or returns a message, as JSON, and charges the grant for the texts.
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, `denied`, `conflict` (with a grant); errors of the store.
+/// `not-found`; `invalid-input`; `denied` and `conflict` on a grant; errors of the store.
 pub(crate) fn expand(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -83,11 +88,11 @@ pub(crate) fn expand(
     read_scope::charge_answer(reader, answer, permit)
 }
 
-/// As [`expand`], with the tokens that are still to be charged.
+/// Expands like [`expand`], but returns the tokens to charge instead of charging them.
 ///
 /// # Errors
 ///
-/// As [`expand`].
+/// The errors of [`expand`] without `conflict`.
 pub(crate) fn expand_uncharged(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -101,6 +106,7 @@ pub(crate) fn expand_uncharged(
     })
 }
 
+/// Expands an id of the conversation that holds it.
 fn expand_in_conversation(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -115,7 +121,9 @@ fn expand_in_conversation(
         Some(cursor) => cursor
             .strip_prefix(CURSOR_VERSION)
             .and_then(|count| count.parse().ok())
-            .ok_or_else(|| Error::invalid_input("after: not a cursor of this engine"))?,
+            .ok_or_else(|| {
+                Error::invalid_input("`after` must be the `next` of an expansion of the same id")
+            })?,
     };
     let loaded = LoadedHead::load_existing(reader, keys, conversation)?;
     let history = MessageHistory { keys, head: &loaded.head };
@@ -135,7 +143,7 @@ fn expand_in_conversation(
             walk.walk_sources(reader, &history, record)?;
             if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
-                    "`{behind}` is not among what is shown below `{}`",
+                    "`{behind}` is not an entry below `{}`",
                     summary::format_summary_id(id)
                 )));
             }
@@ -143,7 +151,7 @@ fn expand_in_conversation(
         }
         ResolvedId::File(_) => {
             return Err(Error::invalid_input(
-                "id: a file has no sources; describe gives its content",
+                "`id` must name a summary or a message; `describe` returns the content of a file",
             ));
         }
     };
@@ -151,7 +159,7 @@ fn expand_in_conversation(
 }
 
 fn parse_expand_options(options_json: &str) -> Result<ExpandOptions> {
-    let mut fields = super::parse_options(options_json)?;
+    let mut fields = parse_options(options_json)?;
     let options = ExpandOptions {
         depth: fields.take_optional_u32("depth"),
         messages: fields.take_flag("messages"),
@@ -159,31 +167,35 @@ fn parse_expand_options(options_json: &str) -> Result<ExpandOptions> {
         cursor: fields.take_optional_text("after"),
         ..ExpandOptions::default()
     };
-    fields.finish(super::OPTIONS_ARGUMENT)?;
+    fields.finish(OPTIONS_ARGUMENT)?;
     Ok(options)
 }
 
+/// Depth-first walk over the sources of a summary.
 struct ExpandWalk {
     options: ExpandOptions,
-    /// Whether a grant is charged: for the texts as they are, whatever they cost in a context.
+    /// Whether a grant is charged. The charge counts the texts, not their cost in a context.
     is_charged: bool,
+    /// Levels of sources to list.
     depth: u32,
-    /// Entries of earlier pages that are still to be passed over.
+    /// Entries of earlier pages to skip.
     skip: u64,
-    /// Entries seen, passed over or listed.
+    /// Entries skipped or listed so far.
     seen: u64,
-    /// Arrays of what is listed.
+    /// Arrays of the listed entries.
     summaries: JsonWriter,
     messages: JsonWriter,
     tokens: u64,
     bytes: usize,
-    /// The token cap or the page was reached.
+    /// The bound that ended the walk.
     end: Option<ExpandEnd>,
-    /// Id of the last entry that was listed, or that the caller has shown.
+    /// Id of the last entry listed here or shown by the caller.
     last_id: Option<String>,
+    /// First entry that did not fit.
     omitted: Option<OmittedEntry>,
 }
 
+/// The bound that ended a walk.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum ExpandEnd {
     Page,
@@ -214,7 +226,7 @@ impl ExpandWalk {
         }
     }
 
-    /// Walks the sources of a summary with an explicit stack: a DAG may be deep.
+    /// Walks the sources of a summary, with an explicit stack because the graph may be deep.
     fn walk_sources(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -254,7 +266,7 @@ impl ExpandWalk {
         Ok(())
     }
 
-    /// Whether the entry belongs on this page; counts it if so.
+    /// Counts an entry if it fits; `false`: the entry does not fit, and the walk has ended.
     fn take_entry(&mut self, id: &str, tokens: u32, text: &str) -> bool {
         let tokens = u64::from(if self.is_charged { tokens::estimate(text) } else { tokens });
         let bytes = text.len();
@@ -305,6 +317,7 @@ impl ExpandWalk {
         true
     }
 
+    /// Lists the messages of a range.
     fn list_message_range(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -312,7 +325,7 @@ impl ExpandWalk {
         seq_first: u64,
         seq_last: u64,
     ) -> Result<()> {
-        // Messages of earlier pages are passed over without being read.
+        // The walk skips messages of earlier pages without reading them.
         let passed = (self.skip.saturating_sub(self.seen)).min(seq_last + 1 - seq_first);
         self.seen += passed;
         let mut from = seq_first + passed;
@@ -350,18 +363,18 @@ impl ExpandWalk {
     }
 
     fn render_answer(self, id: &str, within: ReadLimits<'_>) -> RecallAnswer {
-        // A cap that lets nothing through would come to the same place again and again: what did
-        // not fit says which one would do.
+        // A cap below the first entry would return the same cursor again and again. Instead
+        // `left_out` names the tokens that the entry needs.
         let more = self.end.is_some() && !self.is_empty();
         let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
         let tokens = int::saturate_tokens(self.tokens);
         let mut answer = JsonWriter::new_object();
-        // No text is cut here: what does not fit is left out.
+        // An expansion never cuts a text: it leaves out entries that do not fit.
         let left = within.permit.map(|permit| u64::from(permit.tokens_left()));
         let is_cut = self.end == Some(ExpandEnd::TokenCap) && self.options.token_cap == left;
         within.write_grant_note(tokens, is_cut, &mut answer);
         answer.add_text("id", id);
-        // Of a page it is just what comes next.
+        // At the end of a page the omitted entry is just the next one.
         match self.omitted.as_ref().filter(|_| self.end == Some(ExpandEnd::TokenCap)) {
             Some(OmittedEntry { id, tokens, .. }) => {
                 let mut least = JsonWriter::new_object();

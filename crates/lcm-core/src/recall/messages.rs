@@ -1,7 +1,7 @@
-//! Verbatim messages, byte for byte as they came in.
+//! Verbatim messages, byte for byte as they were appended.
 //!
-//! In: a range of seqs and how many bytes may come. Out: their texts. Not here: grants, under which
-//! messages are read by `expand`.
+//! In: a range of seqs and a bound in bytes. Out: the raw texts. Not here: reads on a grant, which
+//! `expand` makes.
 
 use alloc::{string::String, vec::Vec};
 
@@ -13,11 +13,14 @@ use lcm_text::base::{
     int,
 };
 
-/// Raw texts of `[seq_from, seq_to]` in order: as many as fit `bytes_max`, but at least one.
+/// Reads the raw texts of `[seq_from, seq_to]` in order.
+///
+/// Returns as many texts as fit `bytes_max`, but at least one.
 ///
 /// # Errors
 ///
-/// `not-found`: no such conversation; `invalid-input`: the range is empty or begins at 0.
+/// `not-found`: the conversation does not exist; `invalid-input`: the range is empty or begins at
+/// 0; errors of the store.
 pub(crate) fn read_messages(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -28,7 +31,7 @@ pub(crate) fn read_messages(
     let keys = ConversationKeys::new(conversation)?;
     if seq_from == 0 || seq_to < seq_from {
         return Err(Error::invalid_input(format_args!(
-            "seq-from: {seq_from} to {seq_to} is no range"
+            "`seq_from` must be at least 1 and at most `seq_to`, got {seq_from} and {seq_to}"
         )));
     }
     let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;

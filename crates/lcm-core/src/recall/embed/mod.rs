@@ -1,10 +1,9 @@
 //! Embed: vectors that a host attaches to messages and summaries.
 //!
-//! In: ids with vectors, or the wish to forget all. Out: one commit, and as JSON what a
-//! conversation has of them and which documents come next. What is written hangs from one record
-//! that guards itself, so that attaching is no event of the conversation and appends go on beside
-//! it. Not here: what a vector is ([`crate::search::vectors`]) and what a query makes of it
-//! ([`crate::search::grep`]).
+//! In: ids with vectors, or `forget`. Out: one commit, and JSON with the counts of vectors and the
+//! next documents to embed. One record guards all vectors of a conversation. The head does not
+//! change, so that appends can run at the same time. Not here: the encoding of vectors
+//! ([`crate::search::vectors`]) and queries by vector ([`crate::search::grep`]).
 
 use crate::storage::read_scope;
 use crate::storage::read_scope::ResolvedId;
@@ -41,30 +40,35 @@ use lcm_text::{
     config::Config,
 };
 
-/// Name of the argument.
+/// Name of the argument that holds the request.
 const VECTORS_ARGUMENT: &str = "vectors-json";
-/// Blocks of which some documents are known that one call reads to name the others: of the most
-/// dimensions as many as fit a host call.
+/// Most partly filled blocks that one call reads to list their missing documents. With the most
+/// dimensions as many blocks fit a host call.
 const PARTIAL_BLOCKS_MAX: usize = 31;
-/// Blocks that a commit forgets: each is a key and one for each of its documents.
+/// Most blocks that a commit deletes: each has its own key and a key for each document.
 const FORGOTTEN_BLOCKS_MAX: usize = PUTS_MAX / 65;
-/// In which order documents come next: summaries are few and stand for many messages.
+/// Order in which documents are listed. Summaries come first: they are few and cover many messages.
 const CORPUS_ORDER: [Corpus; 2] = [Corpus::Summaries, Corpus::Messages];
 
-/// What is asked.
+/// A request to attach or forget vectors.
 struct EmbedRequest {
     entries: Vec<VectorEntry>,
     model: Option<String>,
     forget: bool,
 }
 
-/// A document by its id, with its vector; `None`: it is to have none.
+/// A document by its id, with its vector; `None`: the document has no vector.
 struct VectorEntry {
     id: String,
     vector: Option<Vec<i8>>,
 }
 
 impl EmbedRequest {
+    /// Parses a request.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input` naming the field.
     fn read(vectors_json: &str) -> Result<Self> {
         let mut fields = JsonFields::parse_argument(VECTORS_ARGUMENT, vectors_json)?;
         let (model, forget) = (fields.take_optional_text("model"), fields.take_flag("forget"));
@@ -73,14 +77,14 @@ impl EmbedRequest {
             let elements = json::list_elements(&list, json::ByteSpan::from_range(0, list.len()));
             if kind != JsonKind::Array || elements.len() > VECTOR_ENTRIES_MAX {
                 return Err(Error::invalid_input(format_args!(
-                    "vectors: a list of at most {VECTOR_ENTRIES_MAX} entries"
+                    "`vectors` must be a list of at most {VECTOR_ENTRIES_MAX} entries"
                 )));
             }
             for element in elements {
                 let mut fields =
                     JsonFields::parse_argument("vectors", json::slice_span(&list, element.span))?;
                 let id = fields.take_text("id");
-                // One that was forgotten, or goes by another name, must not remove what is there.
+                // A missing or misspelled `vector` must not delete the stored vector.
                 let vector =
                     quantization::parse_nullable_vector(&mut fields)?.ok_or_else(|| {
                         Error::invalid_input("vectors: `vector` must be a list of numbers, or null")
@@ -91,40 +95,44 @@ impl EmbedRequest {
         }
         fields.finish(VECTORS_ARGUMENT)?;
         if forget && !entries.is_empty() {
-            return Err(Error::invalid_input("forget: it goes with no vectors"));
+            return Err(Error::invalid_input("`forget` and `vectors` are mutually exclusive"));
         }
         if model.as_ref().is_some_and(|model| !(1..=MODEL_BYTES_MAX).contains(&model.len())) {
-            return Err(Error::invalid_input(format_args!("model: 1 to {MODEL_BYTES_MAX} bytes")));
+            return Err(Error::invalid_input(format_args!(
+                "`model` must have 1 to {MODEL_BYTES_MAX} bytes"
+            )));
         }
         Ok(Self { entries, model, forget })
     }
 }
 
+/// Returns the corpus of a document.
 const fn choose_corpus(of_summary: bool) -> Corpus {
     if of_summary { Corpus::Summaries } else { Corpus::Messages }
 }
 
-/// A conversation whose vectors are changed or listed.
+/// Change of the vectors of a conversation.
 struct EmbedUpdate<'a, 's> {
     reader: &'a mut StoreSession<'s>,
     keys: ConversationKeys,
     loaded: LoadedHead,
     index: SearchIndex,
-    /// The record as it was read, and as it will be.
+    /// Value of the record as read.
     record: Option<Vec<u8>>,
+    /// The record to write.
     vectors: VectorRecord,
-    /// Blocks of summaries or messages, by number, as they will be.
+    /// Blocks of summaries (`true`) or messages, by number, to write.
     blocks: Vec<(bool, u64, SignBlock)>,
     puts: Vec<Put>,
 }
 
-/// Attaches vectors, or forgets them, and says what comes next.
+/// Attaches or forgets vectors and lists the next documents to embed.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a vector, other dimensions or another model, an id of a file; `not-found`: the
-/// conversation or an id; `denied`: nothing is stored for the session; `conflict`: another call was
-/// faster; `corrupt`; errors of the store.
+/// `invalid-input`: a vector, its dimensions, its model, or the id of a file; `not-found`: the
+/// conversation or an id; `denied`: the configuration stores nothing for the session; `conflict`:
+/// another call committed first; `corrupt`; errors of the store.
 pub(crate) fn embed(
     reader: &mut StoreSession<'_>,
     config: &Config,
@@ -145,15 +153,15 @@ pub(crate) fn embed(
     let vectors = VectorRecord::from_value(&key, record.as_deref())?.unwrap_or_default();
     let index = SearchIndex::open(reader, &keys, &loaded.head)?;
     let (blocks, puts) = (Vec::new(), Vec::new());
-    let mut desk = EmbedUpdate { reader, keys, loaded, index, record, vectors, blocks, puts };
+    let mut update = EmbedUpdate { reader, keys, loaded, index, record, vectors, blocks, puts };
     let mut kept = 0;
     if asked.forget {
-        desk.forget_blocks();
+        update.forget_blocks();
     } else {
-        kept = desk.attach_vectors(&asked)?;
+        kept = update.attach_vectors(&asked)?;
     }
-    let answer = desk.render_answer(kept)?;
-    let EmbedUpdate { reader, record: value, mut vectors, mut puts, .. } = desk;
+    let answer = update.render_answer(kept)?;
+    let EmbedUpdate { reader, record: value, mut vectors, mut puts, .. } = update;
     if changes && !(puts.is_empty() && value.is_none()) {
         let next = if vectors.is_empty() { None } else { Some(vectors.encode_next()?) };
         puts.push(Put { key: key.clone(), value: next });
@@ -163,7 +171,7 @@ pub(crate) fn embed(
 }
 
 impl EmbedUpdate<'_, '_> {
-    /// How many documents of a corpus there are.
+    /// Counts the documents of a corpus.
     fn count_documents(&self, corpus: Corpus) -> u64 {
         match corpus {
             Corpus::Messages => self.loaded.head.messages,
@@ -171,7 +179,7 @@ impl EmbedUpdate<'_, '_> {
         }
     }
 
-    /// The documents that the entries name.
+    /// Resolves the ids of entries to documents.
     fn resolve_entries(&mut self, entries: &[VectorEntry]) -> Result<Vec<(bool, u64)>> {
         let mut ordinals = Vec::new();
         let mut out = Vec::with_capacity(entries.len());
@@ -180,8 +188,8 @@ impl EmbedUpdate<'_, '_> {
                 || Error::not_found(format_args!("there is no message or summary `{id}` here"));
             let document = match read_scope::resolve_id(&self.keys, id)? {
                 ResolvedId::Message(seq) => {
-                    let is_one = (1..=self.loaded.head.messages).contains(&seq);
-                    (false, Some(seq).filter(|_| is_one).ok_or_else(unknown)?)
+                    let is_stored = (1..=self.loaded.head.messages).contains(&seq);
+                    (false, Some(seq).filter(|_| is_stored).ok_or_else(unknown)?)
                 }
                 ResolvedId::Summary(id) => {
                     if ordinals.is_empty() {
@@ -193,19 +201,21 @@ impl EmbedUpdate<'_, '_> {
                 }
                 ResolvedId::File(_) => {
                     return Err(Error::invalid_input(format_args!(
-                        "vectors: `{id}` is a file; messages and summaries have vectors"
+                        "`vectors` must name messages or summaries, got the file `{id}`"
                     )));
                 }
             };
             if out.contains(&document) {
-                return Err(Error::invalid_input(format_args!("vectors: `{id}` is there twice")));
+                return Err(Error::invalid_input(format_args!(
+                    "`vectors` must name each id once, got `{id}` twice"
+                )));
             }
             out.push(document);
         }
         Ok(out)
     }
 
-    /// Takes as many of the entries as fit a commit; returns how many.
+    /// Attaches as many vectors as fit a commit and returns their number.
     fn attach_vectors(&mut self, asked: &EmbedRequest) -> Result<usize> {
         if self.vectors.count_vectors() == 0 {
             let mut vectors = asked.entries.iter().filter_map(|entry| entry.vector.as_ref());
@@ -218,7 +228,7 @@ impl EmbedUpdate<'_, '_> {
         }
         let dimensions = int::to_usize(self.vectors.dimensions.into());
         let documents = self.resolve_entries(&asked.entries)?;
-        // The record has two bytes for each block and few more, before and after.
+        // The record has two bytes for each block and few more, in the guard and in the put.
         let blocks = CORPUS_ORDER.map(|corpus| self.count_documents(corpus) / BLOCK_DOCUMENTS + 1);
         let mut bytes = 4 * int::to_usize(blocks.iter().sum()) + 4 * MODEL_BYTES_MAX;
         let (mut places, mut kept) = (Vec::new(), 0);
@@ -254,8 +264,9 @@ impl EmbedUpdate<'_, '_> {
         Ok(kept)
     }
 
-    /// Where a block stands among those of this call; it is read when it is new here. One of which
-    /// nothing is known is not stored.
+    /// Returns the index of a block in `blocks` and reads the block on first use.
+    ///
+    /// A block without documents is not stored.
     fn load_block(&mut self, of_summary: bool, number: u64) -> Result<usize> {
         let mut blocks = self.blocks.iter();
         if let Some(at) = blocks.position(|(other, n, _)| (*other, *n) == (of_summary, number)) {
@@ -276,7 +287,7 @@ impl EmbedUpdate<'_, '_> {
         Ok(self.blocks.len() - 1)
     }
 
-    /// Forgets the newest blocks, as many as fit a commit, whatever stands in them.
+    /// Deletes as many of the newest blocks as fit a commit, without reading them.
     fn forget_blocks(&mut self) {
         for corpus in CORPUS_ORDER {
             while self.puts.len() < FORGOTTEN_BLOCKS_MAX * 65 {
@@ -291,7 +302,7 @@ impl EmbedUpdate<'_, '_> {
         }
     }
 
-    /// What the conversation has, and what comes next.
+    /// Renders the counts of vectors and the next documents to embed.
     fn render_answer(&mut self, kept: usize) -> Result<String> {
         let next = self.list_missing_ids()?;
         let missing = CORPUS_ORDER.map(|corpus| {
@@ -314,7 +325,7 @@ impl EmbedUpdate<'_, '_> {
         Ok(w.end_object())
     }
 
-    /// Ids of documents of which nothing is known, newest first.
+    /// Lists the ids of documents without an entry, newest first.
     fn list_missing_ids(&mut self) -> Result<Vec<String>> {
         let (mut ids, mut partial) = (Vec::new(), 0);
         for corpus in CORPUS_ORDER {
