@@ -3,17 +3,21 @@
 //! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and the tokens to
 //! charge. Not here: the search ([`crate::search::grep`]).
 
-use crate::search;
+use crate::search::{
+    self,
+    grep::{join_file_cursor, split_file_cursor},
+};
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
+    arguments::ToolArguments,
     invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
     reply_lines::{build_id_arguments, format_next_call, to_one_line},
 };
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
-    error::Result,
+    error::{Error, Result},
     int,
     json::{self, JsonFields, JsonWriter},
     tokens,
@@ -24,19 +28,16 @@ use lcm_text::base::{
 const TOKENS_MAX: u32 = 1_500;
 
 /// Names of arguments, and their names in a query.
-const QUERY_ARGUMENTS: [(&str, &str); 12] = [
+const QUERY_ARGUMENTS: [(&str, &str); 9] = [
     ("pattern", "pattern"),
-    ("mode", "mode"),
     ("scope", "scope"),
     ("fileIds", "file_ids"),
-    ("startId", "start_id"),
-    ("startByte", "start_byte"),
     ("neighbours", "neighbours"),
     ("sort", "sort"),
     ("since", "since"),
     ("before", "before"),
     ("limit", "limit"),
-    ("allConversations", "all"),
+    ("allConversations", "all_conversations"),
 ];
 
 /// Bytes from the beginning of an excerpt to the match in a file.
@@ -52,6 +53,7 @@ const AROUND_BYTES: u64 = 4_000;
 pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolReply> {
     let mut query = JsonWriter::new_object();
     call.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    add_mode_and_start(&call.arguments, &mut query);
     query.add_flag("only", call.is_single_conversation());
     let query = query.end_object();
     let answer = search::grep::grep_uncharged(
@@ -60,12 +62,13 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
         &query,
         call.read_limits(),
         call.now,
-    )?;
+    )
+    .map_err(name_start_argument)?;
     let found = answer.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut total = fields.take_u64("total");
     let notes = fields.take_texts("notes").join(", ");
-    let mut unscanned = read_resume_hint(&mut fields)?;
+    let mut unscanned = read_resume_hint(&mut fields);
     let matches = fields.take_list("matches");
     let (mut lines, mut shown, mut first) = (String::new(), 0, None);
     let mut left = TOKENS_MAX - CLOSING_TOKENS;
@@ -98,7 +101,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     }
     if let Some(start) = answer.cursors.get(shown) {
         // The next search begins at the first match that is not shown.
-        (total, unscanned) = (int::to_u64(shown), resume_hint(start, 0));
+        (total, unscanned) = (int::to_u64(shown), resume_hint(start));
     }
     let mut out = format!("{BACKGROUND_LINE}\nMatches: {total}");
     if !notes.is_empty() {
@@ -120,6 +123,24 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     Ok(ToolReply { text: out, tokens: charged })
 }
 
+/// Adds the mode and the start of a search to a query, under the names of the query.
+fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
+    if let Some(mode) = arguments.get_text("mode") {
+        query.add_text("mode", &mode.replace('_', "-"));
+    }
+    let byte = arguments.get_number("startByte");
+    match (arguments.get_text("startId"), byte) {
+        (Some(id), byte) => query.add_text("cursor", &join_file_cursor(id, byte.unwrap_or(0))),
+        (None, Some(byte)) => query.add_number("start_byte", byte),
+        (None, None) => {}
+    }
+}
+
+/// Names the argument of the tool in an error about the cursor of a query.
+fn name_start_argument(error: Error) -> Error {
+    Error::new(error.code, error.message.replace("`cursor`", "`startId`"))
+}
+
 /// Returns the hint for a search without a match.
 fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     if goes_on {
@@ -133,15 +154,14 @@ fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     }
 }
 
-/// Reads the place where an incomplete search resumes and formats its hint.
-fn read_resume_hint(fields: &mut JsonFields<'_>) -> Result<String> {
-    let Some((from, _)) = fields.take_any("unscanned_from") else { return Ok(String::new()) };
-    let mut fields = JsonFields::parse_argument("unscanned_from", &from)?;
-    Ok(resume_hint(&fields.take_text("id"), fields.take_u64("byte")))
+/// Reads the cursor of an incomplete search and formats its hint.
+fn read_resume_hint(fields: &mut JsonFields<'_>) -> String {
+    fields.take_optional_text("cursor").map_or_else(String::new, |cursor| resume_hint(&cursor))
 }
 
-/// Formats the hint that resumes the same search at a place.
-fn resume_hint(id: &str, byte: u64) -> String {
+/// Formats the hint that resumes the same search at a cursor.
+fn resume_hint(cursor: &str) -> String {
+    let (id, byte) = split_file_cursor(cursor);
     let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
     if byte > 0 {
         out.push_str(&format!(",\"startByte\":{byte}"));
@@ -182,8 +202,8 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
     let line = format_match_line(fields, &id, elsewhere.as_deref(), byte, &snippet);
     let alone = tokens::estimate(&snippet);
     let (mut beside, mut charged) = (String::new(), alone);
-    for side in ["before", "after"] {
-        for one in fields.take_list(side) {
+    for (side, key) in [("before", "neighbours_before"), ("after", "neighbours_after")] {
+        for one in fields.take_list(key) {
             let mut fields = JsonFields::new(found, json::list_members(found, one.span));
             let snippet = fields.take_text("snippet");
             charged = charged.saturating_add(tokens::estimate(&snippet));

@@ -13,7 +13,7 @@ use lcm_text::base::{
     int,
 };
 
-/// Reads the raw texts of `[seq_from, seq_to]` in order.
+/// Reads the raw texts of `[seq_first, seq_last]` in order.
 ///
 /// Returns as many texts as fit `bytes_max`, but at least one.
 ///
@@ -24,14 +24,14 @@ use lcm_text::base::{
 pub(crate) fn read_messages(
     reader: &mut StoreSession<'_>,
     conversation: &str,
-    seq_from: u64,
-    seq_to: u64,
+    seq_first: u64,
+    seq_last: u64,
     bytes_max: u32,
 ) -> Result<Vec<String>> {
     let keys = ConversationKeys::new(conversation)?;
-    if seq_from == 0 || seq_to < seq_from {
+    if seq_first == 0 || seq_last < seq_first {
         return Err(Error::invalid_input(format_args!(
-            "`seq_from` must be at least 1 and at most `seq_to`, got {seq_from} and {seq_to}"
+            "`seq_first` must be at least 1 and at most `seq_last`, got {seq_first} and {seq_last}"
         )));
     }
     let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
@@ -39,10 +39,10 @@ pub(crate) fn read_messages(
     let bytes_max = int::to_usize(u64::from(bytes_max));
     let mut out: Vec<String> = Vec::new();
     let mut bytes = 0usize;
-    let mut from = seq_from;
-    while from <= seq_to.min(loaded.head.messages) {
-        let page = history.read_page(reader, from, seq_to)?;
-        from = page.last().map_or(seq_to, |placed| placed.seq).saturating_add(1);
+    let mut from = seq_first;
+    while from <= seq_last.min(loaded.head.messages) {
+        let page = history.read_page(reader, from, seq_last)?;
+        from = page.last().map_or(seq_last, |placed| placed.seq).saturating_add(1);
         for placed in page {
             let next = int::to_usize(placed.stored.raw.bytes());
             if !out.is_empty() && bytes.saturating_add(next) > bytes_max {
