@@ -232,27 +232,25 @@ impl Context {
         replacement: &[ContextItem],
     ) -> Result<(Self, Vec<Put>)> {
         let mut writer = ContextNodeWriter { keys, revision, number: 0, puts: Vec::new() };
+        let edit = ContextEdit { items, range, replacement };
         let mut segment: Vec<ContextItem> = Vec::new();
         let mut nodes = Vec::new();
         let mut at = 0usize;
-        let mut placed = false;
         // Nodes outside the range are kept; nodes that overlap the range are merged.
         for node in &self.nodes {
             let end = at + int::to_usize(u64::from(node.count));
-            let touched = range.start < end && at < range.end;
-            if touched {
-                append_replaced(&mut segment, items, at, end, &range, replacement, &mut placed);
+            if edit.range.start < end && at < edit.range.end {
+                edit.append_items(&mut segment, at..end);
             } else {
                 writer.write_nodes(&mut segment, &mut nodes)?;
                 nodes.push(*node);
             }
             at = end;
         }
-        let inline_touched = range.end > at;
-        if !inline_touched {
+        if edit.range.end <= at {
             writer.write_nodes(&mut segment, &mut nodes)?;
         }
-        append_replaced(&mut segment, items, at, items.len(), &range, replacement, &mut placed);
+        edit.append_items(&mut segment, at..items.len());
         // One item stays free for the run that an append may begin.
         if segment.len() >= limits::INLINE_ITEMS_MAX {
             let keep = segment.split_off(segment.len() - limits::INLINE_ITEMS_MAX / 4);
@@ -261,9 +259,9 @@ impl Context {
         }
         let mut context = Self { tokens: 0, rendered_tokens: 0, nodes, items: segment };
         if context.nodes.len() > limits::NODES_MAX {
-            context = writer.rebuild_nodes(items, &range, replacement)?;
+            context = writer.rebuild_nodes(&edit)?;
         }
-        let removed = items.get(range).unwrap_or(&[]);
+        let removed = items.get(edit.range).unwrap_or(&[]);
         let sum =
             |items: &[ContextItem], of: fn(&ContextItem) -> u64| items.iter().map(of).sum::<u64>();
         context.tokens = (self.tokens + sum(replacement, ContextItem::tokens))
@@ -275,22 +273,24 @@ impl Context {
     }
 }
 
-/// Appends `items[at..end]` to `segment`, with the replacement in place of the range.
-fn append_replaced(
-    segment: &mut Vec<ContextItem>,
-    items: &[ContextItem],
-    at: usize,
-    end: usize,
-    range: &core::ops::Range<usize>,
-    replacement: &[ContextItem],
-    placed: &mut bool,
-) {
-    for (index, item) in items.iter().enumerate().take(end).skip(at) {
-        if !range.contains(&index) {
-            segment.push(*item);
-        } else if !*placed {
-            segment.extend_from_slice(replacement);
-            *placed = true;
+/// The replacement of a range of the context's items.
+struct ContextEdit<'a> {
+    /// All items before the replacement.
+    items: &'a [ContextItem],
+    range: core::ops::Range<usize>,
+    replacement: &'a [ContextItem],
+}
+
+impl ContextEdit<'_> {
+    /// Appends the items at `indices` to `segment`, with the replacement in place of the range.
+    fn append_items(&self, segment: &mut Vec<ContextItem>, indices: core::ops::Range<usize>) {
+        let items = self.items.iter().enumerate().take(indices.end).skip(indices.start);
+        for (index, item) in items {
+            if !self.range.contains(&index) {
+                segment.push(*item);
+            } else if index == self.range.start {
+                segment.extend_from_slice(self.replacement);
+            }
         }
     }
 }
@@ -333,16 +333,11 @@ impl ContextNodeWriter<'_> {
     }
 
     /// Writes all items into full nodes, when condensation left too many small nodes.
-    fn rebuild_nodes(
-        &mut self,
-        items: &[ContextItem],
-        range: &core::ops::Range<usize>,
-        replacement: &[ContextItem],
-    ) -> Result<Context> {
+    fn rebuild_nodes(&mut self, edit: &ContextEdit<'_>) -> Result<Context> {
         self.puts.clear();
         self.number = 0;
         let mut all = Vec::new();
-        append_replaced(&mut all, items, 0, items.len(), range, replacement, &mut false);
+        edit.append_items(&mut all, 0..edit.items.len());
         let keep = all.split_off(all.len().saturating_sub(limits::INLINE_ITEMS_MAX / 4));
         let mut nodes = Vec::new();
         self.write_nodes(&mut all, &mut nodes)?;

@@ -212,8 +212,7 @@ impl UsageRecord {
     pub(crate) fn cached_permille(&self, turn_tokens: u64) -> u64 {
         let turns = &self.turns;
         let new_tokens = turns.calls.saturating_mul(turn_tokens);
-        let repeated =
-            turns.input_tokens.saturating_sub(new_tokens).max(turns.cache_read_tokens);
+        let repeated = turns.input_tokens.saturating_sub(new_tokens).max(turns.cache_read_tokens);
         let share = turns.cache_read_tokens.saturating_mul(1_000).checked_div(repeated);
         share.filter(|_| turns.cache_read_tokens > 0).unwrap_or(1_000).min(1_000)
     }
