@@ -1,8 +1,8 @@
-//! Digests: one hash over everything stored, or over what it means.
+//! Digests: one hash over the stored bytes, or over the stored conversations.
 //!
-//! The plain digest is over keys and values as they are; equal calls give equal digests in every
-//! host. The logical digest is over messages, summaries and contexts, so that stores which were
-//! filled in other batches compare equal.
+//! The plain digest covers keys and values; equal calls give equal digests in every host. The
+//! logical digest covers messages, summaries and contexts. Stores with the same conversations
+//! compare equal although their batches differ.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -20,11 +20,11 @@ use crate::storage::{
 };
 use lcm_text::base::{error::Result, int, sort};
 
-/// The digest of the whole store as `{"sha256", "cursor"}`.
+/// Computes the digest of the whole store and returns `{"sha256", "cursor"}`.
 ///
 /// # Errors
 ///
-/// Of the store; `corrupt` for the logical digest of a damaged one.
+/// `corrupt`: the store is damaged (logical digest only); errors of the store.
 pub(crate) fn digest(reader: &mut StoreSession<'_>, logical: bool) -> Result<String> {
     let mut hasher = Sha256::new();
     if logical {
@@ -39,7 +39,7 @@ pub(crate) fn digest(reader: &mut StoreSession<'_>, logical: bool) -> Result<Str
             hash_conversation(reader, id, &mut hasher)?;
         }
     } else {
-        // Keys are printable ASCII: everything lies between these two.
+        // Keys are printable ASCII, so this range holds every key.
         reader.scan_range("!", "\u{7f}", &mut |key, value| {
             hash_field(&mut hasher, key.as_bytes());
             hash_field(&mut hasher, value);

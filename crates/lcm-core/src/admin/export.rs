@@ -1,8 +1,8 @@
-//! Export: a conversation, or all of them, as lines that any store can take in again.
+//! Export: one conversation, or all conversations, as lines that any store can import.
 //!
-//! In: a conversation and a cursor. Out: a page of lines. Everything that a summary, a message or
-//! the context *is* goes along; what belongs to one store does not: the journal, models' guards
-//! and ledgers, attempts, grants, the last question, uploads that no message refers to.
+//! In: a conversation and a cursor. Out: a page of lines. An export holds messages, summaries and
+//! the context with all their fields. It leaves out the records of one store: journal, breakers,
+//! ledgers, attempts, grants, the last question, and uploads that no message refers to.
 
 use crate::storage::pack::PlacedMessage;
 use crate::storage::store_session::{self, StoreSession};
@@ -33,20 +33,20 @@ use super::{
     export_format::{self, FORMAT, LineChecksum, begin_line, dialect_name},
 };
 
-/// Bytes of lines on one page: as text of a JSON array they take up to twice that.
+/// Most bytes of lines on one page; escapes in the JSON array may double them.
 const PAGE_BYTES_MAX: usize = 512 << 10;
 
-/// Where an export has come to: its cursor.
+/// Progress of an export, encoded as its cursor.
 #[derive(Deserialize, Serialize)]
 struct ExportProgress {
     conversation: String,
-    /// Whether the other conversations follow.
+    /// Whether the export covers all conversations.
     all: bool,
     part: u64,
     parts: u64,
     lines: u64,
     checksum: LineChecksum,
-    /// The revision that is exported; 0 before the header.
+    /// The exported revision; 0 before the header.
     revision: u64,
     stage: ExportStage,
 }
@@ -64,16 +64,17 @@ impl SoundRecord for ExportProgress {
     }
 }
 
-/// What of a conversation comes next.
+/// The next line of a conversation's export.
 #[derive(Clone, Deserialize, Serialize)]
 enum ExportStage {
     Header,
-    /// The line of message `seq`, or with `piece` that piece of it, from 1.
+    /// The line of message `seq` (`piece` is 0), or a piece of its text, from 1.
     Messages {
         seq: u64,
         piece: u32,
     },
-    /// Summaries of `depth` behind the key `after`; `count` are done, of this depth or not.
+    /// Summaries of `depth` after the key `after`. `count` summaries of any depth are written;
+    /// `found` tells whether one of them has this depth.
     Summaries {
         depth: u32,
         after: String,
@@ -86,12 +87,12 @@ enum ExportStage {
     End,
 }
 
-/// One page of an export as `{"lines", "cursor"}`.
+/// Returns one page of an export as `{"lines", "cursor"}`.
 ///
 /// # Errors
 ///
-/// `not-found`; `conflict`: the conversation moved on since the page before; `invalid-input`: the
-/// cursor; errors of the store.
+/// `not-found`; `conflict`: the conversation changed since the previous page; `invalid-input`: the
+/// cursor belongs to another export; errors of the store.
 pub(crate) fn export_page(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -102,7 +103,9 @@ pub(crate) fn export_page(
         None => begin_export(reader, conversation)?,
         Some(text) => cursor::read::<ExportProgress>(text)
             .filter(|known| if known.all { "" } else { &known.conversation } == conversation)
-            .ok_or_else(|| Error::invalid_input("cursor: not one of this export"))?,
+            .ok_or_else(|| {
+                Error::invalid_input("`cursor` must be a cursor that this export returned")
+            })?,
     };
     let bytes_max = int::to_usize(u64::from(bytes_max)).min(PAGE_BYTES_MAX);
     let mut page = ExportPage { lines: JsonWriter::new_array(), bytes: 0, bytes_max };
@@ -111,7 +114,7 @@ pub(crate) fn export_page(
         let head = LoadedHead::load_existing(reader, &keys, &progress.conversation)?.head;
         if !matches!(progress.stage, ExportStage::Header) && progress.revision != head.revision {
             return Err(Error::revision_conflict(
-                "the conversation moved on while it was exported",
+                "the conversation changed during its export; start the export again",
             ));
         }
         progress.revision = head.revision;
@@ -129,7 +132,9 @@ pub(crate) fn export_page(
             return Ok(page.into_response(None));
         }
         progress.conversation = next_conversation(reader, Some(&keys))?.ok_or_else(|| {
-            Error::revision_conflict("conversations were removed while they were exported")
+            Error::revision_conflict(
+                "a conversation was removed during the export; start the export again",
+            )
         })?;
         progress.part += 1;
         progress.stage = ExportStage::Header;
@@ -148,7 +153,7 @@ fn begin_export(reader: &mut StoreSession<'_>, conversation: &str) -> Result<Exp
             Ok(())
         })?;
         first = next_conversation(reader, None)?
-            .ok_or_else(|| Error::not_found("the store holds no conversation"))?;
+            .ok_or_else(|| Error::not_found("the store has no conversation to export"))?;
     }
     Ok(ExportProgress {
         conversation: first,
@@ -162,7 +167,7 @@ fn begin_export(reader: &mut StoreSession<'_>, conversation: &str) -> Result<Exp
     })
 }
 
-/// The conversation behind this one in the order of their keys.
+/// Returns the conversation that follows `after` in the order of keys.
 fn next_conversation(
     reader: &mut StoreSession<'_>,
     after: Option<&ConversationKeys>,
@@ -192,7 +197,7 @@ impl ExportPage {
     }
 }
 
-/// The export of one conversation onto one page. Its methods return false when the page is full.
+/// Writes one conversation to one page; methods return `false` when the page is full.
 struct SectionExporter<'a, 's> {
     reader: &'a mut StoreSession<'s>,
     history: MessageHistory<'a>,
@@ -205,7 +210,7 @@ impl SectionExporter<'_, '_> {
         self.history.head
     }
 
-    /// Everything that is still to come; true: it came to the end.
+    /// Writes the remaining lines of the conversation; `true`: its end is written.
     fn fill_page(&mut self) -> Result<bool> {
         loop {
             let done = match self.progress.stage.clone() {
@@ -284,26 +289,26 @@ impl SectionExporter<'_, '_> {
     fn write_message(&mut self, placed: &PlacedMessage, mut piece: u32) -> Result<bool> {
         let seq = placed.seq;
         self.progress.stage = ExportStage::Messages { seq, piece };
-        let begun = |kind: &str| {
+        let begin_message = |kind: &str| {
             let mut line = begin_line(kind);
             line.add_number("seq", seq);
             line.add_text("dialect", dialect_name(placed.dialect));
             line.add_time("time", placed.stored.time);
-            if let Some(stand_in) = &placed.stored.placeholder {
-                line.add_number("payload_tokens_min", stand_in.payload_tokens_min.into());
+            if let Some(placeholder) = &placed.stored.placeholder {
+                line.add_number("payload_tokens_min", placeholder.payload_tokens_min.into());
             }
             line
         };
         let (sha256, chunks) = match &placed.stored.raw {
             RawText::Inline(text) => {
-                let mut line = begun("message");
+                let mut line = begin_message("message");
                 line.add_text("text", text);
                 return Ok(self.push_line(line));
             }
             RawText::Chunked { sha256, chunks } => (sha256, chunks),
         };
         if piece == 0 {
-            let mut large = begun("large");
+            let mut large = begin_message("large");
             large.add_number("bytes", placed.stored.raw.bytes());
             large.add_text("sha256", &hash::hex(sha256));
             large.add_text("frontier", &hash::hex(&self.history.frontier_at(self.reader, seq)?));
@@ -332,7 +337,7 @@ impl SectionExporter<'_, '_> {
         Ok(true)
     }
 
-    /// One depth after the other, so that sources come before what was derived from them.
+    /// Writes the summaries depth by depth, so that sources precede derived summaries.
     fn write_summaries(
         &mut self,
         mut depth: u32,
@@ -361,7 +366,7 @@ impl SectionExporter<'_, '_> {
             }
             if !found {
                 return Err(Error::corrupt_store(format_args!(
-                    "{count} summaries where the head counts {}",
+                    "the head counts {} summaries, the store has {count}",
                     self.current_head().summaries
                 )));
             }
@@ -423,7 +428,7 @@ mod tests {
         }
     }
 
-    /// A host may hand over anything: what is no state, or one that arithmetic could not bear.
+    /// A host may pass any text: other records, and numbers that would overflow.
     #[test]
     fn a_cursor_that_is_none_is_refused() {
         let text = cursor::write(&state(ExportStage::Messages { seq: 5, piece: 2 })).unwrap();

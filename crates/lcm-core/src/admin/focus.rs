@@ -1,4 +1,4 @@
-//! The verb that sets the focus brief of a conversation, or takes it away.
+//! The command `focus`: sets or removes the focus brief of a conversation.
 
 use crate::storage::session;
 use alloc::{string::String, vec};
@@ -9,7 +9,7 @@ use lcm_text::base::{error::Result, json::JsonWriter};
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Sets the brief; `text`: `None` takes it away.
+    /// Sets the focus brief; `text` of `None` removes the brief.
     pub(super) fn set_focus(
         mut self,
         text: Option<String>,
@@ -23,7 +23,7 @@ impl CommandContext<'_, '_> {
         let found = self.reader.read_one_uncached(&key)?;
         let old = found.map(|value| FocusBrief::read(&key, &value)).transpose()?;
         let messages = self.loaded.head.messages;
-        // A session that is passed over has no message that a brief could cover.
+        // A skipped session has no stored message that a brief could cover.
         let text = text.filter(|_| self.is_writable);
         let new =
             text.map(|text| FocusBrief::new(text, seq_last, messages, self.now)).transpose()?;
@@ -38,7 +38,7 @@ impl CommandContext<'_, '_> {
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &self.loaded.head.conversation);
-        // What stays keeps its time.
+        // An unchanged brief keeps its time.
         match if changed { &new } else { &old } {
             Some(brief) => answer.add_object("focus", brief.to_object()),
             None => answer.add_null("focus"),

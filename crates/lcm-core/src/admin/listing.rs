@@ -1,4 +1,4 @@
-//! Listings: conversations, summaries and messages, page by page, and grants.
+//! Listings: pages of conversations, summaries and messages, and the list of grants.
 
 use crate::storage::session::SessionLifecycle;
 use crate::storage::store_session::{self, StoreSession};
@@ -22,14 +22,14 @@ use lcm_text::base::{
     limits,
 };
 
-/// Conversations of one page: each costs the read of a head of up to 4 KiB.
+/// Most conversations of one page: each costs the read of a head of up to 4 KiB.
 const CONVERSATIONS_PER_PAGE: usize = 200;
 
-/// One page of a listing as `{"items", "cursor"}`.
+/// Returns one page of a listing as `{"items", "cursor"}`.
 ///
 /// # Errors
 ///
-/// `invalid-input`: an unknown kind or cursor; `not-found`; errors of the store.
+/// `invalid-input`: the kind or cursor is unknown; `not-found`; errors of the store.
 pub(crate) fn list_page(
     reader: &mut StoreSession<'_>,
     kind: &str,
@@ -37,19 +37,21 @@ pub(crate) fn list_page(
     cursor: Option<&str>,
     bytes_max: u32,
 ) -> Result<String> {
-    let needed = || {
+    let require_conversation = || {
         conversation.ok_or_else(|| {
-            Error::invalid_input(format_args!("conversation: needed to list {kind}"))
+            Error::invalid_input(format_args!("`conversation` must be given to list {kind}"))
         })
     };
     let (items, cursor) = match kind {
         "conversations" => list_conversations(reader, cursor)?,
-        "summaries" => list_summaries(reader, needed()?, cursor, bytes_max)?,
-        "messages" => list_messages(reader, needed()?, cursor, bytes_max)?,
-        "grants" => (grants::list_grants(reader, needed()?)?, ensure_single_page(cursor)?),
+        "summaries" => list_summaries(reader, require_conversation()?, cursor, bytes_max)?,
+        "messages" => list_messages(reader, require_conversation()?, cursor, bytes_max)?,
+        "grants" => {
+            (grants::list_grants(reader, require_conversation()?)?, ensure_single_page(cursor)?)
+        }
         _ => {
             return Err(Error::invalid_input(format_args!(
-                "kind: `{kind}` is none of conversations, summaries, messages, grants"
+                "`kind` must be conversations, summaries, messages or grants, got `{kind}`"
             )));
         }
     };
@@ -59,24 +61,29 @@ pub(crate) fn list_page(
     Ok(answer.end_object())
 }
 
-/// Refuses a cursor of a list that has one page: a conversation has few grants.
+/// Refuses a cursor of the grants of a conversation, which always fit one page.
 fn ensure_single_page(cursor: Option<&str>) -> Result<Option<String>> {
     match cursor {
         None => Ok(None),
-        Some(_) => Err(Error::invalid_input("cursor: not a cursor of this listing")),
+        Some(_) => Err(foreign_cursor_error()),
     }
 }
 
-/// Bytes of a row of messages beside its raw text.
+#[cold]
+fn foreign_cursor_error() -> Error {
+    Error::invalid_input("`cursor` must be a cursor that this listing returned")
+}
+
+/// Bytes of a message's row beside its raw text.
 const ROW_BYTES: usize = 192;
 
-/// An array of rows, and the cursor of the next page.
+/// An array of rows and the cursor of the next page.
 type ListPage = (JsonWriter, Option<String>);
 
 fn list_conversations(reader: &mut StoreSession<'_>, cursor: Option<&str>) -> Result<ListPage> {
     let start = cursor.map_or_else(|| keys::NAMES_PREFIX.into(), store_session::successor_key);
     if !start.starts_with(keys::NAMES_PREFIX) {
-        return Err(Error::invalid_input("cursor: not a cursor of this listing"));
+        return Err(foreign_cursor_error());
     }
     let (entries, more) = reader.scan_page(&start, keys::NAMES_END, limits::CALL_BYTES_MAX)?;
     let more = more || entries.len() > CONVERSATIONS_PER_PAGE;
@@ -128,7 +135,7 @@ fn list_summaries(
     let (first, end) = keys.record_range("s");
     let start = cursor.map_or_else(|| first.clone(), store_session::successor_key);
     if start < first || start >= end {
-        return Err(Error::invalid_input("cursor: not a cursor of this listing"));
+        return Err(foreign_cursor_error());
     }
     let (entries, more) = reader.scan_page(&start, &end, bytes_max)?;
     let mut items = JsonWriter::new_array();
@@ -156,7 +163,7 @@ fn list_summaries(
     Ok((items, cursor))
 }
 
-/// Messages; the cursor is `FROM-TO`, the seqs that are still to come.
+/// Lists messages; the cursor is `FROM-TO`, the seqs of the following pages.
 fn list_messages(
     reader: &mut StoreSession<'_>,
     conversation: &str,
@@ -172,7 +179,11 @@ fn list_messages(
             let parsed = cursor
                 .split_once('-')
                 .and_then(|(from, to)| Some((from.parse::<u64>().ok()?, to.parse::<u64>().ok()?)));
-            parsed.ok_or_else(|| Error::invalid_input("cursor: `FROM-TO`, two seqs"))?
+            parsed.ok_or_else(|| {
+                Error::invalid_input(format_args!(
+                    "`cursor` must have the form `FROM-TO` of two seqs, got `{cursor}`"
+                ))
+            })?
         }
     };
     let (from, to) = (from.max(1), to.min(head.messages));

@@ -1,5 +1,5 @@
-//! Administration: what is stored, whether it is sound, its digest, its portable copy, and the life
-//! of a session.
+//! Administration: status, listings, check, digest, export, import, and the commands of a
+//! conversation (session lifecycle, calibration, usage, focus brief, maintenance).
 
 mod calibration;
 mod check;

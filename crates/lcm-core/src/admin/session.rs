@@ -1,4 +1,4 @@
-//! What is asked of the life of a session: join a family, archive, begin anew, reset.
+//! The commands of the session lifecycle: `family`, `archive`, `new` and `reset`.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use crate::storage::session::{self, SessionLifecycle};
@@ -17,17 +17,19 @@ use lcm_text::base::{
 
 use super::commands::CommandContext;
 
-/// Ids that are tried for a successor; whoever has taken more names one.
+/// Most ids that `reset` tries for a successor before the caller must name one.
 const SUCCESSORS_MAX: usize = 1_000;
 
-/// An empty conversation to go on in.
+/// The empty conversation that succeeds an archived conversation.
 struct SuccessorConversation {
-    conversation: (ConversationKeys, LoadedHead),
+    keys: ConversationKeys,
+    loaded: LoadedHead,
+    /// Id to which the successor's number was appended; `None`: the caller named the successor.
     numbered_from: Option<String>,
 }
 
 impl CommandContext<'_, '_> {
-    /// Makes the conversation one of a family.
+    /// Adds the conversation to a family.
     pub(super) fn join_family(mut self, key: &str) -> Result<JsonWriter> {
         let mut puts = Vec::new();
         let head = &mut self.loaded.head;
@@ -61,19 +63,19 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Withdraws what is less deep from the context.
+    /// Withdraws items from the context: raw messages, and summaries of less than `retain_depth`.
     pub(super) fn start_new_session(mut self, retain_depth: Option<u32>) -> Result<JsonWriter> {
         let head = &mut self.loaded.head;
         session::ensure_not_archived(self.reader, head)?;
         let items = head.context.load_items(self.reader, &self.keys)?;
-        let kept =
+        let is_kept =
             |item: &ContextItem| retain_depth.is_none_or(|least| item.depth() >= Some(least));
         let (mut messages, mut summaries) = (0u64, 0u64);
-        let mut left: Vec<ContextItem> = Vec::new();
+        let mut replacement: Vec<ContextItem> = Vec::new();
         for item in &items {
             match item {
-                _ if kept(item) => {
-                    left.push(*item);
+                _ if is_kept(item) => {
+                    replacement.push(*item);
                     continue;
                 }
                 ContextItem::Run(run) => messages += run.seq_last + 1 - run.seq_first,
@@ -81,20 +83,25 @@ impl CommandContext<'_, '_> {
                 ContextItem::Withdrawn { .. } => {}
             }
             let (mut first, last) = (item.seq_first(), item.seq_last());
-            if let Some(ContextItem::Withdrawn { seq_first, .. }) = left.last() {
+            if let Some(ContextItem::Withdrawn { seq_first, .. }) = replacement.last() {
                 first = *seq_first;
-                left.pop();
+                replacement.pop();
             }
-            left.push(ContextItem::Withdrawn { seq_first: first, seq_last: last });
+            replacement.push(ContextItem::Withdrawn { seq_first: first, seq_last: last });
         }
         let before = head.context.clone();
         let revision = head.revision + 1;
-        let (context, puts) =
-            head.context.replace_items(&self.keys, revision, &items, 0..items.len(), &left)?;
+        let (context, puts) = head.context.replace_items(
+            &self.keys,
+            revision,
+            &items,
+            0..items.len(),
+            &replacement,
+        )?;
         head.context = context;
         let withdrawn = before.tokens.saturating_sub(head.context.tokens);
         head.ledger.withdrawn_tokens = head.ledger.withdrawn_tokens.saturating_add(withdrawn);
-        let changed = left != items && self.is_writable;
+        let changed = replacement != items && self.is_writable;
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &head.conversation);
@@ -108,7 +115,7 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Archives the conversation and makes an empty one to go on in.
+    /// Archives the conversation and creates its empty successor.
     pub(super) fn reset(mut self, successor: Option<String>) -> Result<JsonWriter> {
         let head = &self.loaded.head;
         let conversation = head.conversation.clone();
@@ -134,51 +141,60 @@ impl CommandContext<'_, '_> {
         let family = session::read_family(self.reader, &self.keys, head)?;
         let family = family.unwrap_or_else(|| conversation.clone());
         let next = self.open_successor(successor, &family)?;
-        let name = next.conversation.1.head.conversation.clone();
+        let name = next.loaded.head.conversation.clone();
         if !self.dry_run {
             self.commit_reset(&family, next)?;
         }
         Ok(answer(Some(&conversation), &name, true))
     }
 
-    /// An empty conversation to go on in.
+    /// Finds the empty conversation that becomes the successor: `requested`, or the next free
+    /// number.
     fn open_successor(
         &mut self,
-        asked: Option<String>,
+        requested: Option<String>,
         family: &str,
     ) -> Result<SuccessorConversation> {
         let hash = keys::family_hash(family);
-        if let Some(name) = asked {
-            let found = self.find_empty_conversation(&name, hash)?.ok_or_else(|| {
-                let message = format!("conversation `{name}` exists and is not empty");
+        if let Some(name) = requested {
+            let (keys, loaded) = self.find_empty_conversation(&name, hash)?.ok_or_else(|| {
+                let message = format!(
+                    "`successor` must be an empty conversation, got `{name}`, which has messages, \
+                     is archived or belongs to another family"
+                );
                 Error::new(ErrorCode::Exists, message)
             })?;
-            return Ok(SuccessorConversation { conversation: found, numbered_from: None });
+            return Ok(SuccessorConversation { keys, loaded, numbered_from: None });
         }
         let (stem, number) = self.successor_numbering()?;
         for number in (number + 1..).take(SUCCESSORS_MAX) {
-            if let Some(found) = self.find_empty_conversation(&format!("{stem}#{number}"), hash)? {
-                return Ok(SuccessorConversation {
-                    conversation: found,
-                    numbered_from: Some(stem),
-                });
+            let name = format!("{stem}#{number}");
+            if let Some((keys, loaded)) = self.find_empty_conversation(&name, hash)? {
+                return Ok(SuccessorConversation { keys, loaded, numbered_from: Some(stem) });
             }
         }
-        Err(Error::new(ErrorCode::Exists, "successor: name one; the next ids are all taken"))
+        let message = format!(
+            "`successor` must be given: the next {SUCCESSORS_MAX} ids after `{stem}#{number}` are \
+             taken"
+        );
+        Err(Error::new(ErrorCode::Exists, message))
     }
 
-    /// The id that successors are numbered from, and the number of this one. Only an id that a
-    /// reset made is taken apart: `owner/repo#12` is somebody's own.
+    /// Returns the id to which successors append a number, and the number of this conversation.
+    ///
+    /// Only an id that a reset made is split; `owner/repo#12` may be the caller's own id.
     fn successor_numbering(&mut self) -> Result<(String, u64)> {
         let id = &self.loaded.head.conversation;
         let member = session::read_member(self.reader, &self.keys, &self.loaded.head)?;
         let stem = member.and_then(|member| member.numbered_from);
-        let number = |stem: &String| id.strip_prefix(&**stem)?.strip_prefix('#')?.parse().ok();
-        let number = stem.as_ref().and_then(number);
+        let parse_number =
+            |stem: &String| id.strip_prefix(&**stem)?.strip_prefix('#')?.parse().ok();
+        let number = stem.as_ref().and_then(parse_number);
         Ok(stem.zip(number).unwrap_or_else(|| (id.clone(), 1)))
     }
 
-    /// The conversation of this id, when it can be a successor: nothing was said in it.
+    /// Returns the conversation `name` if it can become the successor; `None`: it has messages, is
+    /// archived, belongs to another family or is this conversation.
     fn find_empty_conversation(
         &mut self,
         name: &str,
@@ -187,16 +203,17 @@ impl CommandContext<'_, '_> {
         let keys = ConversationKeys::new(name)?;
         let loaded = LoadedHead::load_head(self.reader, &keys, name)?;
         let head = &loaded.head;
-        let usable = head.messages == 0
+        let is_usable = head.messages == 0
             && head.archived.is_none()
             && head.family.is_none_or(|known| known == family)
             && keys.conversation_hash() != self.keys.conversation_hash();
-        Ok(usable.then_some((keys, loaded)))
+        Ok(is_usable.then_some((keys, loaded)))
     }
 
-    /// Archives the one and makes the other, both in one family, in one commit guarded by both.
+    /// Archives this conversation and creates the successor in the same family, in one commit that
+    /// both heads guard.
     fn commit_reset(mut self, family: &str, successor: SuccessorConversation) -> Result<()> {
-        let SuccessorConversation { conversation: (keys, mut next), numbered_from } = successor;
+        let SuccessorConversation { keys, loaded: mut next, numbered_from } = successor;
         let now = self.now;
         let (mut puts, mut guards) = (Vec::new(), Vec::new());
         let head = &mut self.loaded.head;

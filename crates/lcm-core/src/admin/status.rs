@@ -1,4 +1,4 @@
-//! Status: what a conversation holds and what it costs, or what the store holds.
+//! Status: sizes, counts and costs of a conversation, or sizes of the store.
 
 use crate::storage::session::SessionLifecycle;
 use alloc::{format, string::String};
@@ -19,7 +19,7 @@ use lcm_text::{
     config::Config,
 };
 
-/// Bytes of keys and values by what they hold.
+/// Bytes of keys and values by the kind of record.
 #[derive(Debug, Default)]
 struct ByteUsage {
     packs: u64,
@@ -178,7 +178,6 @@ fn build_conversation_object(
     object.add_array("breakers", guards);
     object.add_object("bytes", bytes.to_object(head.raw_bytes));
     object.add_array("calibrations", models);
-    // In thousandths: what the context counts of what was said.
     object.add_json("compression_ratio", &format_ratio(head.context.tokens, head.raw_tokens));
     object.add_object("context", context);
     object.add_text("conversation", &head.conversation);
@@ -201,7 +200,7 @@ fn build_conversation_object(
     object
 }
 
-/// A ratio as a JSON number of three places, without zeros at its end but for one.
+/// Formats a ratio as a JSON number with one to three decimal places.
 fn format_ratio(part: u64, whole: u64) -> String {
     let permille = (part * 1_000).checked_div(whole).unwrap_or(1_000);
     let text = format!("{}.{:03}", permille / 1_000, permille % 1_000);

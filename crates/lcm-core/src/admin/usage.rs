@@ -1,8 +1,8 @@
-//! What a host reports of tokens and money, and what it is advised.
+//! The commands `usage` and `advise`: usage reports of a host, and advice on compaction.
 //!
-//! In: a report, or a question with prices. Out: the sums so far, in one commit, or advice. Not
-//! here: what a report may say ([`crate::storage::records::usage`]) and how advice comes about
-//! ([`crate::compaction::advise`]).
+//! In: a usage report, or prices. Out: the totals, stored in one commit, or the advice. The rules
+//! of a report are in [`crate::storage::records::usage`], the computation of the advice in
+//! [`crate::compaction::advise`].
 
 use crate::storage::session;
 use alloc::vec;
@@ -24,7 +24,7 @@ use lcm_text::{
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Takes a report of what one answer of a model took.
+    /// Adds the usage report of one completion to the totals.
     pub(super) fn record_usage(mut self, report: &UsageReport) -> Result<JsonWriter> {
         if self.is_writable {
             self.loaded = self.loaded.require_existing()?;
@@ -43,13 +43,13 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Says whether compacting now pays; writes nothing.
+    /// Returns whether compaction now saves money; writes nothing.
     pub(super) fn advise(
         self,
         config: &Config,
-        asked: &compaction::advise::AdviseRequest,
+        request: &compaction::advise::AdviseRequest,
     ) -> Result<JsonWriter> {
         let conversation = &self.loaded.head.conversation;
-        compaction::advise::advise(self.reader, config, conversation, asked, self.now)
+        compaction::advise::advise(self.reader, config, conversation, request, self.now)
     }
 }

@@ -1,11 +1,10 @@
-//! Import: the lines of an export become a conversation again.
+//! Import: restores conversations from the lines of an export.
 //!
-//! In: the lines, page by page and twice over, and a cursor. The first time everything is verified
-//! and nothing written: the chain of sums, the order, every message, every hash, and whether the
-//! store holds other messages under these names. Only then the lines are asked for once more and
-//! stored ([`write`]): messages first, exactly as an append would, then summaries, then the
-//! context in one commit. After every commit the conversation is sound and holds a beginning of
-//! what was exported, so that an import which is cut short is completed by repeating it.
+//! In: the lines, page by page, in two passes, and a cursor. The first pass verifies and writes
+//! nothing: checksums, order, every message, every hash, and that the store holds no other messages
+//! under these names. The second pass stores the same lines ([`writer`]): messages as an append
+//! stores them, then summaries, then the context in one commit. After every commit the conversation
+//! is sound and holds a prefix of the export, so a repeated import completes an interrupted import.
 
 mod progress;
 mod summaries;
@@ -30,14 +29,16 @@ use lcm_text::{
 use super::export_format::{ExportLine, HeaderLine, SummaryLine};
 use progress::{ImportProgress, ImportSection};
 
-/// Takes one page of lines. Answers `{"consumed", "cursor", "rewind", ...}`: how many lines were
-/// taken, what to hand over with the next ones, whether those begin with the first line again, and
-/// what was stored so far. A cursor of null ends the import. No lines say that there are no more.
+/// Imports one page of lines and returns `{"consumed", "cursor", "rewind", ...}` with totals.
+///
+/// `consumed` counts the accepted lines. The next call passes `cursor` and the following lines, or
+/// with `rewind` the first line again. A `cursor` of null ends the import. An empty page tells that
+/// the export has no more lines.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a line that no export has at its place, named by its number, and nothing was
-/// written; `exists`: the store holds other messages or summaries; `limit-exceeded`: more than
+/// `invalid-input`: a line, named by its number, breaks the format, and nothing was written;
+/// `exists`: the store holds other messages or summaries; `limit-exceeded`: the page has more than
 /// 1 MiB; errors of the store.
 pub(crate) fn import_page(
     reader: &mut StoreSession<'_>,
@@ -48,13 +49,14 @@ pub(crate) fn import_page(
     let bytes: usize = lines.iter().map(String::len).sum();
     if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "lines: {bytes} bytes are over the 1 MiB of one call"
+            "`lines` must have at most {} bytes in one call, got {bytes}",
+            limits::CALL_BYTES_MAX
         )));
     }
     let mut progress = ImportProgress::read(cursor)?;
     if lines.is_empty() {
         if !progress.is_ended || progress.verified_checksum.is_some() {
-            return Err(progress.line_error("is missing: this is not the whole export"));
+            return Err(progress.line_error("is missing: the export is not complete"));
         }
         return build_response(&progress.start_second_pass(), 0, true);
     }
@@ -86,7 +88,7 @@ fn build_response(progress: &ImportProgress, consumed: usize, rewind: bool) -> R
     Ok(answer.end_object())
 }
 
-/// Compares an accepted line with what the store holds.
+/// Compares an accepted line with the stored conversation.
 fn verify_line(
     reader: &mut StoreSession<'_>,
     progress: &mut ImportProgress,
@@ -129,7 +131,8 @@ fn load_conversation(
     Ok((keys, loaded))
 }
 
-/// Refuses a section whose messages are not the beginning of what is stored, when that has more.
+/// Refuses a section whose messages are not a prefix of the stored messages, if the store has as
+/// many.
 fn ensure_same_messages(
     reader: &mut StoreSession<'_>,
     progress: &ImportProgress,
@@ -149,7 +152,7 @@ fn ensure_same_messages(
 }
 
 impl ImportSection {
-    /// Refuses other messages, when the section has come to the newest stored one.
+    /// Refuses other messages as soon as the section reaches the newest stored message.
     fn ensure_messages_match(&self, newest: u64, frontier: &[u8; 16]) -> Result<()> {
         if newest > 0 && self.messages_seen == newest && self.running_hash != *frontier {
             return Err(self.other_messages_error());
@@ -163,12 +166,11 @@ impl ImportSection {
     }
 }
 
-/// What the store says was derived from the sources of a condensed summary: nothing for those that
-/// it does not know.
+/// Refuses a condensed summary if the store derived another summary from one of its sources.
 ///
 /// # Errors
 ///
-/// `exists`: another summary was.
+/// `exists`: a source has another derived summary; errors of the store.
 fn ensure_derivation_matches(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -180,7 +182,8 @@ fn ensure_derivation_matches(
         let Some(value) = value else { continue };
         if codec::decode::<[u8; 8]>(key, &value)? != line.id {
             let source = summary::format_summary_id(source.id);
-            let message = format!("the summary `{source}` was condensed in another way here");
+            let message =
+                format!("the store condensed the summary `{source}` into another summary");
             return Err(Error::new(ErrorCode::Exists, message));
         }
     }

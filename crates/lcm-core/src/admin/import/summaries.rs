@@ -1,7 +1,7 @@
-//! Summaries and the context of an import, verified against what is stored.
+//! Import of summaries and the context, verified against the store.
 //!
-//! In: lines in the order of an export. Out: at most one commit. A leaf must be made of the very
-//! messages that stand here, a condensed summary of summaries that do.
+//! In: lines in the order of an export. Out: at most one commit. The sources of a leaf must be the
+//! stored messages, and the sources of a condensed summary stored summaries.
 
 use crate::storage::records::session::ArchiveRecord;
 use crate::storage::session::{self, SessionLifecycle};
@@ -41,15 +41,15 @@ use super::{
     ensure_derivation_matches,
 };
 
-/// Summaries of one host call, whose sizes are not known: the bounds of four values fill it.
+/// Summaries of one store read. Their sizes are unknown; four values at their bound fill a read.
 const RECORDS_PER_READ: usize = 4;
 
-/// Stores those of the summaries that are not stored; returns how many.
+/// Stores the missing summaries of `lines`; returns their number.
 ///
 /// # Errors
 ///
-/// `invalid-input`: one does not follow from its sources; `exists`: a source was condensed in
-/// another way; errors of the store.
+/// `invalid-input`: a summary does not follow from its sources; `exists`: a source has another
+/// derived summary; errors of the store.
 pub(super) fn store_summaries(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -62,9 +62,9 @@ pub(super) fn store_summaries(
     let ids: Vec<[u8; 8]> = lines.iter().map(|line| line.id).collect();
     let known = read_records(reader, keys, &ids)?;
     let manifest = reader.read_uncached(&[keys.manifest_key()])?.pop().flatten();
-    let mut upkeep = IndexMaintenance::new(keys, manifest.as_deref())?;
-    upkeep.prepare_summary(reader, 1)?;
-    let mut made: Vec<(Summary, u32)> = Vec::new();
+    let mut index = IndexMaintenance::new(keys, manifest.as_deref())?;
+    index.prepare_summary(reader, 1)?;
+    let mut records: Vec<(Summary, u32)> = Vec::new();
     for line in lines {
         let id = line.id;
         if known.contains_key(&id) {
@@ -83,15 +83,16 @@ pub(super) fn store_summaries(
             }
         }
         let value = codec::encode_compressed(&record)?;
-        made.push((record, int::to_u32(value.len())));
+        records.push((record, int::to_u32(value.len())));
         puts.push(Put { key: keys.summary_key(id), value: Some(value) });
         added += 1;
     }
     if added == 0 {
         return Ok(0);
     }
-    let made: Vec<(&Summary, u32)> = made.iter().map(|(record, bytes)| (record, *bytes)).collect();
-    upkeep.append_summaries(&made, &mut puts)?;
+    let records: Vec<(&Summary, u32)> =
+        records.iter().map(|(record, bytes)| (record, *bytes)).collect();
+    index.append_summaries(&records, &mut puts)?;
     loaded.head.summaries += u64::from(added);
     let now = loaded.effective_time(now)?;
     let entry =
@@ -100,7 +101,7 @@ pub(super) fn store_summaries(
     Ok(u64::from(added))
 }
 
-/// Stored summaries by id, with the sizes of their records.
+/// Reads stored summaries by id, with the sizes of their records.
 fn read_records(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -117,11 +118,12 @@ fn read_records(
     Ok(out)
 }
 
-fn derivation_error(what: &str) -> Error {
-    Error::invalid_input(format_args!("does not follow from {what} that are stored"))
+fn derivation_error(sources: &str) -> Error {
+    Error::invalid_input(format_args!("must follow from the stored {sources}"))
 }
 
-/// The record of a line, verified against its sources.
+/// Verifies the record of a line against its sources; derives its values anew where the line has
+/// another derivation version.
 fn verify_record(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -137,15 +139,15 @@ fn verify_record(
     let mut list = Vec::new();
     let mut sources = Vec::new();
     for id in ids {
-        let (source, bytes) = known.get(&id).ok_or_else(|| derivation_error("the summaries"))?;
+        let (source, bytes) = known.get(&id).ok_or_else(|| derivation_error("summaries"))?;
         list.push(SourceRef { id, bytes: *bytes });
         sources.push(source);
     }
-    let rules =
+    let version =
         derivation_version::common_version(sources.iter().map(|source| source.derivation_version));
     let mut record = Summary { sources: SummarySources::Summaries(list), ..line.record.clone() };
-    if derivation_version::common_version([rules, record.derivation_version]) != DERIVATION_VERSION
-    {
+    let versions = [version, record.derivation_version];
+    if derivation_version::common_version(versions) != DERIVATION_VERSION {
         (_, record.descendant_tokens, record.message_tokens) = sum_measures(&sources);
         record.source_tokens = sources.iter().map(|source| u64::from(source.tokens)).sum();
         let times = |at: fn(&Summary) -> Timestamp| sources.iter().map(move |source| at(source));
@@ -153,13 +155,9 @@ fn verify_record(
         record.latest_at = times(|source| source.latest_at).max().unwrap_or(0);
         record.trust = Trust::least_of(sources.iter().map(|source| source.trust));
         record.tokens = tokens::estimate(&record.text);
-        record.derivation_version = rules;
+        record.derivation_version = version;
     }
-    if is_derived_from(&record, &sources) {
-        Ok(record)
-    } else {
-        Err(derivation_error("the summaries"))
-    }
+    if is_derived_from(&record, &sources) { Ok(record) } else { Err(derivation_error("summaries")) }
 }
 
 fn verify_leaf(
@@ -170,44 +168,45 @@ fn verify_leaf(
 ) -> Result<Summary> {
     let (seq_first, seq_last) = (record.seq_first, record.seq_last);
     if seq_first == 0 || seq_first > seq_last || seq_last > head.messages {
-        return Err(derivation_error("the messages"));
+        return Err(derivation_error("messages"));
     }
     let history = MessageHistory { keys, head };
     let frontier = history.frontier_at(reader, seq_last)?;
     let placed = history.read_messages(reader, seq_first, seq_last)?;
-    let sum: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
+    let tokens: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
-    let rules = derivation_version::common_version(
+    let version = derivation_version::common_version(
         placed.iter().map(|message| message.stored.derivation_version),
     );
     let trust = least_trust(reader, &history, &placed)?;
-    let mut made = record.clone();
-    if derivation_version::common_version([rules, record.derivation_version]) != DERIVATION_VERSION
-    {
-        (made.message_tokens, made.source_tokens) = (sum, sum);
-        made.earliest_at = times.clone().min().unwrap_or(0);
-        made.latest_at = times.clone().max().unwrap_or(0);
-        made.trust = trust;
-        made.tokens = tokens::estimate(&made.text);
-        made.derivation_version = rules;
+    let mut leaf = record.clone();
+    let versions = [version, record.derivation_version];
+    if derivation_version::common_version(versions) != DERIVATION_VERSION {
+        (leaf.message_tokens, leaf.source_tokens) = (tokens, tokens);
+        leaf.earliest_at = times.clone().min().unwrap_or(0);
+        leaf.latest_at = times.clone().max().unwrap_or(0);
+        leaf.trust = trust;
+        leaf.tokens = tokens::estimate(&leaf.text);
+        leaf.derivation_version = version;
     }
-    let same = made.sources == SummarySources::Messages { seq_first, seq_last, frontier }
-        && made.task == task::hash_messages(seq_first, seq_last, &frontier)
-        && (made.message_tokens, made.source_tokens) == (sum, sum)
-        && (made.descendant_count, made.descendant_tokens) == (0, 0)
-        && made.trust == trust
-        && times.clone().min() == Some(made.earliest_at)
-        && times.max() == Some(made.latest_at);
-    if same { Ok(made) } else { Err(derivation_error("the messages")) }
+    let is_sound = leaf.sources == SummarySources::Messages { seq_first, seq_last, frontier }
+        && leaf.task == task::hash_messages(seq_first, seq_last, &frontier)
+        && (leaf.message_tokens, leaf.source_tokens) == (tokens, tokens)
+        && (leaf.descendant_count, leaf.descendant_tokens) == (0, 0)
+        && leaf.trust == trust
+        && times.clone().min() == Some(leaf.earliest_at)
+        && times.max() == Some(leaf.latest_at);
+    if is_sound { Ok(leaf) } else { Err(derivation_error("messages")) }
 }
 
-/// Puts the context of the export in place of the stored one, unless that is the same or has gone
-/// further: it is replaced only where every summary in it lies within one of the export's. Makes
-/// the conversation when there is none. Returns whether a context was replaced.
+/// Replaces the stored context by the context of the export; returns whether it replaced one.
+///
+/// The stored context stays if it is equal or more compacted: [`is_more_compacted`] compares both.
+/// Creates the conversation if it does not exist.
 ///
 /// # Errors
 ///
-/// `invalid-input`: an item is not what is stored; errors of the store.
+/// `invalid-input`: an item does not match the store; errors of the store.
 pub(super) fn store_context(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -223,8 +222,8 @@ pub(super) fn store_context(
     let now = loaded.effective_time(now)?;
     let before = (!created && replaces).then(|| loaded.head.context.clone());
     let mut puts = Vec::new();
-    let lives = adopt_family_and_archive(&mut loaded.head, keys, life, now, &mut puts)?;
-    if !replaces && !lives {
+    let adopts = adopt_family_and_archive(&mut loaded.head, keys, life, now, &mut puts)?;
+    if !replaces && !adopts {
         return Ok(false);
     }
     if replaces {
@@ -233,9 +232,9 @@ pub(super) fn store_context(
             loaded.head.context.replace_items(keys, revision, &old, 0..old.len(), &new)?;
         let head = &mut loaded.head;
         head.context = context;
-        // What happened to it elsewhere is one change here.
-        let less = head.raw_tokens.saturating_sub(head.context.tokens);
-        head.ledger.saved_tokens = less.saturating_sub(head.ledger.withdrawn_tokens);
+        // The ledger counts all compaction of the exporting store as one change.
+        let difference = head.raw_tokens.saturating_sub(head.context.tokens);
+        head.ledger.saved_tokens = difference.saturating_sub(head.ledger.withdrawn_tokens);
         puts.extend(nodes);
     }
     let entry = JournalEntry { time: now, act: JournalAction::Import { summaries: 0, before } };
@@ -243,7 +242,7 @@ pub(super) fn store_context(
     Ok(replaces && !created)
 }
 
-/// Takes over family and archive where the store says nothing of them. Returns whether it did.
+/// Adopts family and archive record where the stored head has none; returns whether it adopted one.
 fn adopt_family_and_archive(
     head: &mut ConversationHead,
     keys: &ConversationKeys,
@@ -264,23 +263,24 @@ fn adopt_family_and_archive(
     Ok(changed)
 }
 
-/// Whether every item of `old` but its runs lies within one of `new`. What was withdrawn comes back
-/// in no summary but one that goes beyond it at both ends.
+/// Returns whether every summary and withdrawn item of `old` lies within such an item of `new`.
+///
+/// A summary may replace withdrawn messages only if it covers messages before and after them.
 fn is_more_compacted(new: &[ContextItem], old: &[ContextItem]) -> bool {
-    let not_raw = |item: &&ContextItem| !matches!(item, ContextItem::Run(_));
-    let mut within = new.iter().filter(not_raw).peekable();
-    old.iter().filter(not_raw).all(|item| {
-        while within.next_if(|found| found.seq_last() < item.seq_first()).is_some() {}
-        within.peek().is_some_and(|found| {
-            let back = item.depth().is_none() && found.depth().is_some();
-            let margin = u64::from(back);
+    let is_not_raw = |item: &&ContextItem| !matches!(item, ContextItem::Run(_));
+    let mut candidates = new.iter().filter(is_not_raw).peekable();
+    old.iter().filter(is_not_raw).all(|item| {
+        while candidates.next_if(|found| found.seq_last() < item.seq_first()).is_some() {}
+        candidates.peek().is_some_and(|found| {
+            let restores = item.depth().is_none() && found.depth().is_some();
+            let margin = u64::from(restores);
             found.seq_first() + margin <= item.seq_first()
                 && item.seq_last() + margin <= found.seq_last()
         })
     })
 }
 
-/// The items that the lines name, as this store has them.
+/// Resolves the items of the lines to the stored messages and summaries.
 fn resolve_items(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -293,17 +293,17 @@ fn resolve_items(
             wanted.insert(keys.summary_key(id), None);
         }
     }
-    // All records are read in pages, because their sizes are not known.
+    // Reads all records in pages, because their sizes are unknown.
     let (start, end) = keys.record_range("s");
     reader.scan_range(&start, &end, &mut |key, value| {
         if let Some(slot) = wanted.get_mut(key) {
             let record: Summary = codec::decode(key, value)?;
             let id = record.id();
             if record.derivation_version > DERIVATION_VERSION {
-                // Its element would be counted by other rules than its record says.
+                // This version cannot estimate the tokens of an element of newer rules.
                 let name = summary::format_summary_id(id);
                 return Err(Error::not_supported(format_args!(
-                    "`{name}` was stored by a newer version, which has to import its context"
+                    "a newer version stored `{name}`; only that version can import its context"
                 )));
             }
             *slot = Some(SummaryItem {
@@ -325,12 +325,13 @@ fn resolve_items(
         out.push(match line.summary {
             Some(id) => {
                 let item = wanted.get(&keys.summary_key(id)).copied().flatten();
-                let same =
+                let covers =
                     |item: &SummaryItem| (item.seq_first, item.seq_last) == (seq_first, seq_last);
-                let item = item.filter(same).ok_or_else(|| {
+                let item = item.filter(covers).ok_or_else(|| {
                     let name = summary::format_summary_id(id);
                     Error::invalid_input(format_args!(
-                        "the context names `{name}`, which is not its part"
+                        "the context item of messages {seq_first} to {seq_last} must be a summary \
+                         of these messages, got `{name}`"
                     ))
                 })?;
                 ContextItem::Summary(item)
@@ -346,17 +347,17 @@ fn resolve_items(
     Ok(out)
 }
 
-/// Tokens of all messages before one.
+/// Returns the tokens of all messages before `seq`.
 fn tokens_before(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
 ) -> Result<u64> {
     let found = history.read_messages(reader, seq, seq)?;
-    found.first().map(|placed| placed.tokens_before).ok_or_else(|| derivation_error("the messages"))
+    found.first().map(|placed| placed.tokens_before).ok_or_else(|| derivation_error("messages"))
 }
 
-/// Tokens of all messages up to and with one.
+/// Returns the tokens of all messages up to and including `seq`.
 fn tokens_through(
     reader: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -364,5 +365,5 @@ fn tokens_through(
 ) -> Result<u64> {
     let found = history.read_messages(reader, seq, seq)?;
     let end = found.first().map(|one| one.tokens_before + u64::from(one.stored.tokens));
-    end.ok_or_else(|| derivation_error("the messages"))
+    end.ok_or_else(|| derivation_error("messages"))
 }

@@ -1,8 +1,8 @@
-//! The second time: the lines of a verified export are stored, one commit a call.
+//! The second pass of an import: stores the lines of a verified export, one commit a call.
 //!
-//! In: the lines from where the call before ended. Out: how many were taken. A call takes lines of
-//! one kind until its commit is full; what is stored already is passed over without a write, so
-//! that repeating a call, or the whole import, changes nothing.
+//! In: the lines after the last consumed line. Out: the number of consumed lines. A call consumes
+//! lines of one kind until its commit is full. Lines whose content is stored are skipped without a
+//! write, so a repeated call, or a repeated import, changes nothing.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -29,12 +29,12 @@ use super::{
     summaries,
 };
 
-/// Bytes of summaries in one commit; the rest of its 1 MiB is for what leads back to them.
+/// Most bytes of summaries in one commit; the rest of its 1 MiB is for edges from their sources.
 const SUMMARIES_BYTES_MAX: usize = 512 << 10;
-/// Records of one commit that are summaries or lead back to one.
+/// Most puts of one commit for summaries and edges from their sources.
 const SUMMARIES_PUTS_MAX: usize = 160;
 
-/// What the commit of this call will store.
+/// Content of the commit of one call.
 enum ImportBatch {
     Empty,
     Messages(MessageBatch),
@@ -42,33 +42,33 @@ enum ImportBatch {
     Context(Vec<ExportedItem>, SessionLifecycle),
 }
 
-/// Messages and what the progress is after each.
+/// Messages of one commit, and the progress after each message.
 struct MessageBatch {
     dialect: Dialect,
     texts: Vec<String>,
     times: Vec<Timestamp>,
     payload_tokens_min: Vec<Option<u32>>,
     bytes: usize,
-    /// The running hash before the first.
+    /// Running hash before the first message.
     before: [u8; 16],
     after: Vec<ImportProgress>,
 }
 
-/// What becomes of a line.
+/// How the writer handled a line.
 enum LineDisposition {
-    /// It was taken.
+    /// The line was consumed.
     Accepted,
-    /// It was taken, and the commit has to be made.
+    /// The line was consumed and ends the commit.
     AcceptedLast,
-    /// It belongs to another commit.
+    /// The line belongs to the next commit.
     NextCommit,
 }
 
-/// Takes lines; returns how many.
+/// Stores lines in one commit; returns the number of consumed lines.
 ///
 /// # Errors
 ///
-/// As [`super::import_page`].
+/// Fails as [`super::import_page`].
 pub(super) fn write_page(
     reader: &mut StoreSession<'_>,
     progress: &mut ImportProgress,
@@ -86,7 +86,7 @@ pub(super) fn write_page(
         }
     }
     let mut consumed = 0;
-    // Where the context begins: it is taken as a whole or not at all.
+    // The position before the context, which one commit stores as a whole.
     let mut before_context = None;
     for text in lines {
         let mut next = progress.clone();
@@ -95,26 +95,26 @@ pub(super) fn write_page(
             before_context = Some((consumed, progress.clone()));
         }
         next.accept_line(&line)?;
-        let take = writer.take_line(&line, progress, &mut next)?;
-        if matches!(take, LineDisposition::NextCommit) {
+        let disposition = writer.take_line(&line, progress, &mut next)?;
+        if matches!(disposition, LineDisposition::NextCommit) {
             break;
         }
         *progress = next;
         consumed += 1;
-        if matches!(take, LineDisposition::AcceptedLast) {
+        if matches!(disposition, LineDisposition::AcceptedLast) {
             break;
         }
     }
-    let unfinished = progress.section.is_some() && matches!(writer.batch, ImportBatch::Context(..));
-    if let Some((before, state)) = before_context.filter(|_| unfinished) {
+    let is_cut = progress.section.is_some() && matches!(writer.batch, ImportBatch::Context(..));
+    if let Some((before, progress_before)) = before_context.filter(|_| is_cut) {
         if before == 0 {
             return Err(Error::invalid_input(format_args!(
-                "lines: the context of a conversation has to come in one call, with its end; {} \
-                 lines are too few",
+                "`lines` must hold all context lines of a conversation and its end in one call, \
+                 got the first {} of them",
                 lines.len()
             )));
         }
-        *progress = state;
+        *progress = progress_before;
         return Ok(before);
     }
     writer.commit(progress, consumed)
@@ -122,7 +122,7 @@ pub(super) fn write_page(
 
 struct ImportWriter<'r, 's> {
     reader: &'r mut StoreSession<'s>,
-    /// The conversation as it is stored.
+    /// Keys and head of the current conversation.
     stored: Option<(ConversationKeys, LoadedHead)>,
     batch: ImportBatch,
     now: Timestamp,
@@ -136,7 +136,7 @@ impl ImportWriter<'_, '_> {
         Ok(())
     }
 
-    /// Messages that are stored.
+    /// Returns the seq of the newest stored message.
     fn newest_seq(&self) -> u64 {
         self.stored.as_ref().map_or(0, |(_, loaded)| loaded.head.messages)
     }
@@ -145,7 +145,8 @@ impl ImportWriter<'_, '_> {
         seq > self.newest_seq()
     }
 
-    /// Whether more is stored than was exported: then nothing of the export is newer.
+    /// Returns whether the store has more messages than the export; its summaries and context are
+    /// then not imported.
     fn has_advanced(&self, progress: &ImportProgress) -> bool {
         progress.section.as_ref().is_some_and(|section| self.newest_seq() > section.messages)
     }
@@ -169,7 +170,6 @@ impl ImportWriter<'_, '_> {
                 self.add_message(line, before, next)
             }
             ExportLine::LargeMessage(line) if self.is_missing(line.seq) && self.has_batch() => {
-                let _ = line;
                 Ok(LineDisposition::NextCommit)
             }
             ExportLine::Chunk(line) if self.is_missing(line.seq) => {
@@ -252,7 +252,7 @@ impl ImportWriter<'_, '_> {
         }
         let conversation = section.conversation.clone();
         let upload = hash::hex(&large.sha256);
-        // Patterns are about what sessions say, not about copies of what was stored.
+        // Session patterns of the configuration do not apply to copies of stored messages.
         let config = Config::default();
         let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
         ingest::stage(self.reader, &config, &conversation, &piece, self.now)?;
@@ -279,25 +279,25 @@ impl ImportWriter<'_, '_> {
     }
 
     fn add_summary(&mut self, line: &SummaryLine) -> LineDisposition {
-        // From above: the text, and as much again for its lists.
-        let of_line = line.record.text.len() + (16 << 10);
-        let puts_of_line = 1 + line.record.source_refs().len();
+        // Upper bound: the text, and 16 KiB for the lists.
+        let line_bytes = line.record.text.len() + (16 << 10);
+        let line_puts = 1 + line.record.source_refs().len();
         match &mut self.batch {
             ImportBatch::Empty => {
-                let (depth, bytes, puts) = (line.record.depth, of_line, puts_of_line);
+                let (depth, bytes, puts) = (line.record.depth, line_bytes, line_puts);
                 let lines = alloc::vec![line.clone()];
                 self.batch = ImportBatch::Summaries { lines, depth, bytes, puts };
                 LineDisposition::Accepted
             }
-            // Sources are looked for in the store, so that they come with an earlier commit.
+            // A commit holds one depth, because verification reads the sources from the store.
             ImportBatch::Summaries { lines, depth, bytes, puts }
                 if *depth == line.record.depth
-                    && *bytes + of_line <= SUMMARIES_BYTES_MAX
-                    && *puts + puts_of_line <= SUMMARIES_PUTS_MAX =>
+                    && *bytes + line_bytes <= SUMMARIES_BYTES_MAX
+                    && *puts + line_puts <= SUMMARIES_PUTS_MAX =>
             {
                 lines.push(line.clone());
-                *bytes += of_line;
-                *puts += puts_of_line;
+                *bytes += line_bytes;
+                *puts += line_puts;
                 LineDisposition::Accepted
             }
             _ => LineDisposition::NextCommit,
@@ -319,11 +319,11 @@ impl ImportWriter<'_, '_> {
         }
     }
 
-    /// The end of a conversation without context: without messages, or with more than exported.
+    /// Ends a conversation without a context batch: it has no messages, or more than the export.
     fn end_conversation(&mut self, before: &ImportProgress) -> Result<LineDisposition> {
-        let missing = self.stored.as_ref().is_some_and(|(_, loaded)| loaded.bytes.is_none());
+        let is_new = self.stored.as_ref().is_some_and(|(_, loaded)| loaded.bytes.is_none());
         match &before.section {
-            Some(section) if missing => {
+            Some(section) if is_new => {
                 self.batch = ImportBatch::Context(Vec::new(), section.life.clone());
                 Ok(LineDisposition::AcceptedLast)
             }
@@ -339,8 +339,8 @@ impl ImportWriter<'_, '_> {
             ImportBatch::Messages(batch) => {
                 let count = batch.texts.len();
                 let first = loaded.head.messages + 1;
-                let reached = batch.after.first().and_then(|after| after.section.as_ref());
-                let seq = reached.map_or(first, |section| section.messages_seen);
+                let section = batch.after.first().and_then(|after| after.section.as_ref());
+                let seq = section.map_or(first, |section| section.messages_seen);
                 ensure_follows(&loaded, seq, &batch.before)?;
                 let restored = ImportedMessages {
                     dialect: batch.dialect,
@@ -350,12 +350,13 @@ impl ImportWriter<'_, '_> {
                     frontier: None,
                 };
                 let receipt = ingest::import_messages(reader, &keys, loaded, &restored, now)?;
-                let taken = int::to_usize(u64::from(receipt.ingested));
-                let after = taken.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
-                *progress = after.ok_or_else(|| Error::corrupt_store("no message was taken"))?;
+                let stored = int::to_usize(u64::from(receipt.ingested));
+                let after =
+                    stored.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
+                *progress = after.ok_or_else(|| Error::corrupt_store("no message was stored"))?;
                 progress.totals.ingested += u64::from(receipt.ingested);
-                // All messages of the batch were the last lines of those that were consumed.
-                Ok(consumed - (count - taken))
+                // The messages of the batch are the last of the consumed lines.
+                Ok(consumed - (count - stored))
             }
             ImportBatch::Summaries { lines, .. } => {
                 let added = summaries::store_summaries(reader, &keys, loaded, &lines, now)?;
@@ -371,17 +372,17 @@ impl ImportWriter<'_, '_> {
     }
 }
 
-/// The large message whose pieces come.
+/// Returns the large message whose pieces follow, and the accepted bytes of its text.
 fn current_large_message(progress: &ImportProgress) -> Option<&(LargeMessageLine, u64)> {
     progress.section.as_ref().and_then(|section| section.large_message.as_ref())
 }
 
-/// Refuses messages that do not follow the newest stored one.
+/// Refuses messages that do not follow the newest stored message.
 fn ensure_follows(loaded: &LoadedHead, seq: u64, frontier: &[u8; 16]) -> Result<()> {
     if seq == loaded.head.messages + 1 && *frontier == loaded.head.frontier {
         return Ok(());
     }
     let conversation = &loaded.head.conversation;
-    let message = format!("the conversation `{conversation}` changed while it was imported");
+    let message = format!("the conversation `{conversation}` changed during the import");
     Err(Error::new(ErrorCode::Conflict, message))
 }

@@ -1,4 +1,4 @@
-//! Records that stand beside the head, one module each.
+//! Records beside the head, one module each.
 
 pub(crate) mod calibration;
 pub(crate) mod deferred;
