@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ask::{self, AskStep},
-    storage::store_session::StoreSession,
+    storage::{call::Call, store_session::StoreSession},
 };
 use lcm_text::{
     base::{
@@ -20,9 +20,8 @@ use lcm_text::{
         json::{JsonFields, JsonWriter},
         tokens,
     },
-    config::Config,
     types::{
-        api::{Timestamp, ToolAnswer, ToolOutcome},
+        api::{ToolAnswer, ToolOutcome},
         model::CompletionResult,
     },
 };
@@ -48,10 +47,13 @@ const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
 /// # Errors
 ///
 /// The errors of [`ask::plan`].
-pub(super) fn ask(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolOutcome> {
-    let target = &call.target_conversation;
-    let step = ask::plan(reader, call.config, target, &build_question(call), call.now)?;
-    build_outcome(step, target, call.conversation)
+pub(super) fn ask(
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
+) -> Result<ToolOutcome> {
+    let target = invocation.target;
+    let step = ask::plan(session, target, &build_question(invocation))?;
+    build_outcome(step, target.conversation, invocation.call.conversation)
 }
 
 /// Resumes a question with the answers of the model.
@@ -60,29 +62,25 @@ pub(super) fn ask(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> R
 ///
 /// The errors of [`ask::apply`].
 pub(super) fn resume(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     continuation: &str,
     answers: &[CompletionResult],
-    now: Timestamp,
 ) -> Result<ToolOutcome> {
     let (continuation, target) =
         continuation.split_once(CONVERSATION_SEPARATOR).ok_or_else(|| {
             Error::invalid_input("`continuation` must be the `continuation` of a tool call")
         })?;
-    build_outcome(
-        ask::apply(reader, config, target, continuation, answers, now)?,
-        target,
-        conversation,
-    )
+    let step = call
+        .with_conversation(target, |target| ask::apply(session, target, continuation, answers))?;
+    build_outcome(step, target, call.conversation)
 }
 
 /// Builds the question of a call as JSON.
-fn build_question(call: &ToolInvocation<'_>) -> String {
+fn build_question(invocation: &ToolInvocation<'_>) -> String {
     let mut question = JsonWriter::new_object();
-    call.arguments.copy_into(&QUESTION_ARGUMENTS, &mut question);
-    question.add_flag("only", call.is_single_conversation());
+    invocation.arguments.copy_into(&QUESTION_ARGUMENTS, &mut question);
+    question.add_flag("only", invocation.is_single_conversation());
     question.end_object()
 }
 

@@ -3,14 +3,13 @@
 //! In: the head of a conversation, and the usage reported by the host. Out: a few lines without
 //! stored text. Not here: advice for the host ([`crate::compaction::advise`]).
 
-use crate::storage::session;
 use alloc::{format, string::String};
 
 use super::invocation::{ToolInvocation, ToolReply};
 use crate::storage::{
     head::{ConversationHead, LoadedHead},
-    keys::ConversationKeys,
     records::usage::UsageRecord,
+    session::select_policy,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -25,22 +24,23 @@ use lcm_text::{
 ///
 /// `not-found`: the conversation; errors of the store; `corrupt`.
 pub(super) fn report_budget(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let keys = ConversationKeys::new(&call.target_conversation)?;
-    let loaded = LoadedHead::load_existing(reader, &keys, &call.target_conversation)?;
+    let call = invocation.target;
+    let loaded = LoadedHead::open_existing(session, call)?;
     let head = &loaded.head;
-    let usage = UsageRecord::read(reader, &keys)?;
+    let usage = UsageRecord::read(session, call.keys)?;
     let mut out = format!(
         "Context: {} tokens stand for {} messages of {} tokens\n",
         head.context.tokens, head.messages, head.raw_tokens
     );
-    let asked = call.arguments.get_number("budget").and_then(|budget| u32::try_from(budget).ok());
+    let asked =
+        invocation.arguments.get_number("budget").and_then(|budget| u32::try_from(budget).ok());
     match asked.or(call.config.assembly_tokens_max) {
         Some(budget) => {
             let (policy, _) =
-                session::select_policy(reader, call.config, &keys, head, None, (budget, budget))?;
+                select_policy(session, call.config, call.keys, head, None, (budget, budget))?;
             let left = u64::from(policy.budget).saturating_sub(head.context.tokens);
             out.push_str(&format!("Budget: {} tokens, {left} left\n", policy.budget));
             out.push_str(&format_next_compaction(

@@ -46,11 +46,11 @@ const OPTION_ARGUMENTS: [(&str, &str); 5] = [
 ///
 /// The errors of [`recall::describe_uncharged`]; `invalid-input`: the range.
 pub(super) fn describe(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let asked = &call.arguments;
-    ensure_valid_range(call)?;
+    let asked = &invocation.arguments;
+    ensure_valid_range(invocation)?;
     let ranged = OPTION_ARGUMENTS.iter().any(|(name, _)| asked.get_number(name).is_some());
     let mut options = JsonWriter::new_object();
     // A range implies content.
@@ -59,37 +59,31 @@ pub(super) fn describe(
     asked.copy_into(&OPTION_ARGUMENTS, &mut options);
     let options = options.end_object();
     let id = asked.get_text("id").unwrap_or_default();
-    let found = recall::describe_uncharged(
-        reader,
-        &call.target_conversation,
-        id,
-        &options,
-        call.read_limits(),
-    )?
-    .json;
+    let (target, limits) = (invocation.target, invocation.read_limits());
+    let found = recall::describe_uncharged(session, target, id, &options, limits)?.json;
     let mut fields = JsonFields::parse_argument("described", &found)?;
-    let is_conversation = id == call.target_conversation;
+    let is_conversation = id == target.conversation;
     let id = fields.take_text("id");
     if is_conversation {
-        return Ok(describe_conversation(&found, &mut fields, &id, call));
+        return Ok(describe_conversation(&found, &mut fields, &id, invocation));
     }
     if id.starts_with("file_") {
-        return Ok(describe_file(&mut fields, &id, call));
+        return Ok(describe_file(&mut fields, &id, invocation));
     }
     let mut out = String::from(BACKGROUND_LINE);
     out.push('\n');
     let text = if id.starts_with("msg_") {
         describe_message(&mut fields, &id, &mut out)
     } else {
-        describe_summary(&found, &mut fields, &id, call, &mut out)
+        describe_summary(&found, &mut fields, &id, invocation, &mut out)
     };
-    let tokens = write_text_range(&text, &id, call, &mut out);
+    let tokens = write_text_range(&text, &id, invocation, &mut out);
     Ok(ToolReply { text: out, tokens })
 }
 
 /// Ensures that a range is valid; errors use the names of the tool's arguments.
-fn ensure_valid_range(call: &ToolInvocation<'_>) -> Result<()> {
-    let number = |name| call.arguments.get_number(name);
+fn ensure_valid_range(invocation: &ToolInvocation<'_>) -> Result<()> {
+    let number = |name| invocation.arguments.get_number(name);
     let lines = [number("startLine"), number("endLine")];
     let bytes = [number("startByte"), number("endByte")];
     if lines.iter().any(Option::is_some) && bytes.iter().any(Option::is_some) {
@@ -108,9 +102,9 @@ fn ensure_valid_range(call: &ToolInvocation<'_>) -> Result<()> {
 }
 
 /// Builds the arguments of a next call that finds the id in the same conversation.
-fn build_follow_up<'a>(id: &str, call: &'a ToolInvocation<'a>) -> JsonWriter {
-    let mut arguments = build_id_arguments(id, call.arguments.get_text("conversationId"));
-    if call.arguments.is_set("allConversations") {
+fn build_follow_up<'a>(id: &str, invocation: &'a ToolInvocation<'a>) -> JsonWriter {
+    let mut arguments = build_id_arguments(id, invocation.arguments.get_text("conversationId"));
+    if invocation.arguments.is_set("allConversations") {
         arguments.add_flag("allConversations", true);
     }
     arguments
@@ -121,7 +115,7 @@ fn describe_conversation(
     found: &str,
     fields: &mut JsonFields<'_>,
     id: &str,
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> ToolReply {
     let mut text = format!(
         "{BACKGROUND_LINE}\nConversation {}: {} messages of {} tokens, {} to {}; {} summaries, context \
@@ -140,9 +134,12 @@ fn describe_conversation(
         return ToolReply { text, tokens: 0 };
     };
     text.push_str("What is older is summarised, oldest first. ");
-    write_subtree(found, &rows, call, &mut text);
+    write_subtree(found, &rows, invocation, &mut text);
     let first = JsonFields::new(found, json::list_members(found, first.span)).take_text("id");
-    text.push_str(&format_next_call(build_follow_up(&first, call), "gives the oldest summary"));
+    text.push_str(&format_next_call(
+        build_follow_up(&first, invocation),
+        "gives the oldest summary",
+    ));
     ToolReply { text, tokens: 0 }
 }
 
@@ -164,7 +161,7 @@ fn describe_summary(
     found: &str,
     fields: &mut JsonFields<'_>,
     id: &str,
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     out: &mut String,
 ) -> String {
     let capped = if fields.take_flag("capped") { ", cut to its limit" } else { "" };
@@ -198,7 +195,7 @@ fn describe_summary(
     }
     let sources = fields.take_texts("source_ids");
     let ids = fields.take_texts("message_ids");
-    write_subtree(found, &fields.take_list("subtree"), call, out);
+    write_subtree(found, &fields.take_list("subtree"), invocation, out);
     if let Some(first) = ids.first() {
         out.push_str(&format!(
             "Made from those messages, {first} and on; the last 10 digits of their ids count in \
@@ -210,7 +207,7 @@ fn describe_summary(
         (None, Some(message)) => (message, "gives the first message"),
         (None, None) => return fields.take_text("text"),
     };
-    out.push_str(&format_next_call(build_follow_up(source, call), what));
+    out.push_str(&format_next_call(build_follow_up(source, invocation), what));
     fields.take_text("text")
 }
 
@@ -226,14 +223,14 @@ fn list_first(list: &[String], max: usize) -> (Vec<&str>, String) {
 fn write_subtree(
     found: &str,
     rows: &[json::JsonValue],
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     out: &mut String,
 ) {
     out.push_str("Tokens: of a summary alone, with the summaries under it, of all its messages\n");
     for row in rows.iter().take(SUBTREE_MAX) {
         let mut fields = JsonFields::new(found, json::list_members(found, row.span));
         let subtree_tokens = fields.take_u64("subtree_tokens");
-        let fits = match call.arguments.get_number("tokenCap") {
+        let fits = match invocation.arguments.get_number("tokenCap") {
             Some(cap) if subtree_tokens <= cap => ", fits",
             Some(_) => ", over tokenCap",
             None => "",
@@ -252,12 +249,17 @@ fn write_subtree(
 }
 
 /// Writes as much of a text from `startByte` on as fits the answer; returns its tokens.
-fn write_text_range(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut String) -> u32 {
-    let closing = CLOSING_TOKENS + tokens::estimate(&build_follow_up(id, call).end_object());
+fn write_text_range(
+    text: &str,
+    id: &str,
+    invocation: &ToolInvocation<'_>,
+    out: &mut String,
+) -> u32 {
+    let closing = CLOSING_TOKENS + tokens::estimate(&build_follow_up(id, invocation).end_object());
     let left = TOKENS_MAX.saturating_sub(tokens::estimate(out) + closing).max(PIECE_TOKENS_MIN);
-    let left = left.min(call.tokens_left());
+    let left = left.min(invocation.tokens_left());
     let mut start =
-        int::to_usize(call.arguments.get_number("startByte").unwrap_or(0)).min(text.len());
+        int::to_usize(invocation.arguments.get_number("startByte").unwrap_or(0)).min(text.len());
     while !text.is_char_boundary(start) {
         start -= 1;
     }
@@ -265,7 +267,7 @@ fn write_text_range(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut S
     let shown = tokens::truncate_to_tokens(rest, left);
     let end = start + shown.len();
     if end < text.len() {
-        let mut arguments = build_follow_up(id, call);
+        let mut arguments = build_follow_up(id, invocation);
         arguments.add_number("startByte", int::to_u64(end));
         out.push_str(&format_next_call(arguments, "goes on where the text was cut"));
     }
@@ -279,7 +281,11 @@ fn shorten_name(name: &str) -> String {
 }
 
 /// Formats the properties of a file, and the requested range.
-fn describe_file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_>) -> ToolReply {
+fn describe_file(
+    fields: &mut JsonFields<'_>,
+    id: &str,
+    invocation: &ToolInvocation<'_>,
+) -> ToolReply {
     let name = fields.take_optional_text("name").unwrap_or_else(|| String::from("unnamed"));
     let bytes = fields.take_u64("bytes");
     let mut text = format!(
@@ -291,18 +297,18 @@ fn describe_file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_
         fields.take_text("message"),
         fields.take_u64("seq"),
     );
-    let mut arguments = build_follow_up(id, call);
+    let mut arguments = build_follow_up(id, invocation);
     arguments.add_flag("expandFile", true);
     let Some(content) = fields.take_optional_text("content") else {
         text.push_str(&format_next_call(arguments, "gives the content"));
         text.push_str("Exploration:\n");
         let exploration = fields.take_text("exploration");
-        let exploration = tokens::truncate_to_tokens(&exploration, call.tokens_left());
+        let exploration = tokens::truncate_to_tokens(&exploration, invocation.tokens_left());
         text.push_str(exploration);
         return ToolReply { text, tokens: tokens::estimate(exploration) };
     };
     let (start, end) = (fields.take_u64("start_byte"), fields.take_u64("end_byte"));
-    let part = tokens::truncate_to_tokens(&content, call.tokens_left());
+    let part = tokens::truncate_to_tokens(&content, invocation.tokens_left());
     let is_cut = part.len() < content.len();
     let end = if is_cut { start + int::to_u64(part.len()) } else { end };
     if is_cut || fields.take_flag("truncated") {

@@ -83,12 +83,12 @@ impl ExpandedLines {
 ///
 /// The errors of [`recall::expand_uncharged`]; `invalid-input`: neither ids nor a query.
 pub(super) fn expand(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let asked = &call.arguments;
+    let asked = &invocation.arguments;
     let cap = int::saturate_tokens(asked.get_number("tokenCap").unwrap_or(u64::MAX));
-    let cap = cap.min(call.config.expand_tokens_max).min(call.tokens_left());
+    let cap = cap.min(invocation.call.config.expand_tokens_max).min(invocation.tokens_left());
     let is_found = asked.get_text("query").is_some();
     let after = asked.get_text("after");
     if after.is_some() && is_found {
@@ -97,7 +97,7 @@ pub(super) fn expand(
         ));
     }
     let ids = match asked.get_text("query") {
-        Some(query) => find_summaries(reader, call, query)?,
+        Some(query) => find_summaries(session, invocation, query)?,
         None => asked.get_texts("summaryIds").to_vec(),
     };
     if ids.is_empty() && !is_found {
@@ -105,7 +105,7 @@ pub(super) fn expand(
     }
     let mut roots: Vec<ExpandRoot> = Vec::new();
     for id in &ids {
-        let root = read_root(reader, call, id, is_found)?;
+        let root = read_root(session, invocation, id, is_found)?;
         if roots.iter().all(|known| known.id != root.id) {
             roots.push(root);
         }
@@ -115,14 +115,14 @@ pub(super) fn expand(
         sort::sort_by(&mut roots, &mut |a, b| a.cost.cmp(&b.cost));
     }
     // The next call names all ids.
-    let names = tokens::estimate(&repeat_arguments(call, &root_ids(&roots), true, None));
+    let names = tokens::estimate(&repeat_arguments(invocation, &root_ids(&roots), true, None));
     let margin = (TOKENS_MAX - CLOSING_TOKENS).saturating_sub(names);
     let mut lines =
         ExpandedLines { text: String::new(), shown: Vec::new(), tokens: 0, cap, margin };
     let (mut cut, mut complete) = (None, 0);
     for (number, root) in roots.iter().enumerate() {
         let behind = after.filter(|_| number == 0);
-        cut = expand_root(reader, call, root, behind, &mut lines)?;
+        cut = expand_root(session, invocation, root, behind, &mut lines)?;
         if cut.is_some() {
             break;
         }
@@ -134,31 +134,25 @@ pub(super) fn expand(
         lines.tokens
     );
     let rest = roots.get(complete..).unwrap_or_default();
-    text.push_str(&build_closing(call, &roots, rest, cut.as_ref(), lines.tokens));
+    text.push_str(&build_closing(invocation, &roots, rest, cut.as_ref(), lines.tokens));
     text.push_str(&lines.text);
     Ok(ToolReply { text, tokens: lines.tokens })
 }
 
 /// Finds the ids of summaries by a query.
 fn find_summaries(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
     pattern: &str,
 ) -> Result<Vec<String>> {
     let mut query = JsonWriter::new_object();
     query.add_text("pattern", pattern);
     query.add_text("scope", "summaries");
     query.add_number("limit", QUERY_SUMMARIES_MAX);
-    query.add_flag("only", call.is_single_conversation());
+    query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
-    let found = grep::grep_uncharged(
-        reader,
-        &call.target_conversation,
-        &query,
-        call.read_limits(),
-        call.now,
-    )?
-    .json;
+    let limits = invocation.read_limits();
+    let found = grep::grep_uncharged(session, invocation.target, &query, limits)?.json;
     let rows = JsonFields::parse_argument("matches", &found)?.take_list("matches");
     let id = |row: &json::JsonValue| {
         JsonFields::new(&found, json::list_members(&found, row.span)).take_text("id")
@@ -171,18 +165,18 @@ fn find_summaries(
 /// The answer shows the text of the summary itself in two cases: a query found the summary, so that
 /// the caller does not know its text, or the summary is a leaf and the caller wants no messages.
 fn read_root(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
     id: &str,
     is_found: bool,
 ) -> Result<ExpandRoot> {
     let options = "{\"include_content\":false}";
     let described = recall::describe_uncharged(
-        reader,
-        &call.target_conversation,
+        session,
+        invocation.target,
         id,
         options,
-        call.read_limits(),
+        invocation.read_limits(),
     )?
     .json;
     let mut fields = JsonFields::parse_argument("described", &described)?;
@@ -192,7 +186,7 @@ fn read_root(
             "`summaryIds` must name summaries, got `{id}`; lcm_describe gives its text"
         )));
     }
-    let messages = call.arguments.is_set("includeMessages");
+    let messages = invocation.arguments.is_set("includeMessages");
     let own_tokens = fields.take_u64("tokens");
     let mut cost = fields.take_u64("descendant_tokens");
     if messages {
@@ -219,8 +213,8 @@ fn format_summary_line(fields: &mut JsonFields<'_>, note: &str) -> (String, u64)
 ///
 /// `behind`: the call adds only the entries after this id.
 fn expand_root(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
     root: &ExpandRoot,
     behind: Option<&str>,
     lines: &mut ExpandedLines,
@@ -232,22 +226,24 @@ fn expand_root(
         let (id, tokens) = (root.id.clone(), tokens::estimate(text).into());
         return Ok(Some(OmittedEntry { id, tokens, previous_id: behind }));
     }
-    let depth =
-        call.arguments.get_number("maxDepth").map_or(grants::DEPTH_DEFAULT, int::saturate_tokens);
+    let depth = invocation
+        .arguments
+        .get_number("maxDepth")
+        .map_or(grants::DEPTH_DEFAULT, int::saturate_tokens);
     let asked = ExpandOptions {
         depth_max: Some(depth),
-        include_messages: call.arguments.is_set("includeMessages"),
+        include_messages: invocation.arguments.is_set("includeMessages"),
         tokens_max: Some(u64::from(lines.cap - lines.tokens)),
         shown_ids: lines.shown.clone(),
         resume_after_id: behind.clone(),
         ..ExpandOptions::default()
     };
     let below = recall::expand_uncharged(
-        reader,
-        &call.target_conversation,
+        session,
+        invocation.target,
         &root.id,
         &asked,
-        call.read_limits(),
+        invocation.read_limits(),
     )?;
     for (id, what, text) in read_rows(&below.json)? {
         if !lines.add_line(&id, &what, &text) {
@@ -284,23 +280,23 @@ fn read_rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
 
 /// Formats the lines that name the omitted summaries and the next call.
 fn build_closing(
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     roots: &[ExpandRoot],
     rest: &[ExpandRoot],
     cut: Option<&OmittedEntry>,
     spent: u32,
 ) -> String {
     let mut out = String::new();
-    let messages = call.arguments.is_set("includeMessages");
+    let messages = invocation.arguments.is_set("includeMessages");
     let Some(cut) = cut else {
         if roots.is_empty() {
             return String::from("Next: lcm_grep with fewer or other words\n");
         }
-        if messages || call.tokens_left() == spent {
+        if messages || invocation.tokens_left() == spent {
             return out;
         }
         let ids: Vec<&str> = root_ids(roots).into_iter().take(LISTED_MAX).collect();
-        let arguments = repeat_arguments(call, &ids, true, None);
+        let arguments = repeat_arguments(invocation, &ids, true, None);
         out.push_str(&format!("Next: lcm_expand {arguments} gives the messages\n"));
         return out;
     };
@@ -308,27 +304,27 @@ fn build_closing(
     let names = ids.get(..LISTED_MAX.min(ids.len())).unwrap_or_default();
     let more = if ids.len() > names.len() { " and more" } else { "" };
     out.push_str(&format!("Left out, from {} on: of {}{more}\n", cut.id, names.join(", ")));
-    if call.tokens_left() == spent {
+    if invocation.tokens_left() == spent {
         out.push_str("Nothing is left to read with: answer with what is here\n");
         return out;
     }
-    let cap = call.arguments.get_number("tokenCap").unwrap_or(u64::MAX);
-    let cap = cap.min(call.config.expand_tokens_max.into());
+    let cap = invocation.arguments.get_number("tokenCap").unwrap_or(u64::MAX);
+    let cap = cap.min(invocation.call.config.expand_tokens_max.into());
     let is_own = rest.first().is_some_and(|root| root.id == cut.id);
     let has_below = rest.first().is_some_and(|root| root.has_below);
     // A call that names a summary with entries below does not show the summary's own text.
-    if cut.tokens <= cap.min((call.tokens_left() - spent).into()) && !(is_own && has_below) {
-        let arguments = repeat_arguments(call, &ids, messages, cut.previous_id.as_deref());
+    if cut.tokens <= cap.min((invocation.tokens_left() - spent).into()) && !(is_own && has_below) {
+        let arguments = repeat_arguments(invocation, &ids, messages, cut.previous_id.as_deref());
         out.push_str(&format!("Next: lcm_expand {arguments} goes on\n"));
         return out;
     }
     // `lcm_describe` returns a text that fits no answer in pieces.
-    let arguments = build_id_arguments(&cut.id, call.arguments.get_text("conversationId"));
+    let arguments = build_id_arguments(&cut.id, invocation.arguments.get_text("conversationId"));
     out.push_str(&format_next_call(arguments, "gives what did not fit"));
     let ids = ids.get(usize::from(is_own && !has_below)..).unwrap_or_default();
     if !ids.is_empty() {
         let behind = (!is_own).then_some(cut.id.as_str());
-        let arguments = repeat_arguments(call, ids, messages, behind);
+        let arguments = repeat_arguments(invocation, ids, messages, behind);
         out.push_str(&format!("Next: lcm_expand {arguments} goes on behind it\n"));
     }
     out
@@ -343,7 +339,7 @@ fn root_ids(roots: &[ExpandRoot]) -> Vec<&str> {
 ///
 /// `after`: an id below the first of them, after which the call continues.
 fn repeat_arguments(
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     ids: &[&str],
     messages: bool,
     after: Option<&str>,
@@ -357,6 +353,6 @@ fn repeat_arguments(
         arguments.add_text("after", after);
     }
     let same = ["maxDepth", "tokenCap", "conversationId"].map(|name| (name, name));
-    call.arguments.copy_into(&same, &mut arguments);
+    invocation.arguments.copy_into(&same, &mut arguments);
     arguments.end_object()
 }

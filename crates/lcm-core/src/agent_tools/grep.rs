@@ -50,20 +50,18 @@ const AROUND_BYTES: u64 = 4_000;
 /// # Errors
 ///
 /// The errors of [`search::grep::grep_uncharged`].
-pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolReply> {
+pub(super) fn grep(
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
+) -> Result<ToolReply> {
     let mut query = JsonWriter::new_object();
-    call.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
-    add_mode_and_start(&call.arguments, &mut query);
-    query.add_flag("only", call.is_single_conversation());
+    invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    add_mode_and_start(&invocation.arguments, &mut query);
+    query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
-    let answer = search::grep::grep_uncharged(
-        reader,
-        &call.target_conversation,
-        &query,
-        call.read_limits(),
-        call.now,
-    )
-    .map_err(name_start_argument)?;
+    let limits = invocation.read_limits();
+    let answer = search::grep::grep_uncharged(session, invocation.target, &query, limits)
+        .map_err(name_start_argument)?;
     let found = answer.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut total = fields.take_u64("total");
@@ -75,7 +73,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     let mut charged = 0u32;
     for one in matches {
         let mut fields = JsonFields::new(&found, json::list_members(&found, one.span));
-        let one = read_match(&found, &mut fields, call.conversation);
+        let one = read_match(&found, &mut fields, invocation.call.conversation);
         let mut cost = 0;
         if first.is_none() {
             cost = tokens::estimate(&one.next_arguments.clone().end_object());
@@ -90,7 +88,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
             let text = [line.as_str(), beside.as_str()].concat();
             let cost = cost + tokens::estimate(&text);
             let with_it = charged.saturating_add(charge);
-            (cost <= left && with_it <= call.tokens_left()).then_some((text, cost, with_it))
+            (cost <= left && with_it <= invocation.tokens_left()).then_some((text, cost, with_it))
         });
         let Some((text, cost, with_it)) = fits else { break };
         first.get_or_insert((one.next_arguments, one.next_purpose));

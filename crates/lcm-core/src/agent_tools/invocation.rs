@@ -3,8 +3,7 @@
 use alloc::string::String;
 
 use super::arguments::ToolArguments;
-use crate::storage::{read_scope::ReadLimits, records::grants::GrantAccess};
-use lcm_text::{config::Config, types::api::Timestamp};
+use crate::storage::{call::Call, read_scope::ReadLimits, records::grants::GrantAccess};
 
 /// Most tokens of an answer, without the content of a file, which has its own bound.
 ///
@@ -15,21 +14,19 @@ pub(super) const CLOSING_TOKENS: u32 = 100;
 
 /// A call of a tool.
 pub(super) struct ToolInvocation<'a> {
-    /// Conversation of the caller.
-    pub(super) conversation: &'a str,
-    pub(super) arguments: ToolArguments,
+    /// The call on the conversation of the caller.
+    pub(super) call: Call<'a>,
+    /// The same call on the conversation that the tool reads.
+    pub(super) target: Call<'a>,
+    pub(super) arguments: &'a ToolArguments,
     /// Access by the caller's grant; `None`: unlimited access.
-    pub(super) permit: Option<GrantAccess>,
-    /// Conversation that the call reads.
-    pub(super) target_conversation: String,
-    pub(super) config: &'a Config,
-    pub(super) now: Timestamp,
+    pub(super) permit: Option<&'a GrantAccess>,
 }
 
-impl ToolInvocation<'_> {
+impl<'a> ToolInvocation<'a> {
     /// Returns the limits of the reads. The tools cut texts themselves.
-    pub(super) fn read_limits(&self) -> ReadLimits<'_> {
-        ReadLimits { permit: self.permit.as_ref(), tokens_max: None, searched_ranges: None }
+    pub(super) fn read_limits(&self) -> ReadLimits<'a> {
+        ReadLimits { permit: self.permit, tokens_max: None, searched_ranges: None }
     }
 
     /// Returns whether the call searches one conversation without its family.

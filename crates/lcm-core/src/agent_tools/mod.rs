@@ -20,18 +20,15 @@ mod tests;
 
 use alloc::{format, string::String};
 
-use crate::storage::{
-    keys::ConversationKeys, records::grants::GrantAccess, store_session::StoreSession,
-};
+use crate::storage::{call::Call, records::grants::GrantAccess, store_session::StoreSession};
 use arguments::ToolArguments;
 use definitions::{BUDGET, DESCRIBE, EXPAND, EXPAND_QUERY, GREP};
 pub(crate) use definitions::{build_definitions, build_instructions};
 use invocation::{ToolInvocation, ToolReply};
 use lcm_text::{
     base::error::{ErrorCode, Result},
-    config::Config,
     types::{
-        api::{Timestamp, ToolAnswer, ToolOutcome},
+        api::{ToolAnswer, ToolOutcome},
         model::CompletionResult,
     },
 };
@@ -47,15 +44,12 @@ type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<Tool
 /// `invalid-input`: the conversation id; `conflict`: another call on the grant committed first;
 /// errors of the store; `corrupt`.
 pub(crate) fn call_tool(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     name: &str,
     arguments_json: &str,
     caller: Option<&str>,
-    now: Timestamp,
 ) -> Result<ToolOutcome> {
-    ConversationKeys::new(conversation)?;
     let (tool, handler): (_, Option<ToolHandler>) = match name {
         "lcm_grep" => (&GREP, Some(grep::grep)),
         "lcm_describe" => (&DESCRIBE, Some(describe::describe)),
@@ -82,18 +76,25 @@ pub(crate) fn call_tool(
         }
     };
     let answered = tool.read_arguments(arguments_json).and_then(|arguments| {
-        let (permit, target_conversation) =
-            resolve_access(reader, conversation, &arguments, caller, now)?;
-        let call =
-            ToolInvocation { conversation, arguments, permit, target_conversation, config, now };
-        let Some(handler) = handler else { return ask::ask(reader, &call) };
-        let mut reply = handler(reader, &call)?;
-        if let Some(permit) = call.permit {
+        let (permit, target) = resolve_access(session, call, &arguments, caller)?;
+        let Some(handler) = handler else {
+            return call.with_conversation(&target, |target| {
+                ask::ask(
+                    session,
+                    &ToolInvocation { call, target, arguments: &arguments, permit: None },
+                )
+            });
+        };
+        let mut reply = call.with_conversation(&target, |target| {
+            let permit = permit.as_ref();
+            handler(session, &ToolInvocation { call, target, arguments: &arguments, permit })
+        })?;
+        if let Some(permit) = permit {
             reply.text.insert_str(
                 reply.text.find('\n').map_or(0, |at| at + 1),
                 &format_charge(&permit, &reply),
             );
-            permit.commit_charge(reader, reply.tokens)?;
+            permit.commit_charge(session, reply.tokens)?;
         }
         Ok(ToolOutcome::Done(ToolAnswer { text: reply.text, is_error: false }))
     });
@@ -107,15 +108,12 @@ pub(crate) fn call_tool(
 /// `invalid-input`: the conversation id, the continuation, or the number of answers; errors of the
 /// store; `corrupt`.
 pub(crate) fn resume_call(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     continuation: &str,
     answers: &[CompletionResult],
-    now: Timestamp,
 ) -> Result<ToolOutcome> {
-    ConversationKeys::new(conversation)?;
-    ask::resume(reader, config, conversation, continuation, answers, now)
+    ask::resume(session, call, continuation, answers)
 }
 
 /// Turns an error that the model may have caused into an answer.
@@ -147,21 +145,20 @@ fn into_outcome(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome
 ///
 /// `denied`: the grant; `invalid-input`: an id; errors of the store.
 fn resolve_access(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     arguments: &ToolArguments,
     caller: Option<&str>,
-    now: Timestamp,
 ) -> Result<(Option<GrantAccess>, String)> {
     let named = arguments.get_text("conversationId");
-    let target = String::from(named.unwrap_or(conversation));
+    let target = String::from(named.unwrap_or(call.conversation));
     let Some(caller) = caller else { return Ok((None, target)) };
-    let permit = GrantAccess::from_grant(reader, conversation, caller, now)?;
+    let permit = GrantAccess::from_grant(session, call.conversation, caller, call.now)?;
     if named.is_some() {
-        permit.ensure_covers(reader, &target)?;
+        permit.ensure_covers(session, &target)?;
         return Ok((Some(permit), target));
     }
-    let covered = permit.list_conversations(reader)?;
+    let covered = permit.list_conversations(session)?;
     let target = covered.iter().find(|one| **one == target).or(covered.first()).cloned();
     Ok((Some(permit), target.unwrap_or_default()))
 }

@@ -9,15 +9,14 @@ use crate::search::grep;
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::cmp::Reverse;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     search::text_query::{self, TextQuery},
-    storage::read_scope::ReadLimits,
     storage::{
+        call::Call,
         head::LoadedHead,
         history::MessageHistory,
-        keys::ConversationKeys,
+        read_scope::ReadLimits,
+        records::question::{ConversationShare, EvidencePassage, EvidenceSource},
         store_session::StoreSession,
         summary::{self, Summary},
     },
@@ -50,60 +49,11 @@ const NAMED_MESSAGES_MAX: usize = 256;
 /// Most summaries among the hits, because a summary may repeat a message.
 const SUMMARIES_MAX: usize = 2;
 
-/// Source of a passage: a message by its seq, or a summary by its id.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-pub(super) enum EvidenceSource {
-    Message(u64),
-    Summary([u8; 8]),
-}
-
-/// A passage of the evidence.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub(super) struct EvidencePassage {
-    /// Index of its conversation among the shares.
-    pub(super) share: u32,
-    pub(super) source: EvidenceSource,
-    /// Offset in the text of the source, in bytes.
-    pub(super) offset: u64,
-    pub(super) tokens_max: u32,
-}
-
-impl EvidencePassage {
-    /// Returns the index of its conversation among the shares.
-    pub(super) fn share_index(&self) -> usize {
-        int::to_usize(self.share.into())
-    }
-}
-
-/// Share of one conversation in the evidence.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct ConversationShare {
-    pub(super) conversation: String,
-    /// Hits and named summaries.
-    pub(super) candidates: u32,
-    /// Named summaries.
-    pub(super) named: u32,
-    /// Most tokens of its passages; 0: the conversation was left out.
-    pub(super) tokens_max: u32,
-    /// Tokens of its passages.
-    pub(super) tokens: u32,
-}
-
 /// A named summary, with its conversation.
 pub(super) struct NamedSummary {
     pub(super) conversation: String,
     pub(super) id: [u8; 8],
     pub(super) record: Summary,
-}
-
-/// Formats the id of a message or summary of a conversation.
-pub(super) fn format_source_id(conversation: &str, source: EvidenceSource) -> String {
-    match source {
-        EvidenceSource::Message(seq) => {
-            ConversationKeys::new(conversation).map(|keys| keys.message_id(seq)).unwrap_or_default()
-        }
-        EvidenceSource::Summary(id) => summary::format_summary_id(id),
-    }
 }
 
 impl NamedSummary {
@@ -115,7 +65,7 @@ impl NamedSummary {
 
 /// A request for evidence.
 pub(super) struct EvidenceRequest<'a> {
-    pub(super) conversation: &'a str,
+    pub(super) call: Call<'a>,
     pub(super) search_text: &'a str,
     /// Whether the search text is a query, in which signs and filters apply.
     pub(super) is_query: bool,
@@ -123,11 +73,12 @@ pub(super) struct EvidenceRequest<'a> {
     /// Whether the search covers the messages of named summaries only.
     pub(super) is_within_named: bool,
     pub(super) tokens_max: u32,
-    pub(super) all: bool,
+    /// Whether the search covers every conversation of the store.
+    pub(super) all_conversations: bool,
+    /// Whether the search covers the conversation without its family.
     pub(super) only: bool,
     /// Limits of the reads.
     pub(super) within: ReadLimits<'a>,
-    pub(super) now: Timestamp,
 }
 
 impl EvidenceRequest<'_> {
@@ -167,11 +118,11 @@ struct ConversationBucket {
 ///
 /// `not-found`: the conversation; `denied`: the grant has no tokens left; errors of the store.
 pub(super) fn gather_evidence(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
     known: (&[ConversationShare], &[EvidencePassage]),
 ) -> Result<Evidence> {
-    let mut buckets = group_hits_by_conversation(reader, wanted)?;
+    let mut buckets = group_hits_by_conversation(session, wanted)?;
     let mut evidence = Evidence::default();
     for share in known.0 {
         evidence.shares.push(ConversationShare { tokens_max: 0, ..share.clone() });
@@ -187,12 +138,15 @@ pub(super) fn gather_evidence(
         let at = find_or_add_share(&mut evidence.shares, bucket, tokens_max);
         let mut selection = PassageSelection {
             share: int::to_u32(at),
+            query: &query,
             tokens_left: tokens_max.saturating_add(spare),
             known_passages: known.1,
             taken: Vec::new(),
             truncated: false,
         };
-        selection.select_passages(reader, wanted, &query, bucket)?;
+        wanted.call.with_conversation(&bucket.conversation, |call| {
+            selection.select_passages(session, call, wanted, bucket)
+        })?;
         let PassageSelection { tokens_left: left, mut taken, truncated, .. } = selection;
         spare = left;
         sort::sort_by(&mut taken, &mut |a, b| a.0.cmp(&b.0));
@@ -249,7 +203,7 @@ fn find_or_add_share(
 /// What was found, by conversation: those with most named summaries first, then those with the best
 /// hit, then the newest.
 fn group_hits_by_conversation(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
 ) -> Result<Vec<ConversationBucket>> {
     let mut buckets: Vec<ConversationBucket> = Vec::new();
@@ -267,7 +221,7 @@ fn group_hits_by_conversation(
         })
     };
     let named: Vec<usize> = wanted.named.iter().map(|named| at(&named.conversation)).collect();
-    let hits = search_hits(reader, wanted)?;
+    let hits = search_hits(session, wanted)?;
     let places: Vec<usize> = hits.iter().map(|hit| at(&hit.conversation)).collect();
     for (number, (place, named)) in named.into_iter().zip(wanted.named).enumerate() {
         if let Some(bucket) = buckets.get_mut(place) {
@@ -300,11 +254,11 @@ struct EvidenceHit {
 
 /// Searches and returns the hits, best first.
 fn search_hits(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
 ) -> Result<Vec<EvidenceHit>> {
     let mut query = JsonWriter::new_object();
-    query.add_flag("all_conversations", wanted.all);
+    query.add_flag("all_conversations", wanted.all_conversations);
     query.add_number("limit", HITS_MAX);
     query.add_text("mode", "full-text");
     query.add_flag("only", wanted.only);
@@ -312,9 +266,8 @@ fn search_hits(
     let query = query.end_object();
     let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(NamedSummary::seq_range).collect();
     let searched = wanted.is_within_named.then_some(parts.as_slice());
-    let (conversation, within) =
-        (wanted.conversation, ReadLimits { searched_ranges: searched, ..wanted.within });
-    let found = grep::grep_uncharged(reader, conversation, &query, within, wanted.now)?.json;
+    let within = ReadLimits { searched_ranges: searched, ..wanted.within };
+    let found = grep::grep_uncharged(session, wanted.call, &query, within)?.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut hits = Vec::new();
     for one in fields.take_list("matches") {
@@ -336,6 +289,7 @@ type SelectedPassage = ((u64, EvidenceSource), EvidencePassage, u32);
 /// Selection of the passages of one conversation.
 struct PassageSelection<'k> {
     share: u32,
+    query: &'k TextQuery,
     tokens_left: u32,
     known_passages: &'k [EvidencePassage],
     taken: Vec<SelectedPassage>,
@@ -346,18 +300,16 @@ impl PassageSelection<'_> {
     /// Selects passages from named summaries, hits, neighbours of hits and named messages.
     fn select_passages(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
         wanted: &EvidenceRequest<'_>,
-        query: &TextQuery,
         bucket: &ConversationBucket,
     ) -> Result<()> {
-        let keys = ConversationKeys::new(&bucket.conversation)?;
-        let loaded = LoadedHead::load_existing(reader, &keys, &bucket.conversation)?;
-        reader.bind_head(&keys, loaded.head.revision, loaded.bytes.as_deref());
-        let history = MessageHistory { keys: &keys, head: &loaded.head };
+        let loaded = LoadedHead::open_existing(session, call)?;
+        let history = MessageHistory::new(call, &loaded.head);
         for number in &bucket.named {
             if let Some(named) = wanted.named.get(*number) {
-                self.take_passage(reader, &history, EvidenceSource::Summary(named.id), query)?;
+                self.take_passage(session, &history, EvidenceSource::Summary(named.id))?;
             }
         }
         let (mut summaries, mut messages) = (0, Vec::new());
@@ -367,32 +319,31 @@ impl PassageSelection<'_> {
                 EvidenceSource::Summary(_) => summaries += 1,
                 EvidenceSource::Message(seq) => messages.push(*seq),
             }
-            self.take_passage(reader, &history, *hit, query)?;
+            self.take_passage(session, &history, *hit)?;
         }
         for seq in messages.into_iter().take(MESSAGES_WITH_NEIGHBOURS_MAX) {
             for near in [seq.saturating_add(1), seq.saturating_sub(1)] {
                 let is_stored = (1..=loaded.head.messages).contains(&near);
-                if is_stored && wanted.within.covers_range(&keys, near, near) {
-                    self.take_passage(reader, &history, EvidenceSource::Message(near), query)?;
+                if is_stored && wanted.within.covers_range(call.keys, near, near) {
+                    self.take_passage(session, &history, EvidenceSource::Message(near))?;
                 }
             }
         }
-        self.take_sources_of_named(reader, wanted, query, bucket, &history)
+        self.take_sources_of_named(session, &history, wanted, bucket)
     }
 
     /// Spends the tokens left on the sources of named summaries, in their order.
     fn take_sources_of_named(
         &mut self,
-        reader: &mut StoreSession<'_>,
-        wanted: &EvidenceRequest<'_>,
-        query: &TextQuery,
-        bucket: &ConversationBucket,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
+        wanted: &EvidenceRequest<'_>,
+        bucket: &ConversationBucket,
     ) -> Result<()> {
         for number in &bucket.named {
             let Some(named) = wanted.named.get(*number) else { continue };
             for source in named.record.source_refs() {
-                self.take_passage(reader, history, EvidenceSource::Summary(source.id), query)?;
+                self.take_passage(session, history, EvidenceSource::Summary(source.id))?;
             }
             let (_, first, last) = named.seq_range();
             for seq in (first..=last).take(NAMED_MESSAGES_MAX) {
@@ -400,7 +351,7 @@ impl PassageSelection<'_> {
                     self.truncated = true;
                     return Ok(());
                 }
-                self.take_passage(reader, history, EvidenceSource::Message(seq), query)?;
+                self.take_passage(session, history, EvidenceSource::Message(seq))?;
             }
         }
         Ok(())
@@ -414,10 +365,9 @@ impl PassageSelection<'_> {
     /// Takes a new passage, cut to the tokens left.
     fn take_passage(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         what: EvidenceSource,
-        query: &TextQuery,
     ) -> Result<()> {
         let mut passages =
             self.taken.iter().map(|(_, passage, _)| passage).chain(self.known_passages);
@@ -428,11 +378,11 @@ impl PassageSelection<'_> {
             self.truncated = true;
             return Ok(());
         }
-        let Some(whole) = passage::read_passage_source(reader, history, what)? else {
+        let Some(whole) = passage::read_passage_source(session, history, what)? else {
             return Ok(());
         };
         let tokens_max = PASSAGE_TOKENS_MAX.min(self.tokens_left);
-        let at = whole.find_best_offset(query, tokens_max);
+        let at = whole.find_best_offset(self.query, tokens_max);
         let text = whole.render_passage(at, tokens_max);
         let tokens = tokens::estimate(&text);
         if tokens > self.tokens_left {

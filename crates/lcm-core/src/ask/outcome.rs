@@ -4,7 +4,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::summary::StoredLevel;
+use crate::storage::{
+    records::question::{ConversationShare, EvidenceSource, OpenQuestion, QuestionRecord},
+    summary::StoredLevel,
+};
 use lcm_text::{
     base::{int, json::JsonWriter},
     types::{
@@ -14,9 +17,7 @@ use lcm_text::{
 };
 
 use super::{
-    evidence::{ConversationShare, Evidence, EvidenceSource, format_source_id},
-    question::Question,
-    question_record::{OpenQuestion, QuestionRecord},
+    evidence::Evidence, question::Question, question_slot::format_continuation,
     routing::RoutingInput,
 };
 
@@ -174,7 +175,7 @@ pub(super) fn build_request_step(
     let mut requests = JsonWriter::new_array();
     requests.push_object(render_request(&request));
     let mut w = JsonWriter::new_object();
-    w.add_text("continuation", &record.format_continuation());
+    w.add_text("continuation", &format_continuation(record));
     w.add_array("conversations", render_conversations(open));
     w.add_time("expires_at", record.expires_at);
     write_grant_note(note, &mut w);
@@ -183,7 +184,7 @@ pub(super) fn build_request_step(
     w.add_text("status", "asked");
     w.add_number("deadline_ms", record.expires_at.saturating_sub(now));
     w.add_flag("truncated", open.truncated);
-    let continuation = record.format_continuation();
+    let continuation = format_continuation(record);
     AskStep { document: w.end_object(), requests: alloc::vec![request], continuation }
 }
 
@@ -227,7 +228,7 @@ pub(super) fn build_plan_step(
         let mut row = render_share(share);
         let mut ids = JsonWriter::new_array();
         for passage in evidence.passages.iter().filter(|passage| passage.share_index() == number) {
-            ids.push_text(&format_source_id(&share.conversation, passage.source));
+            ids.push_text(&passage.source.format_id(&share.conversation));
         }
         row.add_array("ids", ids);
         row.add_number("tokens_max", share.tokens_max.into());

@@ -10,15 +10,18 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     search::{each_field, text_query::TextQuery},
-    storage::{codec, history::MessageHistory, store_session::StoreSession, summary},
+    storage::{
+        history::MessageHistory,
+        records::question::EvidenceSource,
+        store_session::StoreSession,
+        summary::{self, Summary},
+    },
 };
 use lcm_text::{
     base::{error::Result, int, json, time, tokens},
     message::{Part, Role},
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
-
-use super::evidence::EvidenceSource;
 
 /// Tokens above which a message is read as its texts alone. A transcript would shorten tool results
 /// and might omit the match.
@@ -46,21 +49,21 @@ pub(super) struct PassageSource {
 ///
 /// `not-found`: the source does not exist; `corrupt`; errors of the store.
 pub(super) fn read_passage_source(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     what: EvidenceSource,
 ) -> Result<Option<PassageSource>> {
     let whole = match what {
         EvidenceSource::Message(seq) => {
-            let placed = history.read_messages(reader, seq, seq)?;
-            history.prefetch_texts(reader, &placed)?;
+            let placed = history.read_messages(session, seq, seq)?;
+            history.prefetch_texts(session, &placed)?;
             let Some(placed) = placed.first() else { return Ok(None) };
-            read_message(reader, history, placed)?
+            read_message(session, history, placed)?
         }
         EvidenceSource::Summary(id) => {
-            let key = history.keys.summary_key(id);
-            let Some(value) = reader.read_one_uncached(&key)? else { return Ok(None) };
-            let record: summary::Summary = codec::decode(&key, &value)?;
+            let Some(record) = session.read_record(&Summary::key(history.keys, id))? else {
+                return Ok(None);
+            };
             let (from, to) =
                 (time::iso_minutes(record.earliest_at), time::iso_minutes(record.latest_at));
             let (name, depth) = (summary::format_summary_id(id), record.depth);
@@ -73,14 +76,14 @@ pub(super) fn read_passage_source(
 
 /// Reads a message without calls and results of the engine's own tools.
 fn read_message(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,
 ) -> Result<PassageSource> {
     let stored = &placed.stored;
     let name = history.keys.message_id(placed.seq);
     let header = format!("[{name} {} {}]", time::iso_minutes(stored.time), stored.role.as_str());
-    let raw = history.read_text(reader, stored)?;
+    let raw = history.read_text(session, stored)?;
     let is_own = |part: &&Part| is_engine_tool_result(&raw, stored.role, part);
     let parts: Vec<Part> = stored.parts.iter().filter(|part| !is_own(part)).cloned().collect();
     let mut body = String::new();

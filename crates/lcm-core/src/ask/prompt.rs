@@ -7,7 +7,10 @@ use crate::search::grep;
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
-use crate::search::text_query::TextQuery;
+use crate::{
+    search::text_query::TextQuery,
+    storage::records::question::{OpenQuestion, QuestionRecord},
+};
 use lcm_text::{
     base::{sort, tokens},
     config::Config,
@@ -17,7 +20,7 @@ use lcm_text::{
 
 use super::{
     answer::{NOT_FOUND_PREFIX, SEARCH_PREFIX},
-    question_record::{OpenQuestion, QuestionRecord},
+    question_slot::format_continuation,
 };
 
 /// Most passages in an answer without a model.
@@ -62,7 +65,7 @@ pub(super) fn build_ask_request(
     push_fenced(&mut prompt, "question", &boundary, &open.question);
     prompt.push_str(&format!(
         "\nLength: at most {} tokens.\nIf the passages do not hold the answer, write {NOT_FOUND_PREFIX}",
-        open.tokens_max
+        open.answer_tokens_max
     ));
     match remark {
         AttemptRemark::First | AttemptRemark::AfterUselessAnswer => prompt.push_str(&format!(
@@ -82,13 +85,13 @@ pub(super) fn build_ask_request(
     push_fenced(&mut prompt, "source", &boundary, evidence);
     prompt.push_str("\nWrite the answer now.");
     CompletionRequest {
-        id: format!("{}.{}", record.format_continuation(), open.attempt),
+        id: format!("{}.{}", format_continuation(record), open.attempt),
         purpose: Purpose::Ask,
         level: Level::Normal,
         input_tokens: tokens::estimate(SYSTEM_PROMPT).saturating_add(tokens::estimate(&prompt)),
         system: SYSTEM_PROMPT.into(),
         prompt,
-        output_tokens_max: open.tokens_max.saturating_add(config.thinking_tokens()),
+        output_tokens_max: open.answer_tokens_max.saturating_add(config.thinking_tokens()),
         temperature_permille: Level::Normal.temperature_permille(),
         model: config.expansion_model.clone(),
     }

@@ -8,10 +8,12 @@ use alloc::string::String;
 use crate::{
     search::payload_holders,
     storage::{
-        codec,
+        call::Call,
+        head::LoadedHead,
         history::MessageHistory,
         payload_text,
         read_scope::{ReadLimits, RecallAnswer},
+        records::large_payload::payload_record_key,
         store_session::StoreSession,
     },
 };
@@ -100,29 +102,29 @@ fn ensure_range_ordered(unit: &str, start: u64, end: Option<u64>) -> Result<()> 
 /// `not-found`: no readable message has the payload; `denied`: the grant has no tokens left; errors
 /// of the store.
 pub(crate) fn describe_file(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: [u8; 8],
     wanted: &FileRangeOptions,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    let key = history.keys.payload_key(id);
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = &MessageHistory::new(call, &loaded.head);
     let name = large_payload::format_name(id);
     let unknown = || {
         Error::not_found(format_args!(
             "there is no file `{name}` in this conversation; an id belongs to one conversation"
         ))
     };
-    let file: PayloadRecord =
-        codec::decode(&key, &reader.read_one_uncached(&key)?.ok_or_else(unknown)?)?;
-    let spans = within.permit.and_then(|permit| permit.covered_spans(history.keys));
-    let seq = payload_holders::find_newest_holder(reader, history, id, &file, spans.as_deref())?
+    let file = session.read_record(&payload_record_key(call.keys, id))?.ok_or_else(unknown)?;
+    let spans = within.permit.and_then(|permit| permit.covered_spans(call.keys));
+    let seq = payload_holders::find_newest_holder(session, history, id, &file, spans.as_deref())?
         .ok_or_else(unknown)?;
     within.ensure_tokens_left()?;
     let mut w = JsonWriter::new_object();
     w.add_number("bytes", file.bytes);
     let mut read = if wanted.includes_content {
-        Some(read_range(reader, history, &file, wanted)?)
+        Some(read_range(session, history, &file, wanted)?)
     } else {
         None
     };
@@ -145,7 +147,7 @@ pub(crate) fn describe_file(
     w.add_text("id", &name);
     w.add_text("kind", file.kind.as_str());
     w.add_number("lines", file.lines);
-    w.add_text("message_id", &history.keys.message_id(seq));
+    w.add_text("message_id", &call.keys.message_id(seq));
     w.add_text("mime", &file.mime);
     w.add_optional_text("name", file.name.as_deref());
     w.add_number("seq", seq);
@@ -194,7 +196,7 @@ struct FileRangeCollector<'a> {
 
 /// Reads a range from the nearest seek point on.
 fn read_range(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     file: &PayloadRecord,
     wanted: &FileRangeOptions,
@@ -217,7 +219,7 @@ fn read_range(
     let (begun, ended) = (false, false);
     let mut collector =
         FileRangeCollector { wanted, bytes, line_ends, range, has_begun: begun, has_ended: ended };
-    payload_text::for_each_text(reader, history, file, start, u64::MAX, &mut |text| {
+    payload_text::for_each_text(session, history, file, start, u64::MAX, &mut |text| {
         collector.take_text(text);
         !collector.has_ended
     })?;

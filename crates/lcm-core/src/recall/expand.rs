@@ -6,27 +6,24 @@
 //! The walk is depth first in the order of the conversation. The cursor of a page is the number of
 //! entries up to its end. The next page walks past these entries and reads only their summaries.
 
-use crate::storage::read_scope;
-use crate::storage::read_scope::{OmittedEntry, ReadLimits, RecallAnswer, ResolvedId};
+use crate::storage::read_scope::{
+    self, IdLookup, OmittedEntry, ReadLimits, RecallAnswer, ResolvedId,
+};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    codec,
+    call::Call,
     head::LoadedHead,
     history::MessageHistory,
-    keys::ConversationKeys,
     records::grants::GrantAccess,
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
 };
-use lcm_text::{
-    base::{
-        error::{Error, Result},
-        int,
-        json::JsonWriter,
-        limits, tokens,
-    },
-    types::api::Timestamp,
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+    json::JsonWriter,
+    limits, tokens,
 };
 
 use super::{
@@ -64,28 +61,19 @@ pub(crate) struct ExpandOptions {
 ///
 /// `not-found`; `invalid-input`; `denied` and `conflict` on a grant; errors of the store.
 pub(crate) fn expand(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     options_json: &str,
     grant: Option<&str>,
-    now: Timestamp,
 ) -> Result<String> {
-    let permit = GrantAccess::for_call(reader, conversation, grant, now)?;
+    let permit = GrantAccess::for_call(session, call, grant)?;
     let within = ReadLimits::from_permit(permit.as_ref());
-    let answer = read_scope::find_in_family(
-        reader,
-        conversation,
-        id,
-        within.permit,
-        false,
-        &|reader, other| {
-            let keys = ConversationKeys::new(other)?;
-            let options = parse_expand_options(options_json)?;
-            expand_in_conversation(reader, &keys, other, id, options, within)
-        },
-    )?;
-    read_scope::charge_answer(reader, answer, permit)
+    let lookup = IdLookup { id, permit: within.permit, all_conversations: false };
+    let answer = read_scope::find_in_family(session, call, lookup, &|session, call| {
+        expand_in_conversation(session, call, id, parse_expand_options(options_json)?, within)
+    })?;
+    read_scope::charge_answer(session, answer, permit)
 }
 
 /// Expands like [`expand`], but returns the tokens to charge instead of charging them.
@@ -94,27 +82,27 @@ pub(crate) fn expand(
 ///
 /// The errors of [`expand`] without `conflict`.
 pub(crate) fn expand_uncharged(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     asked: &ExpandOptions,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    read_scope::find_in_family(reader, conversation, id, within.permit, false, &|reader, other| {
-        let keys = ConversationKeys::new(other)?;
-        expand_in_conversation(reader, &keys, other, id, asked.clone(), within)
+    let lookup = IdLookup { id, permit: within.permit, all_conversations: false };
+    read_scope::find_in_family(session, call, lookup, &|session, call| {
+        expand_in_conversation(session, call, id, asked.clone(), within)
     })
 }
 
 /// Expands an id of the conversation that holds it.
 fn expand_in_conversation(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     options: ExpandOptions,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
+    let keys = call.keys;
     let named = read_scope::resolve_id(keys, id)?;
     let skip = match options.cursor.as_deref() {
         None => 0,
@@ -125,8 +113,8 @@ fn expand_in_conversation(
                 Error::invalid_input("`cursor` must be the `cursor` of an expansion of the same id")
             })?,
     };
-    let loaded = LoadedHead::load_existing(reader, keys, conversation)?;
-    let history = MessageHistory { keys, head: &loaded.head };
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = MessageHistory::new(call, &loaded.head);
     let mut walk = ExpandWalk::new(options, skip, within);
     let name = match named {
         ResolvedId::Message(seq) => {
@@ -134,13 +122,13 @@ fn expand_in_conversation(
                 return Err(Error::not_found(format_args!("there is no message {seq}")));
             }
             within.ensure_tokens_left()?;
-            walk.list_message_range(reader, &history, seq, seq)?;
+            walk.list_message_range(session, &history, seq, seq)?;
             keys.message_id(seq)
         }
         ResolvedId::Summary(id) => {
-            let record = read_scope::read_summary(reader, keys, id, within)?;
+            let record = read_scope::read_summary(session, call, id, within)?;
             within.ensure_tokens_left()?;
-            walk.walk_sources(reader, &history, record)?;
+            walk.walk_sources(session, &history, record)?;
             if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
                     "`{behind}` is not an entry below `{}`",
@@ -230,7 +218,7 @@ impl ExpandWalk {
     /// Walks the sources of a summary, with an explicit stack because the graph may be deep.
     fn walk_sources(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         root: Summary,
     ) -> Result<()> {
@@ -248,18 +236,16 @@ impl ExpandWalk {
                 SummarySources::Messages { seq_first, seq_last, .. }
                     if self.options.include_messages =>
                 {
-                    self.list_message_range(reader, history, *seq_first, *seq_last)?;
+                    self.list_message_range(session, history, *seq_first, *seq_last)?;
                 }
                 SummarySources::Messages { .. } => {}
                 SummarySources::Summaries(list) => {
-                    let wanted: Vec<(String, u32)> = list
+                    let wanted: Vec<_> = list
                         .iter()
-                        .map(|source| (history.keys.summary_key(source.id), source.bytes))
+                        .map(|source| (Summary::key(history.keys, source.id), source.bytes))
                         .collect();
-                    let values = reader.read_immutable(&wanted)?;
-                    for ((key, _), value) in wanted.iter().zip(values).rev() {
-                        stack.push((codec::decode(key, &value)?, level + 1));
-                    }
+                    let records = session.read_immutable_records(&wanted)?;
+                    stack.extend(records.into_iter().rev().map(|record| (record, level + 1)));
                 }
             }
             if self.end.is_some() {
@@ -323,7 +309,7 @@ impl ExpandWalk {
     /// Lists the messages of a range.
     fn list_message_range(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         seq_first: u64,
         seq_last: u64,
@@ -342,13 +328,13 @@ impl ExpandWalk {
         }
         while from <= seq_last {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
-            for placed in history.read_messages(reader, from, to)? {
+            for placed in history.read_messages(session, from, to)? {
                 let id = history.keys.message_id(placed.seq);
                 if self.options.shown_ids.contains(&id) {
                     self.last_id = Some(id);
                     continue;
                 }
-                let raw = history.read_text(reader, &placed.stored)?;
+                let raw = history.read_text(session, &placed.stored)?;
                 if !self.take_entry(&id, placed.stored.message_tokens(), &raw) {
                     return Ok(());
                 }

@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    head::LoadedHead, history::MessageHistory, keys::ConversationKeys, store_session::StoreSession,
+    call::Call, head::LoadedHead, history::MessageHistory, store_session::StoreSession,
 };
 use lcm_text::base::{
     error::{Error, Result},
@@ -22,26 +22,25 @@ use lcm_text::base::{
 /// `not-found`: the conversation does not exist; `invalid-input`: the range is empty or begins at
 /// 0; errors of the store.
 pub(crate) fn read_messages(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     seq_first: u64,
     seq_last: u64,
     bytes_max: u32,
 ) -> Result<Vec<String>> {
-    let keys = ConversationKeys::new(conversation)?;
     if seq_first == 0 || seq_last < seq_first {
         return Err(Error::invalid_input(format_args!(
             "`seq_first` must be at least 1 and at most `seq_last`, got {seq_first} and {seq_last}"
         )));
     }
-    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
-    let history = MessageHistory { keys: &keys, head: &loaded.head };
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = MessageHistory::new(call, &loaded.head);
     let bytes_max = int::to_usize(u64::from(bytes_max));
     let mut out: Vec<String> = Vec::new();
     let mut bytes = 0usize;
     let mut from = seq_first;
     while from <= seq_last.min(loaded.head.messages) {
-        let page = history.read_page(reader, from, seq_last)?;
+        let page = history.read_page(session, from, seq_last)?;
         from = page.last().map_or(seq_last, |placed| placed.seq).saturating_add(1);
         for placed in page {
             let next = int::to_usize(placed.stored.raw.bytes());
@@ -49,7 +48,7 @@ pub(crate) fn read_messages(
                 return Ok(out);
             }
             bytes = bytes.saturating_add(next);
-            out.push(history.read_text(reader, &placed.stored)?.into_owned());
+            out.push(history.read_text(session, &placed.stored)?.into_owned());
         }
     }
     Ok(out)

@@ -15,12 +15,12 @@ pub(super) use summary_graph::{is_derived_from, least_trust, sum_measures};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    ask, search,
+    search,
     storage::{
         codec,
         head::{ConversationHead, LoadedHead},
         keys::ConversationKeys,
-        records::grants,
+        records::{grants, question::QuestionRecord},
         store_session::StoreSession,
         summary::Summary,
     },
@@ -159,7 +159,7 @@ pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result
         report.add_finding(message);
     }
     report.begin_check("question");
-    let found = ask::check(reader, &keys);
+    let found = reader.read_record(&QuestionRecord::key(&keys)).map(|_| ());
     report.catch_damage(found)?;
     let mut metrics = JsonWriter::new_object();
     metrics.add_number("context_items", head.context.count_items());
