@@ -194,8 +194,7 @@ class Reading(Opened):
         `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
         comes before it. `all_conversations`: the whole store; `only`: not the family. With the
         scope `files` large payloads are searched, all or those of `file_ids`. Where an answer
-        says `unscanned_from`, the same search goes on with its `id` as `start_id` and its `byte`
-        as `start_byte`. `neighbours`: so many messages before and after each one that is found.
+        has a `cursor`, the same search goes on with it. `neighbours`: so many messages before and after each one that is found.
         `vector`: an embedding of what is looked for, by the model of `embed`.
 
         ```python
