@@ -322,8 +322,8 @@ class Planned(TypedDict):
 class Embedded(TypedDict):
     """What is known of the vectors of a conversation.
 
-    `kept`: entries that were taken, from the first on. `missing_count`: messages and summaries of which
-    nothing is known, `missing_ids` the ids of some of them. `stored`: vectors of the conversation.
+    `kept`: entries that were taken, from the first on. `missing_count`: messages and summaries
+    of which nothing is known, `missing_ids` the ids of some of them. `stored`: vectors of the conversation.
     """
 
     dimensions: int | None
