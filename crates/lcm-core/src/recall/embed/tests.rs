@@ -6,13 +6,13 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{Engine, search::tests::Memory, storage::keys::ConversationKeys};
 use lcm_text::{
     base::{error::ErrorCode, json::JsonFields},
-    types::api::{AppendOptions, Dialect, IngestMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 
 const DIMENSIONS: u64 = 24;
 
 fn append(store: &mut Memory, from: u64, to: u64) {
-    let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
     let text = |seq| format!(r#"{{"role":"user","content":"word{seq}","timestamp":{seq}}}"#);
     let all: Vec<String> = (from..=to).map(text).collect();
     for messages in all.chunks(100) {
@@ -52,8 +52,8 @@ impl Answer {
     fn read(json: &str) -> Self {
         let mut fields = JsonFields::parse_argument("answer", json).unwrap();
         let mut number = |key| fields.take_u64(key);
-        let (kept, missing, stored) = (number("kept"), number("missing"), number("stored"));
-        Self { kept, missing, stored, next: fields.take_texts("next") }
+        let (kept, missing, stored) = (number("kept"), number("missing_count"), number("stored"));
+        Self { kept, missing, stored, next: fields.take_texts("missing_ids") }
     }
 }
 
