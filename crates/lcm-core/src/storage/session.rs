@@ -65,6 +65,11 @@ pub(crate) fn join_family(
     Ok(true)
 }
 
+/// Returns whether a conversation belongs to a family other than `family`.
+pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
+    head.family.is_some_and(|known| known != keys::family_hash(family))
+}
+
 /// Lists the conversations of a family except one, newest member first.
 ///
 /// # Errors
