@@ -415,7 +415,11 @@ fn an_export_does_not_mix_two_states() {
     let page = answer(&mut original, "admin.export_page", &args).unwrap();
     append(&mut original, 1, 7);
     let args = Json::object([("cursor", field(&page, "cursor"))]);
-    refused(answer(&mut original, "admin.export_page", &args), ErrorCode::Conflict, "changed during");
+    refused(
+        answer(&mut original, "admin.export_page", &args),
+        ErrorCode::Conflict,
+        "changed during",
+    );
     let args = Json::of(r#"{"conversation":"unknown"}"#);
     refused(answer(&mut original, "admin.export_page", &args), ErrorCode::NotFound, "unknown");
 }

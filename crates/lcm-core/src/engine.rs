@@ -297,7 +297,9 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        search::grep::grep(&mut self.open_session(store), conversation, query_json, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            search::grep::grep(session, call, query_json, grant)
+        })
     }
 
     /// Attaches vectors to messages and summaries, or deletes them; returns the ids without a
@@ -312,8 +314,9 @@ impl Engine {
         conversation: &str,
         vectors_json: &str,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        recall::embed(&mut self.open_session(store), &config, conversation, vectors_json)
+        self.run_call(store, conversation, 0, |session, call| {
+            recall::embed(session, call, vectors_json)
+        })
     }
 
     /// Describes a summary, message or file of a conversation or its family, as JSON.
@@ -330,7 +333,9 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        recall::describe(&mut self.open_session(store), conversation, id, options_json, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            recall::describe(session, call, id, options_json, grant)
+        })
     }
 
     /// Expands a summary into its sources, down to the original messages, as JSON.
@@ -347,7 +352,9 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        recall::expand(&mut self.open_session(store), conversation, id, options_json, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            recall::expand(session, call, id, options_json, grant)
+        })
     }
 
     /// Returns the verbatim texts of `[seq_from, seq_to]` that fit `bytes_max`, at least the first.
@@ -363,13 +370,9 @@ impl Engine {
         seq_to: u64,
         bytes_max: u32,
     ) -> Result<Vec<String>> {
-        recall::read_messages(
-            &mut self.open_session(store),
-            conversation,
-            seq_from,
-            seq_to,
-            bytes_max,
-        )
+        self.run_call(store, conversation, 0, |session, call| {
+            recall::read_messages(session, call, seq_from, seq_to, bytes_max)
+        })
     }
 
     /// Creates a grant, a limited right to read, and returns the grant as JSON.
@@ -420,9 +423,9 @@ impl Engine {
         question_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        Ok(ask::plan(reader, &config, conversation, question_json, now)?.document)
+        self.run_call(store, conversation, now, |session, call| {
+            Ok(ask::plan(session, call, question_json)?.document)
+        })
     }
 
     /// Continues a question with the completions of its requests.
@@ -439,9 +442,9 @@ impl Engine {
         answers: &[CompletionResult],
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        Ok(ask::apply(reader, &config, conversation, continuation, answers, now)?.document)
+        self.run_call(store, conversation, now, |session, call| {
+            Ok(ask::apply(session, call, continuation, answers)?.document)
+        })
     }
 
     /// Answers a question with a model that may block.
@@ -457,9 +460,9 @@ impl Engine {
         question_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        Ok(ask::run(reader, model, &config, conversation, question_json, now)?.document)
+        self.run_call(store, conversation, now, |session, call| {
+            Ok(ask::run(session, call, model, question_json)?.document)
+        })
     }
 
     /// Returns the definitions of the agent's tools, as a JSON array in the format of the dialect.
@@ -493,9 +496,9 @@ impl Engine {
         caller: Option<&str>,
         now: Timestamp,
     ) -> Result<ToolOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        agent_tools::call_tool(reader, &config, conversation, name, arguments_json, caller, now)
+        self.run_call(store, conversation, now, |session, call| {
+            agent_tools::call_tool(session, call, name, arguments_json, caller)
+        })
     }
 
     /// Continues a tool call with the completions of its requests.
@@ -512,9 +515,9 @@ impl Engine {
         answers: &[CompletionResult],
         now: Timestamp,
     ) -> Result<ToolOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        agent_tools::resume_call(reader, &config, conversation, continuation, answers, now)
+        self.run_call(store, conversation, now, |session, call| {
+            agent_tools::resume_call(session, call, continuation, answers)
+        })
     }
 
     /// Returns sizes and costs of a conversation, or with `None` the sizes of the store, as JSON.

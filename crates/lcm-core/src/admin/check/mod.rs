@@ -15,14 +15,14 @@ pub(super) use summary_graph::{is_derived_from, least_trust, sum_measures};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    ask, search,
+    search,
     storage::{
         call::Call,
         codec,
         head::{JournalEntry, LoadedHead},
         history::MessageHistory,
         keys::ConversationKeys,
-        records::grants,
+        records::{grants, question::QuestionRecord},
         store_session::StoreSession,
         summary::Summary,
     },
@@ -162,7 +162,7 @@ pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<St
         report.add_finding(message);
     }
     report.begin_check("question");
-    let found = ask::check(session, keys);
+    let found = session.read_record(&QuestionRecord::key(keys)).map(|_| ());
     report.catch_damage(found)?;
     let mut metrics = JsonWriter::new_object();
     metrics.add_number("context_items", head.context.count_items());

@@ -1,11 +1,20 @@
-//! Bounds of the record of a large payload.
+//! The key and the bounds of the record of a large payload.
 
 use lcm_text::{
     base::limits,
     message::large_payload::{PayloadRecord, SeekPoint},
 };
 
-use crate::storage::codec::{self, SoundRecord};
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
+
+/// Returns the key of the record of a payload.
+pub(crate) fn payload_record_key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<PayloadRecord> {
+    RecordKey::new(keys.payload_key(id))
+}
 
 impl SoundRecord for PayloadRecord {
     fn is_sound(&self) -> bool {

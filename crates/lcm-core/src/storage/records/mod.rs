@@ -4,6 +4,7 @@ pub(crate) mod calibration;
 pub(crate) mod deferred;
 pub(crate) mod focus;
 pub(crate) mod grants;
-mod large_payload;
+pub(crate) mod large_payload;
+pub(crate) mod question;
 pub(crate) mod session;
 pub(crate) mod usage;

@@ -18,6 +18,7 @@ use lcm_text::base::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
+    call::Call,
     changes::Changes,
     codec::{self, SoundRecord},
     head::LoadedHead,
@@ -342,13 +343,12 @@ impl GrantAccess {
     /// As [`GrantAccess::from_grant`] and [`GrantAccess::ensure_covers`].
     pub(crate) fn for_call(
         session: &mut StoreSession<'_>,
-        conversation: &str,
+        call: Call<'_>,
         name: Option<&str>,
-        now: Timestamp,
     ) -> Result<Option<Self>> {
         let Some(name) = name else { return Ok(None) };
-        let access = Self::from_grant(session, conversation, name, now)?;
-        access.ensure_covers(session, conversation)?;
+        let access = Self::from_grant(session, call.conversation, name, call.now)?;
+        access.ensure_covers(session, call.conversation)?;
         Ok(Some(access))
     }
 
@@ -434,6 +434,22 @@ impl GrantAccess {
         Err(denied_error(
             "the grant has no tokens left; answer with what is known, or ask for a new grant",
         ))
+    }
+
+    /// Adds the charge of `tokens` to the changes of a commit.
+    ///
+    /// The guard is added even without tokens, so that the commit requires a valid grant.
+    ///
+    /// # Errors
+    ///
+    /// As [`GrantAccess::build_charge`].
+    pub(crate) fn add_charge(self, tokens: u32, changes: &mut Changes) -> Result<()> {
+        let (guard, put) = self.build_charge(tokens)?;
+        changes.add_guard(guard);
+        if tokens > 0 {
+            changes.add_put(put);
+        }
+        Ok(())
     }
 
     /// Builds the guard and the put that charge `tokens` to the grant and its ancestors.
