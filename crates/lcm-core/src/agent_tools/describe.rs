@@ -294,7 +294,7 @@ fn describe_file(
         fields.take_text("kind"),
         shorten_name(&fields.take_text("mime")),
         fields.take_u64("lines"),
-        fields.take_text("message"),
+        fields.take_text("message_id"),
         fields.take_u64("seq"),
     );
     let mut arguments = build_follow_up(id, invocation);
