@@ -1,6 +1,6 @@
-//! What a question may be: its words, where to look, and how much it may take.
+//! A question: its text, its search scope and its bounds.
 //!
-//! In: a JSON object. Out: a question within its bounds. Not here: what is found for it.
+//! In: a JSON object. Out: a valid question. Not here: the evidence ([`super::evidence`]).
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,42 +15,45 @@ use lcm_text::{
 
 /// Name of the argument that holds a question.
 pub(super) const QUESTION_ARGUMENT: &str = "question-json";
-/// Bytes of a question, and of what is searched for in its place.
+/// Most bytes of a question and of its query.
 const QUESTION_BYTES_MAX: usize = 16 << 10;
-/// Summaries that one question names.
+/// Most summaries that one question names.
 const SUMMARIES_MAX: usize = 32;
-/// Tokens of an answer: the default and the most.
+/// Default bound on the tokens of an answer.
 const ANSWER_TOKENS_DEFAULT: u32 = 2_000;
+/// Greatest bound on the tokens of an answer.
 const ANSWER_TOKENS_MAX: u32 = 8_000;
-/// Milliseconds that a question stays open, the default: 120 s for the model and 30 s of headroom.
+/// Default time that a question stays open: 120 s for the model and 30 s of headroom.
 const DEADLINE_MS_DEFAULT: u64 = 150_000;
+/// Longest time that a question stays open.
 pub(crate) const DEADLINE_MS_MAX: u64 = 600_000;
 
-/// A question.
+/// A question, as the caller asks it.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) question: String,
-    /// What is searched for; `None`: the question.
+    /// Search query; `None`: the engine searches the words of the question.
     pub(super) query: Option<String>,
-    /// Texts that hold ids of summaries to answer from.
+    /// Texts with ids of summaries to answer from.
     pub(super) summary_ids: Vec<String>,
-    /// Tokens of the answer.
+    /// Most tokens of the answer.
     pub(super) answer_tokens_max: u32,
-    /// Tokens of evidence that one request holds.
+    /// Most tokens of evidence in one request.
     pub(super) evidence_tokens_max: u32,
-    /// Every conversation of the store.
+    /// Whether the engine searches every conversation of the store.
     pub(super) all_conversations: bool,
-    /// Not the family of the conversation.
+    /// Whether the engine searches the conversation without its family.
     pub(super) only: bool,
+    /// Milliseconds from the question to its expiry.
     pub(super) deadline_ms: u64,
-    /// On which it is read; `None`: everything may be.
+    /// Grant that limits the reads; `None`: no limit.
     pub(super) grant: Option<String>,
-    /// Only what would be read is wanted.
+    /// Whether the caller wants the evidence only, without a request.
     pub(super) plan_only: bool,
 }
 
 impl Question {
-    /// Reads a question.
+    /// Parses a question.
     ///
     /// # Errors
     ///
@@ -76,6 +79,7 @@ impl Question {
         question.ensure_within_bounds()
     }
 
+    /// Ensures that lengths and numbers are within their bounds.
     fn ensure_within_bounds(self) -> Result<Self> {
         let bounds = [
             ("question", self.question.len(), 1, QUESTION_BYTES_MAX, "bytes"),
@@ -85,7 +89,7 @@ impl Question {
         for (key, length, least, most, unit) in bounds {
             if length < least || length > most {
                 return Err(Error::invalid_input(format_args!(
-                    "{key}: {length} {unit}; it has {least} to {most}"
+                    "`{key}` must have {least} to {most} {unit}, got {length}"
                 )));
             }
         }
@@ -97,7 +101,7 @@ impl Question {
         for (key, number, most) in numbers {
             if number == 0 || number > most {
                 return Err(Error::invalid_input(format_args!(
-                    "{key}: {number} is not from 1 to {most}"
+                    "`{key}` must be from 1 to {most}, got {number}"
                 )));
             }
         }
@@ -108,13 +112,14 @@ impl Question {
         }
         if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_dropped_conditions) {
             return Err(Error::limit_exceeded(
-                "query: so many conditions are not kept; name fewer",
+                "`query` must have fewer filters and fewer words with `+` or `-`: some would be \
+                 ignored",
             ));
         }
         Ok(self)
     }
 
-    /// What is searched for.
+    /// Returns the text to search: the query, or the question.
     pub(super) fn search_text(&self) -> &str {
         self.query.as_deref().unwrap_or(&self.question)
     }

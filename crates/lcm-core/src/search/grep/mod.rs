@@ -37,6 +37,7 @@ use self::{
 use crate::{
     search::{index_reader::SearchIndex, text_query::TextQuery},
     storage::{
+        call::Call,
         read_scope::{self, ReadLimits, RecallAnswer},
         records::grants::GrantAccess,
         store_session::StoreSession,
@@ -60,16 +61,15 @@ use lcm_text::{
 /// - `denied`, `conflict`: the grant does not allow the read, or has changed.
 /// - Errors of the store.
 pub(crate) fn grep(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     query_json: &str,
     grant: Option<&str>,
-    now: Timestamp,
 ) -> Result<String> {
-    let access = GrantAccess::for_call(reader, conversation, grant, now)?;
+    let access = GrantAccess::for_call(session, call, grant)?;
     let limits = ReadLimits::from_permit(access.as_ref());
-    let answer = grep_uncharged(reader, conversation, query_json, limits, now)?;
-    read_scope::charge_answer(reader, answer, access)
+    let answer = grep_uncharged(session, call, query_json, limits)?;
+    read_scope::charge_answer(session, answer, access)
 }
 
 /// Searches like [`grep`], without charging the grant.
@@ -78,12 +78,12 @@ pub(crate) fn grep(
 ///
 /// As [`grep`].
 pub(crate) fn grep_uncharged(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     query_json: &str,
     limits: ReadLimits<'_>,
-    now: Timestamp,
 ) -> Result<RecallAnswer> {
+    let Call { conversation, now, .. } = call;
     let query = request::parse_query(query_json)?;
     let bounds = request::build_bounds(&query, now)?;
     let mut notes = Vec::new();
@@ -91,26 +91,28 @@ pub(crate) fn grep_uncharged(
     limits.ensure_tokens_left()?;
     let conversations = match (limits.permit, limits.searched_ranges) {
         (Some(access), ranges) => {
-            let all = read_permitted_conversations(reader, conversation, &query, access)?;
+            let all = read_permitted_conversations(session, conversation, &query, access)?;
             match ranges {
                 Some(ranges) => narrow_to_ranges(all, ranges),
                 None => all,
             }
         }
-        (None, Some(ranges)) => narrow_to_ranges(read_named_conversations(reader, ranges)?, ranges),
-        (None, None) => read_searched_conversations(reader, conversation, &query, &mut notes)?,
+        (None, Some(ranges)) => {
+            narrow_to_ranges(read_named_conversations(session, ranges)?, ranges)
+        }
+        (None, None) => read_searched_conversations(session, conversation, &query, &mut notes)?,
     };
     let mut indexes = Vec::with_capacity(conversations.len());
     for searched in &conversations {
-        searched.enter_conversation(reader);
-        indexes.push(SearchIndex::open(reader, &searched.keys, &searched.loaded.head)?);
+        searched.enter_conversation(session);
+        indexes.push(SearchIndex::open(session, &searched.keys, &searched.loaded.head)?);
     }
     let context = GrepContext { conversations: &conversations, indexes: &indexes, bounds: &bounds };
     let mut search = |pattern: &mut GrepPattern, notes: &mut Vec<&'static str>| match bounds.scope {
         GrepScope::Files => {
-            file_search::search_files(reader, &context, pattern, &query.file_options)
+            file_search::search_files(session, &context, pattern, &query.file_options)
         }
-        _ => search_documents(reader, &context, pattern, &query, notes),
+        _ => search_documents(session, &context, pattern, &query, notes),
     };
     let mut results = search(&mut pattern, &mut notes)?;
     if let Some(mut words) = retry_as_words(&query, &pattern, &results, now, &mut notes) {

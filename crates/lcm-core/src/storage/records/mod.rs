@@ -1,9 +1,10 @@
-//! Records that stand beside the head, one module each.
+//! Records beside the head, one module each.
 
 pub(crate) mod calibration;
 pub(crate) mod deferred;
 pub(crate) mod focus;
 pub(crate) mod grants;
-mod large_payload;
+pub(crate) mod large_payload;
+pub(crate) mod question;
 pub(crate) mod session;
 pub(crate) mod usage;
