@@ -23,8 +23,8 @@ use lcm_text::base::{
     tokens,
 };
 
-/// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A second,
-/// narrower search costs less than a longer answer.
+/// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A
+/// second, narrower search costs less than a longer answer.
 const TOKENS_MAX: u32 = 1_500;
 
 /// Names of arguments, and their names in a query.
