@@ -7,7 +7,8 @@ use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
-    admin, agent_tools, ask,
+    admin::{self, ListRequest},
+    agent_tools, ask,
     assembly::{self, RenderCache},
     compaction, drive, ingest, recall, search,
     storage::{
@@ -387,8 +388,9 @@ impl Engine {
         grant_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        grants::create_grant(&mut self.open_session(store), &config, conversation, grant_json, now)
+        self.run_call(store, conversation, now, |session, call| {
+            grants::create_grant(session, call, grant_json)
+        })
     }
 
     /// Revokes a grant and the grants that inherit from it. A repeated call changes nothing.
@@ -403,7 +405,9 @@ impl Engine {
         grant: &str,
         now: Timestamp,
     ) -> Result<()> {
-        grants::revoke_grant(&mut self.open_session(store), conversation, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            grants::revoke_grant(session, call, grant)
+        })
     }
 
     /// Begins to answer a question; returns JSON with the completion request and the continuation,
@@ -525,10 +529,14 @@ impl Engine {
         &mut self,
         store: &mut dyn Store,
         conversation: Option<&str>,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        admin::status(&mut self.open_session(store), &config, conversation)
+        match conversation {
+            Some(conversation) => {
+                self.run_call(store, conversation, now, admin::conversation_status)
+            }
+            None => admin::store_status(&mut self.open_session(store)),
+        }
     }
 
     /// Returns one page of a listing as JSON; `kind` is `conversations`, `summaries`, `messages`
@@ -545,7 +553,13 @@ impl Engine {
         cursor: Option<&str>,
         bytes_max: u32,
     ) -> Result<String> {
-        admin::list_page(&mut self.open_session(store), kind, conversation, cursor, bytes_max)
+        let request = ListRequest { kind, cursor, bytes_max };
+        match conversation.filter(|_| kind != "conversations") {
+            Some(conversation) => self.run_call(store, conversation, 0, |session, call| {
+                admin::list_page(session, Some(call), &request)
+            }),
+            None => admin::list_page(&mut self.open_session(store), None, &request),
+        }
     }
 
     /// Recomputes every invariant of a conversation; damage is a finding and no error.
@@ -562,7 +576,7 @@ impl Engine {
         cursor: Option<&str>,
     ) -> Result<String> {
         ensure_single_page(cursor)?;
-        admin::check(&mut self.open_session(store), conversation)
+        self.run_call(store, conversation, 0, admin::check)
     }
 
     /// Computes one hash over the stored bytes, or with `logical` over the stored conversations.
@@ -628,9 +642,13 @@ impl Engine {
         arguments_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        admin::run_command(reader, &config, conversation, verb, arguments_json, now)
+        // `prompts` depends on the configuration alone, so the conversation need not be valid.
+        if verb == "prompts" {
+            return admin::list_prompts(&self.config, arguments_json);
+        }
+        self.run_call(store, conversation, now, |session, call| {
+            admin::run_command(session, call, verb, arguments_json)
+        })
     }
 
     /// Begins a task of several calls; returns the first instruction as JSON. Reads no store.

@@ -6,17 +6,17 @@
 //! conversation. The commands are in [`super::session`], [`super::calibration`],
 //! [`super::focus`], [`super::maintenance`], [`super::prompts`] and [`super::usage`].
 
-use crate::storage::records::session::ArchiveCause;
-use crate::storage::session;
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use crate::{
     compaction::advise::AdviseRequest,
     storage::{
-        head::{JournalAction, JournalEntry, LoadedHead},
-        keys::ConversationKeys,
-        records::usage::UsageReport,
-        store::{Guard, Put},
+        call::Call,
+        changes::Changes,
+        head::{JournalAction, LoadedHead},
+        record_key::RecordReads,
+        records::{grants::GrantRecord, session::ArchiveCause, usage::UsageReport},
+        session as session_rules,
         store_session::StoreSession,
     },
 };
@@ -26,7 +26,6 @@ use lcm_text::{
         json::{JsonFields, JsonKind},
     },
     config::Config,
-    types::api::Timestamp,
 };
 
 use super::{maintenance::MaintainRequest, prompts};
@@ -71,75 +70,99 @@ enum CommandRequest {
 /// `unsupported`: the verb is unknown; `invalid-input`: an argument breaks a rule; `not-found`,
 /// `exists` and `denied` by the rules of the command; `conflict`; errors of the store.
 pub(crate) fn run_command(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     verb: &str,
     arguments_json: &str,
-    now: Timestamp,
 ) -> Result<String> {
-    let is_blank = arguments_json.trim().is_empty();
-    let mut fields =
-        JsonFields::parse_argument(ARGUMENTS, if is_blank { "{}" } else { arguments_json })?;
-    // `prompts` depends on the configuration alone and reads no conversation.
-    if verb == "prompts" {
-        fields.finish(ARGUMENTS)?;
-        return Ok(prompts::list_prompts(config)?.end_object());
-    }
-    let keys = ConversationKeys::new(conversation)?;
-    let request = match verb {
-        "family" => CommandRequest::Family { key: fields.take_text("family") },
-        "reset" => CommandRequest::Reset { successor: fields.take_optional_text("successor") },
-        "new" => CommandRequest::New { retain_depth: read_retain_depth(&mut fields, config)? },
-        "archive" => CommandRequest::Archive {
-            cause: ArchiveCause::from_index(fields.take_choice("cause", &ArchiveCause::NAMES)),
-        },
-        "calibrate" => CommandRequest::Calibrate {
-            model: fields.take_text("model"),
-            estimated_tokens: fields.take_u32("estimated_tokens"),
-            prompt_tokens: fields.take_u32("prompt_tokens"),
-        },
-        "maintain" => CommandRequest::Maintain(MaintainRequest::read(&mut fields)),
-        "usage" => CommandRequest::Usage(UsageReport::read(&mut fields)),
-        "advise" => CommandRequest::Advise(AdviseRequest::read(&mut fields)?),
-        "focus" => CommandRequest::Focus {
-            text: fields.take_optional_text("text"),
-            seq_last: fields.take_optional_u64("seq_last"),
-        },
-        _ => return Err(Error::not_supported(format_args!("verb: there is no `{verb}`"))),
-    };
+    let mut fields = parse_arguments(arguments_json)?;
+    let request = CommandRequest::read(&mut fields, call.config, verb)?;
     let dry_run = fields.take_flag("dry_run");
     fields.finish(ARGUMENTS)?;
-    let grants = matches!(request, CommandRequest::Maintain(_)).then(|| keys.grants_key());
-    let (loaded, mut rest) =
-        LoadedHead::read_with_keys(reader, &keys, conversation, grants.as_slice())?;
-    let now = loaded.effective_time(now)?;
-    let family = match &request {
-        CommandRequest::Family { key } => Some(key.as_str()),
-        _ => None,
-    };
-    let skip_reason = session::find_skip_reason(reader, config, &keys, &loaded.head, family)?;
+    let mut reads = RecordReads::default();
+    let grants = matches!(request, CommandRequest::Maintain(_))
+        .then(|| reads.add(GrantRecord::key(call.keys)));
+    let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+    let call = Call { now: loaded.effective_time(call.now)?, ..call };
+    let skip_reason = session_rules::find_skip_reason(
+        session,
+        call.config,
+        call.keys,
+        &loaded.head,
+        request.family(),
+    )?;
     let is_writable = skip_reason.is_none();
-    let session = CommandContext { reader, keys, loaded, now, is_writable, dry_run };
+    let command = CommandContext { session, call, loaded, is_writable, dry_run };
     let mut answer = match request {
-        CommandRequest::Family { key } => session.join_family(&key),
-        CommandRequest::Reset { successor } => session.reset(successor),
-        CommandRequest::New { retain_depth } => session.start_new_session(retain_depth),
-        CommandRequest::Archive { cause } => session.archive(cause),
+        CommandRequest::Family { key } => command.join_family(&key),
+        CommandRequest::Reset { successor } => command.reset(successor),
+        CommandRequest::New { retain_depth } => command.start_new_session(retain_depth),
+        CommandRequest::Archive { cause } => command.archive(cause),
         CommandRequest::Calibrate { model, estimated_tokens, prompt_tokens } => {
-            session.record_calibration(model, estimated_tokens, prompt_tokens)
+            command.record_calibration(model, estimated_tokens, prompt_tokens)
         }
         CommandRequest::Maintain(request) => {
-            session.maintain(config, &request, rest.pop().flatten())
+            let grants = grants.map(|slot| values.decode_guarded(slot)).transpose()?;
+            command.maintain(&request, grants)
         }
-        CommandRequest::Usage(report) => session.record_usage(&report.validate()?),
-        CommandRequest::Advise(request) => session.advise(config, &request),
-        CommandRequest::Focus { text, seq_last } => session.set_focus(text, seq_last),
+        CommandRequest::Usage(report) => command.record_usage(&report.validate()?),
+        CommandRequest::Advise(request) => command.advise(&request),
+        CommandRequest::Focus { text, seq_last } => command.set_focus(text, seq_last),
     }?;
     if let Some(reason) = skip_reason {
-        answer.add_texts("warnings", &[session::build_skip_warning(reason)]);
+        answer.add_texts("warnings", &[session_rules::build_skip_warning(reason)]);
     }
     Ok(answer.end_object())
+}
+
+/// Lists the prompts of a configuration as JSON: the command `prompts`, which reads no conversation.
+///
+/// # Errors
+///
+/// `invalid-input`: there is an argument.
+pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<String> {
+    parse_arguments(arguments_json)?.finish(ARGUMENTS)?;
+    Ok(prompts::list_prompts(config)?.end_object())
+}
+
+fn parse_arguments(arguments_json: &str) -> Result<JsonFields<'_>> {
+    let is_blank = arguments_json.trim().is_empty();
+    JsonFields::parse_argument(ARGUMENTS, if is_blank { "{}" } else { arguments_json })
+}
+
+impl CommandRequest {
+    /// Reads the arguments of a command.
+    fn read(fields: &mut JsonFields<'_>, config: &Config, verb: &str) -> Result<Self> {
+        Ok(match verb {
+            "family" => Self::Family { key: fields.take_text("family") },
+            "reset" => Self::Reset { successor: fields.take_optional_text("successor") },
+            "new" => Self::New { retain_depth: read_retain_depth(fields, config)? },
+            "archive" => Self::Archive {
+                cause: ArchiveCause::from_index(fields.take_choice("cause", &ArchiveCause::NAMES)),
+            },
+            "calibrate" => Self::Calibrate {
+                model: fields.take_text("model"),
+                estimated_tokens: fields.take_u32("estimated_tokens"),
+                prompt_tokens: fields.take_u32("prompt_tokens"),
+            },
+            "maintain" => Self::Maintain(MaintainRequest::read(fields)),
+            "usage" => Self::Usage(UsageReport::read(fields)),
+            "advise" => Self::Advise(AdviseRequest::read(fields)?),
+            "focus" => Self::Focus {
+                text: fields.take_optional_text("text"),
+                seq_last: fields.take_optional_u64("seq_last"),
+            },
+            _ => return Err(Error::not_supported(format_args!("verb: there is no `{verb}`"))),
+        })
+    }
+
+    /// Returns the family key of `family`; `None`: another command.
+    fn family(&self) -> Option<&str> {
+        match self {
+            Self::Family { key } => Some(key),
+            _ => None,
+        }
+    }
 }
 
 /// Reads the depth that `new` keeps; defaults to the configured depth.
@@ -161,10 +184,10 @@ fn read_retain_depth(fields: &mut JsonFields<'_>, config: &Config) -> Result<Opt
 
 /// The conversation of one command, read from the store.
 pub(super) struct CommandContext<'a, 's> {
-    pub(super) reader: &'a mut StoreSession<'s>,
-    pub(super) keys: ConversationKeys,
+    pub(super) session: &'a mut StoreSession<'s>,
+    /// The call, with the effective time as `now`.
+    pub(super) call: Call<'a>,
     pub(super) loaded: LoadedHead,
-    pub(super) now: Timestamp,
     /// Whether the configuration allows writes to the conversation.
     pub(super) is_writable: bool,
     /// Whether the caller asks for the report without the commit.
@@ -172,23 +195,22 @@ pub(super) struct CommandContext<'a, 's> {
 }
 
 impl CommandContext<'_, '_> {
-    /// Commits the changed conversation, unless `dry_run` or the configuration forbids the write.
-    pub(super) fn commit(self, act: JournalAction, puts: Vec<Put>) -> Result<()> {
-        self.commit_guarded(act, puts, Vec::new())
+    /// Refuses a conversation that does not exist or is archived, unless the configuration forbids
+    /// writes to the conversation.
+    pub(super) fn ensure_writable(&mut self) -> Result<()> {
+        if self.is_writable {
+            self.loaded.ensure_exists()?;
+            session_rules::ensure_not_archived(self.session, &self.loaded.head)?;
+        }
+        Ok(())
     }
 
-    /// Commits as [`CommandContext::commit`], guarded by the values of further keys, too.
-    pub(super) fn commit_guarded(
-        self,
-        act: JournalAction,
-        puts: Vec<Put>,
-        guards: Vec<Guard>,
-    ) -> Result<()> {
+    /// Commits the changed conversation, unless `dry_run` or the configuration forbids the write.
+    pub(super) fn commit(self, act: JournalAction, changes: Changes) -> Result<()> {
         if self.dry_run || !self.is_writable {
             return Ok(());
         }
-        let entry = JournalEntry { time: self.now, act };
-        self.loaded.commit(self.reader, &self.keys, self.now, &entry, puts, guards)?;
+        self.loaded.commit_changes(self.session, self.call, act, changes)?;
         Ok(())
     }
 }

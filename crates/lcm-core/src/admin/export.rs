@@ -4,8 +4,6 @@
 //! the context with all their fields. It leaves out the records of one store: journal, breakers,
 //! ledgers, attempts, grants, the last question, and uploads that no message refers to.
 
-use crate::storage::pack::PlacedMessage;
-use crate::storage::store_session::{self, StoreSession};
 use alloc::string::String;
 use lcm_text::base::hash;
 
@@ -14,12 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     context::ContextItem,
+    conversation_list,
     head::{ConversationHead, LoadedHead},
     history::MessageHistory,
-    keys::{self, ConversationKeys},
-    pack::RawText,
+    keys::ConversationKeys,
+    pack::{PlacedMessage, RawText},
     session::SessionLifecycle,
-    summary::{self, Summary},
+    store_session::StoreSession,
+    summary, summary_records,
 };
 use lcm_text::base::{
     error::{Error, Result},
@@ -94,24 +94,22 @@ enum ExportStage {
 /// `not-found`; `conflict`: the conversation changed since the previous page; `invalid-input`: the
 /// cursor belongs to another export; errors of the store.
 pub(crate) fn export_page(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &str,
     cursor: Option<&str>,
     bytes_max: u32,
 ) -> Result<String> {
     let mut progress = match cursor {
-        None => begin_export(reader, conversation)?,
+        None => begin_export(session, conversation)?,
         Some(text) => cursor::read::<ExportProgress>(text)
             .filter(|known| if known.all { "" } else { &known.conversation } == conversation)
-            .ok_or_else(|| {
-                Error::invalid_input("`cursor` must be a cursor that this export returned")
-            })?,
+            .ok_or_else(foreign_cursor_error)?,
     };
     let bytes_max = int::to_usize(u64::from(bytes_max)).min(PAGE_BYTES_MAX);
     let mut page = ExportPage { lines: JsonWriter::new_array(), bytes: 0, bytes_max };
     loop {
         let keys = ConversationKeys::new(&progress.conversation)?;
-        let head = LoadedHead::load_existing(reader, &keys, &progress.conversation)?.head;
+        let head = LoadedHead::load_existing(session, &keys, &progress.conversation)?.head;
         if !matches!(progress.stage, ExportStage::Header) && progress.revision != head.revision {
             return Err(Error::revision_conflict(
                 "the conversation changed during its export; start the export again",
@@ -120,7 +118,7 @@ pub(crate) fn export_page(
         progress.revision = head.revision;
         let history = MessageHistory { keys: &keys, head: &head };
         let mut section = SectionExporter {
-            reader: &mut *reader,
+            session: &mut *session,
             history,
             progress: &mut progress,
             page: &mut page,
@@ -131,30 +129,32 @@ pub(crate) fn export_page(
         if progress.part == progress.parts {
             return Ok(page.into_response(None));
         }
-        progress.conversation = next_conversation(reader, Some(&keys))?.ok_or_else(|| {
-            Error::revision_conflict(
-                "a conversation was removed during the export; start the export again",
-            )
-        })?;
+        progress.conversation = conversation_list::next_conversation(session, Some(&keys))?
+            .ok_or_else(|| {
+                Error::revision_conflict(
+                    "a conversation was removed during the export; start the export again",
+                )
+            })?;
         progress.part += 1;
         progress.stage = ExportStage::Header;
     }
     Ok(page.into_response(Some(&cursor::write(&progress)?)))
 }
 
-fn begin_export(reader: &mut StoreSession<'_>, conversation: &str) -> Result<ExportProgress> {
+#[cold]
+fn foreign_cursor_error() -> Error {
+    Error::invalid_input("`cursor` must be a cursor that this export returned")
+}
+
+fn begin_export(session: &mut StoreSession<'_>, conversation: &str) -> Result<ExportProgress> {
     let all = conversation.is_empty();
-    let mut parts = 1;
-    let mut first = String::from(conversation);
-    if all {
-        parts = 0;
-        reader.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |_, _| {
-            parts += 1;
-            Ok(())
-        })?;
-        first = next_conversation(reader, None)?
+    let (first, parts) = if all {
+        let first = conversation_list::next_conversation(session, None)?
             .ok_or_else(|| Error::not_found("the store has no conversation to export"))?;
-    }
+        (first, conversation_list::count_conversations(session)?)
+    } else {
+        (conversation.into(), 1)
+    };
     Ok(ExportProgress {
         conversation: first,
         all,
@@ -165,21 +165,6 @@ fn begin_export(reader: &mut StoreSession<'_>, conversation: &str) -> Result<Exp
         revision: 0,
         stage: ExportStage::Header,
     })
-}
-
-/// Returns the conversation that follows `after` in the order of keys.
-fn next_conversation(
-    reader: &mut StoreSession<'_>,
-    after: Option<&ConversationKeys>,
-) -> Result<Option<String>> {
-    let start = after.map_or_else(
-        || keys::NAMES_PREFIX.into(),
-        |keys| store_session::successor_key(&keys.name_key()),
-    );
-    let (entries, _) = reader.scan_page(&start, keys::NAMES_END, 1)?;
-    let Some(entry) = entries.first() else { return Ok(None) };
-    let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
-    Ok(Some(id))
 }
 
 struct ExportPage {
@@ -199,7 +184,7 @@ impl ExportPage {
 
 /// Writes one conversation to one page; methods return `false` when the page is full.
 struct SectionExporter<'a, 's> {
-    reader: &'a mut StoreSession<'s>,
+    session: &'a mut StoreSession<'s>,
     history: MessageHistory<'a>,
     progress: &'a mut ExportProgress,
     page: &'a mut ExportPage,
@@ -261,7 +246,7 @@ impl SectionExporter<'_, '_> {
         header.add_number("items", head.context.count_items());
         export_format::write_session(
             &mut header,
-            &SessionLifecycle::read(self.reader, self.history.keys, head)?,
+            &SessionLifecycle::read(self.session, self.history.keys, head)?,
         );
         let done = self.push_line(header);
         if done {
@@ -272,7 +257,7 @@ impl SectionExporter<'_, '_> {
 
     fn write_messages(&mut self, mut seq: u64, mut piece: u32) -> Result<bool> {
         while seq <= self.current_head().messages {
-            for placed in self.history.read_page(self.reader, seq, self.current_head().messages)? {
+            for placed in self.history.read_page(self.session, seq, self.current_head().messages)? {
                 seq = placed.seq;
                 if !self.write_message(&placed, piece)? {
                     return Ok(false);
@@ -311,7 +296,7 @@ impl SectionExporter<'_, '_> {
             let mut large = begin_message("large");
             large.add_number("bytes", placed.stored.raw.bytes());
             large.add_text("sha256", &hash::hex(sha256));
-            large.add_text("frontier", &hash::hex(&self.history.frontier_at(self.reader, seq)?));
+            large.add_text("frontier", &hash::hex(&self.history.frontier_at(self.session, seq)?));
             if !self.push_line(large) {
                 return Ok(false);
             }
@@ -326,7 +311,7 @@ impl SectionExporter<'_, '_> {
                 line.add_number("offset", offset);
                 line.add_text(
                     "text",
-                    &self.history.read_chunk(self.reader, sha256, number, *bytes)?,
+                    &self.history.read_chunk(self.session, sha256, number, *bytes)?,
                 );
                 if !self.push_line(line) {
                     return Ok(false);
@@ -345,13 +330,17 @@ impl SectionExporter<'_, '_> {
         mut count: u64,
         mut found: bool,
     ) -> Result<bool> {
-        let (first, end) = self.history.keys.record_range("s");
         while count < self.current_head().summaries {
-            let start =
-                if after.is_empty() { first.clone() } else { store_session::successor_key(&after) };
-            let (entries, more) = self.reader.scan_page(&start, &end, limits::CALL_BYTES_MAX)?;
-            for entry in entries {
-                let record: Summary = codec::decode(&entry.key, &entry.value)?;
+            let cursor = Some(after.as_str()).filter(|after| !after.is_empty());
+            let keys = self.history.keys;
+            let page = summary_records::read_summary_page(
+                self.session,
+                keys,
+                cursor,
+                limits::CALL_BYTES_MAX,
+            )?
+            .ok_or_else(foreign_cursor_error)?;
+            for (key, record) in page.summaries {
                 if record.depth == depth {
                     if !self.push_line(export_format::write_summary(&record)) {
                         self.progress.stage = ExportStage::Summaries { depth, after, count, found };
@@ -359,9 +348,9 @@ impl SectionExporter<'_, '_> {
                     }
                     (count, found) = (count + 1, true);
                 }
-                after = entry.key;
+                after = key;
             }
-            if more {
+            if page.has_more {
                 continue;
             }
             if !found {
@@ -378,7 +367,7 @@ impl SectionExporter<'_, '_> {
 
     fn write_context(&mut self, from: u64) -> Result<bool> {
         let MessageHistory { keys, head } = self.history;
-        let items = head.context.load_items(self.reader, keys)?;
+        let items = head.context.load_items(self.session, keys)?;
         let rest = items.get(int::to_usize(from)..).unwrap_or(&[]);
         for (number, items) in (0u64..).zip(rest.chunks(export_format::ITEMS_PER_LINE)) {
             let mut array = JsonWriter::new_array();

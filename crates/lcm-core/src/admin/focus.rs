@@ -1,9 +1,8 @@
 //! The command `focus`: sets or removes the focus brief of a conversation.
 
-use crate::storage::session;
-use alloc::{string::String, vec};
+use alloc::string::String;
 
-use crate::storage::{codec, head::JournalAction, records::focus::FocusBrief, store::Put};
+use crate::storage::{changes::Changes, head::JournalAction, records::focus::FocusBrief};
 use lcm_text::base::{error::Result, json::JsonWriter};
 
 use super::commands::CommandContext;
@@ -15,18 +14,15 @@ impl CommandContext<'_, '_> {
         text: Option<String>,
         seq_last: Option<u64>,
     ) -> Result<JsonWriter> {
-        if self.is_writable {
-            self.loaded = self.loaded.require_existing()?;
-            session::ensure_not_archived(self.reader, &self.loaded.head)?;
-        }
-        let key = self.keys.focus_key();
-        let found = self.reader.read_one_uncached(&key)?;
-        let old = found.map(|value| FocusBrief::read(&key, &value)).transpose()?;
+        self.ensure_writable()?;
+        let key = FocusBrief::key(self.call.keys);
+        let old = self.session.read_record(&key)?;
         let messages = self.loaded.head.messages;
         // A skipped session has no stored message that a brief could cover.
         let text = text.filter(|_| self.is_writable);
-        let new =
-            text.map(|text| FocusBrief::new(text, seq_last, messages, self.now)).transpose()?;
+        let new = text
+            .map(|text| FocusBrief::new(text, seq_last, messages, self.call.now))
+            .transpose()?;
         let same = |old: &FocusBrief, new: &FocusBrief| {
             (&old.text, old.seq_last) == (&new.text, new.seq_last)
         };
@@ -44,8 +40,14 @@ impl CommandContext<'_, '_> {
             None => answer.add_null("focus"),
         }
         if changed {
-            let value = new.as_ref().map(codec::encode).transpose()?;
-            self.commit(JournalAction::Focus, vec![Put { key, value }])?;
+            let mut changes = Changes::default();
+            match &new {
+                Some(brief) => {
+                    changes.write_record(&key, brief)?;
+                }
+                None => changes.delete_record(&key),
+            }
+            self.commit(JournalAction::Focus, changes)?;
         }
         Ok(answer)
     }

@@ -1,14 +1,19 @@
 //! The command `maintain`: tells a host with deferred compaction whether to compact now, and
 //! records how the last attempt ended.
 
-use crate::storage::session;
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use crate::{
     compaction::{self, reason},
     storage::{
+        call::Call,
+        changes::Changes,
         head::JournalAction,
-        records::{deferred::DeferredCompaction, grants},
+        record_key::GuardedRecord,
+        records::{
+            deferred::DeferredCompaction,
+            grants::{self, GrantRecord},
+        },
     },
 };
 use lcm_text::{
@@ -16,7 +21,6 @@ use lcm_text::{
         error::Result,
         json::{JsonFields, JsonWriter},
     },
-    config::Config,
     types::api::CompactionOptions,
 };
 
@@ -70,46 +74,43 @@ impl CommandContext<'_, '_> {
     /// Evaluates whether compaction is due, updates the deferred compaction, and reports whether
     /// the host must compact now.
     ///
-    /// `grants` holds the bytes of the grants record; the same commit removes its expired grants.
+    /// The same commit removes expired grants from `grants`.
     pub(super) fn maintain(
         mut self,
-        config: &Config,
         request: &MaintainRequest,
-        grants: Option<Vec<u8>>,
+        grants: Option<GuardedRecord<GrantRecord>>,
     ) -> Result<JsonWriter> {
-        if self.is_writable {
-            self.loaded = self.loaded.require_existing()?;
-            session::ensure_not_archived(self.reader, &self.loaded.head)?;
-        }
+        self.ensure_writable()?;
+        let Call { config, now, .. } = self.call;
         let conversation = self.loaded.head.conversation.clone();
         let options = request.compaction_options();
         let decision = compaction::evaluate(
-            self.reader,
+            self.session,
             config,
             &conversation,
             request.budget,
             &options,
-            self.now,
+            now,
         )?;
         let context_tokens = self.loaded.head.context.tokens;
         let before = self.loaded.head.deferred;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
         let deferred = decision.due.then(|| {
-            let deferred = before.unwrap_or(DeferredCompaction::new(self.now));
+            let deferred = before.unwrap_or(DeferredCompaction::new(now));
             match end_reason {
-                Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(self.now),
+                Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(now),
                 Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
                     DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
                 }
                 _ => deferred,
             }
         });
-        let swept = match grants.filter(|_| self.is_writable) {
-            Some(bytes) => grants::sweep_record(&self.keys, Some(bytes), self.now)?,
-            None => None,
+        let changes = match grants.filter(|_| self.is_writable) {
+            Some(grants) => grants::remove_expired_grants(grants, now)?,
+            None => Changes::default(),
         };
         let deferred_changed = deferred != before && self.is_writable;
-        let changed = deferred_changed || swept.is_some();
+        let changed = deferred_changed || !changes.is_empty();
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
@@ -118,7 +119,7 @@ impl CommandContext<'_, '_> {
             None => answer.add_null("debt"),
         }
         let can_attempt =
-            deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, self.now));
+            deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, now));
         // A context over the budget does not wait for the retry pause.
         let is_pressing = decision.must
             && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));
@@ -126,12 +127,11 @@ impl CommandContext<'_, '_> {
         answer.add_flag("must", decision.must);
         answer.add_number("threshold", decision.threshold.into());
         answer.add_number("tokens", decision.tokens.into());
-        let (guards, puts): (Vec<_>, Vec<_>) = swept.into_iter().unzip();
         if deferred_changed {
             self.loaded.head.deferred = deferred;
-            self.commit_guarded(JournalAction::Defer, puts, guards)?;
+            self.commit(JournalAction::Defer, changes)?;
         } else if changed && !self.dry_run {
-            self.reader.commit(&guards, &puts)?;
+            self.session.commit_changes(&changes)?;
         }
         Ok(answer)
     }

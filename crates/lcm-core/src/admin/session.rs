@@ -1,14 +1,14 @@
 //! The commands of the session lifecycle: `family`, `archive`, `new` and `reset`.
 
-use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
-use crate::storage::session::{self, SessionLifecycle};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
+    call::Call,
+    changes::Changes,
     context::ContextItem,
-    head::{JournalAction, JournalEntry, LoadedHead},
-    keys::{self, ConversationKeys},
-    store::Guard,
+    head::{JournalAction, LoadedHead},
+    records::session::{ArchiveCause, ArchiveRecord},
+    session::{self as session_rules, SessionLifecycle},
 };
 use lcm_text::base::{
     error::{Error, ErrorCode, Result},
@@ -22,7 +22,6 @@ const SUCCESSORS_MAX: usize = 1_000;
 
 /// The empty conversation that succeeds an archived conversation.
 struct SuccessorConversation {
-    keys: ConversationKeys,
     loaded: LoadedHead,
     /// Id to which the successor's number was appended; `None`: the caller named the successor.
     numbered_from: Option<String>,
@@ -31,16 +30,17 @@ struct SuccessorConversation {
 impl CommandContext<'_, '_> {
     /// Adds the conversation to a family.
     pub(super) fn join_family(mut self, key: &str) -> Result<JsonWriter> {
-        let mut puts = Vec::new();
+        let mut changes = Changes::default();
+        let Call { keys, now, .. } = self.call;
         let head = &mut self.loaded.head;
         let changed = self.is_writable
-            & session::join_family(head, &self.keys, key, None, self.now, &mut puts)?;
+            & session_rules::join_family(head, keys, key, None, now, changes.puts_mut())?;
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &self.loaded.head.conversation);
         answer.add_text("family", key);
         if changed {
-            self.commit(JournalAction::Join, puts)?;
+            self.commit(JournalAction::Join, changes)?;
         }
         Ok(answer)
     }
@@ -51,14 +51,14 @@ impl CommandContext<'_, '_> {
         let head = &mut self.loaded.head;
         let changed = head.archived.is_none() && self.is_writable;
         if changed {
-            head.archived = Some(ArchiveRecord { cause, time: self.now, successor: None });
+            head.archived = Some(ArchiveRecord { cause, time: self.call.now, successor: None });
         }
         let mut answer = JsonWriter::new_object();
-        SessionLifecycle::read(self.reader, &self.keys, head)?.write_archived(&mut answer);
+        SessionLifecycle::read(self.session, self.call.keys, head)?.write_archived(&mut answer);
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &head.conversation);
         if changed {
-            self.commit(JournalAction::Archive { cause }, Vec::new())?;
+            self.commit(JournalAction::Archive { cause }, Changes::default())?;
         }
         Ok(answer)
     }
@@ -66,8 +66,8 @@ impl CommandContext<'_, '_> {
     /// Withdraws items from the context: raw messages, and summaries of less than `retain_depth`.
     pub(super) fn start_new_session(mut self, retain_depth: Option<u32>) -> Result<JsonWriter> {
         let head = &mut self.loaded.head;
-        session::ensure_not_archived(self.reader, head)?;
-        let items = head.context.load_items(self.reader, &self.keys)?;
+        session_rules::ensure_not_archived(self.session, head)?;
+        let items = head.context.load_items(self.session, self.call.keys)?;
         let is_kept =
             |item: &ContextItem| retain_depth.is_none_or(|least| item.depth() >= Some(least));
         let (mut messages, mut summaries) = (0u64, 0u64);
@@ -92,7 +92,7 @@ impl CommandContext<'_, '_> {
         let before = head.context.clone();
         let revision = head.revision + 1;
         let (context, puts) = head.context.replace_items(
-            &self.keys,
+            self.call.keys,
             revision,
             &items,
             0..items.len(),
@@ -110,7 +110,9 @@ impl CommandContext<'_, '_> {
         answer.add_number("tokens_after", head.context.tokens);
         answer.add_number("tokens_before", before.tokens);
         if changed {
-            self.commit(JournalAction::Withdraw { before }, puts)?;
+            let mut changes = Changes::default();
+            changes.add_puts(puts);
+            self.commit(JournalAction::Withdraw { before }, changes)?;
         }
         Ok(answer)
     }
@@ -128,7 +130,7 @@ impl CommandContext<'_, '_> {
         };
         match &head.archived {
             Some(archived) => {
-                if let Some(successor) = session::find_successor(self.reader, archived)? {
+                if let Some(successor) = session_rules::find_successor(self.session, archived)? {
                     return Ok(answer(Some(&conversation), &successor, false));
                 }
             }
@@ -138,7 +140,7 @@ impl CommandContext<'_, '_> {
         if !self.is_writable {
             return Ok(answer(None, &conversation, false));
         }
-        let family = session::read_family(self.reader, &self.keys, head)?;
+        let family = session_rules::read_family(self.session, self.call.keys, head)?;
         let family = family.unwrap_or_else(|| conversation.clone());
         let next = self.open_successor(successor, &family)?;
         let name = next.loaded.head.conversation.clone();
@@ -155,22 +157,21 @@ impl CommandContext<'_, '_> {
         requested: Option<String>,
         family: &str,
     ) -> Result<SuccessorConversation> {
-        let hash = keys::family_hash(family);
         if let Some(name) = requested {
-            let (keys, loaded) = self.find_empty_conversation(&name, hash)?.ok_or_else(|| {
+            let loaded = self.find_empty_conversation(&name, family)?.ok_or_else(|| {
                 let message = format!(
                     "`successor` must be an empty conversation, got `{name}`, which has messages, \
                      is archived or belongs to another family"
                 );
                 Error::new(ErrorCode::Exists, message)
             })?;
-            return Ok(SuccessorConversation { keys, loaded, numbered_from: None });
+            return Ok(SuccessorConversation { loaded, numbered_from: None });
         }
         let (stem, number) = self.successor_numbering()?;
         for number in (number + 1..).take(SUCCESSORS_MAX) {
             let name = format!("{stem}#{number}");
-            if let Some((keys, loaded)) = self.find_empty_conversation(&name, hash)? {
-                return Ok(SuccessorConversation { keys, loaded, numbered_from: Some(stem) });
+            if let Some(loaded) = self.find_empty_conversation(&name, family)? {
+                return Ok(SuccessorConversation { loaded, numbered_from: Some(stem) });
             }
         }
         let message = format!(
@@ -185,7 +186,7 @@ impl CommandContext<'_, '_> {
     /// Only an id that a reset made is split; `owner/repo#12` may be the caller's own id.
     fn successor_numbering(&mut self) -> Result<(String, u64)> {
         let id = &self.loaded.head.conversation;
-        let member = session::read_member(self.reader, &self.keys, &self.loaded.head)?;
+        let member = session_rules::read_member(self.session, self.call.keys, &self.loaded.head)?;
         let stem = member.and_then(|member| member.numbered_from);
         let parse_number =
             |stem: &String| id.strip_prefix(&**stem)?.strip_prefix('#')?.parse().ok();
@@ -195,42 +196,43 @@ impl CommandContext<'_, '_> {
 
     /// Returns the conversation `name` if it can become the successor; `None`: it has messages, is
     /// archived, belongs to another family or is this conversation.
-    fn find_empty_conversation(
-        &mut self,
-        name: &str,
-        family: [u8; 16],
-    ) -> Result<Option<(ConversationKeys, LoadedHead)>> {
-        let keys = ConversationKeys::new(name)?;
-        let loaded = LoadedHead::load_head(self.reader, &keys, name)?;
+    fn find_empty_conversation(&mut self, name: &str, family: &str) -> Result<Option<LoadedHead>> {
+        let session = &mut *self.session;
+        let loaded = self.call.with_conversation(name, |call| LoadedHead::open(session, call))?;
         let head = &loaded.head;
         let is_usable = head.messages == 0
             && head.archived.is_none()
-            && head.family.is_none_or(|known| known == family)
-            && keys.conversation_hash() != self.keys.conversation_hash();
-        Ok(is_usable.then_some((keys, loaded)))
+            && !session_rules::has_other_family(head, family)
+            && name != self.call.conversation;
+        Ok(is_usable.then_some(loaded))
     }
 
     /// Archives this conversation and creates the successor in the same family, in one commit that
     /// both heads guard.
     fn commit_reset(mut self, family: &str, successor: SuccessorConversation) -> Result<()> {
-        let SuccessorConversation { keys, loaded: mut next, numbered_from } = successor;
-        let now = self.now;
-        let (mut puts, mut guards) = (Vec::new(), Vec::new());
-        let head = &mut self.loaded.head;
-        session::join_family(head, &self.keys, family, None, now, &mut puts)?;
-        let (cause, time) = (ArchiveCause::ManualReset, now);
-        let archived = head.archived.get_or_insert(ArchiveRecord { cause, time, successor: None });
-        archived.successor = Some(keys.conversation_hash());
-        let entry =
-            JournalEntry { time: now, act: JournalAction::Archive { cause: archived.cause } };
-        self.loaded.append_head_puts(&self.keys, now, &entry, &mut puts, &mut guards)?;
-        if session::join_family(&mut next.head, &keys, family, numbered_from, now, &mut puts)? {
-            let now = next.effective_time(now)?;
-            let entry = JournalEntry { time: now, act: JournalAction::Join };
-            next.append_head_puts(&keys, now, &entry, &mut puts, &mut guards)?;
-        } else {
-            guards.push(Guard { key: keys.head_key(), value: next.bytes });
-        }
-        self.reader.commit(&guards, &puts)
+        let SuccessorConversation { loaded: mut next, numbered_from } = successor;
+        let call = self.call;
+        let name = next.head.conversation.clone();
+        let changes = call.with_conversation(&name, |next_call| {
+            let mut changes = Changes::default();
+            let puts = changes.puts_mut();
+            let (head, now) = (&mut self.loaded.head, call.now);
+            session_rules::join_family(head, call.keys, family, None, now, puts)?;
+            let cause = ArchiveCause::ManualReset;
+            let archived =
+                head.archived.get_or_insert(ArchiveRecord { cause, time: now, successor: None });
+            archived.successor = Some(next_call.keys.conversation_hash());
+            let act = JournalAction::Archive { cause: archived.cause };
+            self.loaded.append_changes(call, act, &mut changes)?;
+            let puts = changes.puts_mut();
+            let (head, keys) = (&mut next.head, next_call.keys);
+            if session_rules::join_family(head, keys, family, numbered_from, now, puts)? {
+                next.append_changes(next_call, JournalAction::Join, &mut changes)?;
+            } else {
+                next.add_guard(next_call, &mut changes);
+            }
+            Ok(changes)
+        })?;
+        self.session.commit_changes(&changes)
     }
 }

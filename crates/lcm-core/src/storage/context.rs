@@ -202,14 +202,14 @@ impl Context {
     /// `conflict` or `corrupt` when a node is missing; errors of the store.
     pub(crate) fn load_items(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
     ) -> Result<Vec<ContextItem>> {
         let mut items = Vec::new();
         let wanted = self.node_keys(keys);
         for (node, (key, size)) in self.nodes.iter().zip(&wanted) {
             let is_node = |value: &[u8]| node_hash_prefix(value) == node.hash_prefix;
-            let value = reader.read_checked(key, *size, &is_node)?;
+            let value = session.read_checked(key, *size, &is_node)?;
             items.extend(codec::decode::<Vec<ContextItem>>(key, &value)?);
         }
         items.extend_from_slice(&self.items);
@@ -464,8 +464,8 @@ mod tests {
             plain.splice(range, replacement);
             context = next;
             let mut cache = InstanceCache::default();
-            let mut reader = StoreSession::new(&mut store, &mut cache);
-            let loaded = context.load_items(&mut reader, &keys).unwrap();
+            let mut session = StoreSession::new(&mut store, &mut cache);
+            let loaded = context.load_items(&mut session, &keys).unwrap();
             assert_eq!(loaded, plain, "revision {revision}");
             assert_eq!(context.tokens, plain.iter().map(ContextItem::tokens).sum::<u64>());
             assert_eq!(context.count_items(), int::to_u64(plain.len()));

@@ -140,7 +140,7 @@ pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn find_tail_packs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     run: &MessageRun,
     policy: &BudgetPolicy,
@@ -153,7 +153,7 @@ pub(crate) fn find_tail_packs(
     loop {
         // Reads one directory node at a time, from the end.
         let from = run.seq_first.max(history::directory_node(to) * limits::DIRECTORY_SPAN + 1);
-        for pack in history.find_pack_refs(reader, from, to)?.into_iter().rev() {
+        for pack in history.find_pack_refs(session, from, to)?.into_iter().rev() {
             let reached_user = pack.seq_last() < user || user < run.seq_first;
             let enough = count >= u64::from(policy.fresh_tail_messages_max) && reached_user;
             if !packs.is_empty() && (enough || tokens > tokens_max) {
@@ -178,7 +178,7 @@ pub(crate) fn find_tail_packs(
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn compute_fresh_tail(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
     policy: &BudgetPolicy,
@@ -194,8 +194,8 @@ pub(crate) fn compute_fresh_tail(
             ..empty
         });
     };
-    let refs = find_tail_packs(reader, history, &run, policy)?;
-    let messages = read_whole_units(reader, history, &run, refs, run.seq_last)?;
+    let refs = find_tail_packs(session, history, &run, policy)?;
+    let messages = read_whole_units(session, history, &run, refs, run.seq_last)?;
     let tail = select_tail(&group_units(&messages), history, &run, policy);
     Ok(FreshTail { pinned: find_pinned(history, items, &tail, policy.budget), ..tail })
 }
@@ -207,7 +207,7 @@ pub(crate) fn compute_fresh_tail(
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn read_whole_units(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     run: &MessageRun,
     mut refs: Vec<PackRef>,
@@ -216,7 +216,7 @@ pub(crate) fn read_whole_units(
     let wanted = refs.first().map_or(to, |pack| pack.seq_first);
     loop {
         let from = refs.first().map_or(to, |pack| pack.seq_first).max(run.seq_first);
-        let mut messages = history.read_messages_of_packs(reader, &refs, from, to)?;
+        let mut messages = history.read_messages_of_packs(session, &refs, from, to)?;
         let is_inner = |placed: &PlacedMessage| {
             is_result(&placed.stored) || is_response_item(placed.dialect, &placed.stored)
         };
@@ -227,7 +227,7 @@ pub(crate) fn read_whole_units(
             messages.drain(..begin);
             return Ok(messages);
         }
-        let mut longer = history.find_pack_refs(reader, from - 1, from - 1)?;
+        let mut longer = history.find_pack_refs(session, from - 1, from - 1)?;
         longer.append(&mut refs);
         refs = longer;
     }

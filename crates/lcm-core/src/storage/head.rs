@@ -373,6 +373,27 @@ impl LoadedHead {
         self.commit(session, call.keys, time, &entry, changes.puts, changes.guards)
     }
 
+    /// Appends the puts and the guard of the changed head to the changes of a commit of two heads.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: `now` is out of bounds; `limit-exceeded`: a record is too large.
+    pub(crate) fn append_changes(
+        self,
+        call: Call<'_>,
+        act: JournalAction,
+        changes: &mut Changes,
+    ) -> Result<ConversationHead> {
+        let time = self.effective_time(call.now)?;
+        let entry = JournalEntry { time, act };
+        self.append_head_puts(call.keys, time, &entry, &mut changes.puts, &mut changes.guards)
+    }
+
+    /// Adds the guard of an unchanged head to the changes of a commit.
+    pub(crate) fn add_guard(self, call: Call<'_>, changes: &mut Changes) {
+        changes.guards.push(Guard { key: call.keys.head_key(), value: self.bytes });
+    }
+
     /// Appends the puts and the guard of the changed head.
     ///
     /// # Errors

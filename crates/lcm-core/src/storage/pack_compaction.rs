@@ -51,11 +51,11 @@ pub(crate) struct PackCompactionInput {
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn list_pack_keys(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     until: u64,
 ) -> Result<Vec<(String, u32)>> {
-    let refs = select_pack_refs(reader, history, until)?;
+    let refs = select_pack_refs(session, history, until)?;
     Ok(refs.iter().map(|pack| (pack.key(history.keys), pack.bytes)).collect())
 }
 
@@ -73,7 +73,7 @@ fn is_node_stored(history: &MessageHistory<'_>, node: u64) -> bool {
 /// Selects the packs after the compressed packs, as many as one commit may read; empty if they do
 /// not fill a compressed pack.
 fn select_pack_refs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     until: u64,
 ) -> Result<Vec<PackRef>> {
@@ -83,7 +83,7 @@ fn select_pack_refs(
     if from > until {
         return Ok(Vec::new());
     }
-    let mut refs = history.find_pack_refs(reader, from, until)?;
+    let mut refs = history.find_pack_refs(session, from, until)?;
     let mut bytes = 0u32;
     let fits = |pack: &&PackRef| {
         bytes = bytes.saturating_add(pack.bytes);
@@ -105,19 +105,19 @@ fn select_pack_refs(
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn read_compactable_packs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     until: u64,
 ) -> Result<Option<PackCompactionInput>> {
-    let refs = select_pack_refs(reader, history, until)?;
+    let refs = select_pack_refs(session, history, until)?;
     let Some(last) = refs.last() else { return Ok(None) };
     let head = history.head;
     let keys = history.keys;
     let wanted: Vec<(String, u32)> = refs.iter().map(|pack| (pack.key(keys), pack.bytes)).collect();
-    let values = reader.read_immutable(&wanted)?;
+    let values = session.read_immutable(&wanted)?;
     let mut packs = Vec::with_capacity(refs.len());
     for (place, value) in refs.iter().zip(values) {
-        let pack = history.load_pack(reader, place, &value)?;
+        let pack = history.load_pack(session, place, &value)?;
         if pack.to_pack_ref(place.bytes) != *place {
             let key = place.key(keys);
             return Err(Error::corrupt_store(format_args!("`{key}` does not match its reference")));
@@ -131,7 +131,7 @@ pub(crate) fn read_compactable_packs(
     for number in numbers {
         let seq_last = flushed_last.min((number + 1) * limits::DIRECTORY_SPAN);
         let stored = match is_node_stored(history, number) {
-            true => reader.read_directory(keys, &[(number, seq_last)])?.pop(),
+            true => session.read_directory(keys, &[(number, seq_last)])?.pop(),
             false => None,
         };
         let mut node = stored.map(|node| (*node).clone()).unwrap_or_default();

@@ -17,8 +17,10 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     search,
     storage::{
+        call::Call,
         codec,
-        head::{ConversationHead, LoadedHead},
+        head::{JournalEntry, LoadedHead},
+        history::MessageHistory,
         keys::ConversationKeys,
         records::{grants, question::QuestionRecord},
         store_session::StoreSession,
@@ -121,11 +123,12 @@ impl CheckReport {
 /// # Errors
 ///
 /// `not-found`; errors of the store. Damage is a finding and no error.
-pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result<String> {
-    let keys = ConversationKeys::new(conversation)?;
-    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
+pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<String> {
+    let keys = call.keys;
+    let loaded = LoadedHead::open_existing(session, call)?;
     let bytes = loaded.bytes.as_ref().map_or(0, Vec::len);
     let head = &loaded.head;
+    let history = MessageHistory::new(call, head);
     let mut report = CheckReport::default();
     report.begin_check("head");
     report.expect_sound(bytes <= HEAD_BYTES_MAX, || {
@@ -136,30 +139,30 @@ pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result
     report.expect_sound(saved == expected, || {
         format!("the context saves {saved} tokens, the ledger counts {expected}")
     });
-    check_name(reader, &keys, conversation, &mut report)?;
-    check_journal(reader, &keys, head, &mut report)?;
-    let other_versions = sequence::check(reader, &keys, head, &mut report)?;
-    let summaries = read_summaries(reader, &keys, &mut report)?;
-    summary_graph::check_context(reader, &keys, head, &summaries, &mut report)?;
-    summary_graph::check_summaries(reader, &keys, head, &summaries, &mut report)?;
+    check_name(session, call, &mut report)?;
+    check_journal(session, &history, &mut report)?;
+    let other_versions = sequence::check(session, &history, &mut report)?;
+    let summaries = read_summaries(session, keys, &mut report)?;
+    summary_graph::check_context(session, &history, &summaries, &mut report)?;
+    summary_graph::check_summaries(session, &history, &summaries, &mut report)?;
     report.begin_check("search-index");
-    let found = search::check(reader, &keys, head, &summaries);
+    let found = search::check(session, keys, head, &summaries);
     for message in report.catch_damage(found)?.unwrap_or_default() {
         report.add_finding(message);
     }
     report.begin_check("grants");
-    let found = grants::check(reader, &keys);
+    let found = grants::check(session, keys);
     for message in report.catch_damage(found)?.unwrap_or_default() {
         report.add_finding(message);
     }
     report.begin_check("vectors");
     let counts = [head.messages, int::to_u64(summaries.len())];
-    let found = search::vectors::check::check(reader, &keys, counts);
+    let found = search::vectors::check::check(session, keys, counts);
     for message in report.catch_damage(found)?.unwrap_or_default() {
         report.add_finding(message);
     }
     report.begin_check("question");
-    let found = reader.read_record(&QuestionRecord::key(&keys)).map(|_| ());
+    let found = session.read_record(&QuestionRecord::key(keys)).map(|_| ());
     report.catch_damage(found)?;
     let mut metrics = JsonWriter::new_object();
     metrics.add_number("context_items", head.context.count_items());
@@ -176,19 +179,18 @@ pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result
 
 /// Checks that the list of conversations names this conversation.
 fn check_name(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let key = keys.name_key();
-    let value = reader.read_one_uncached(&key)?;
+    let key = call.keys.name_key();
+    let value = session.read_one_uncached(&key)?;
     let Some(value) = value else {
         report.add_finding(format!("`{key}` is missing"));
         return Ok(());
     };
     let name = report.catch_damage(codec::decode::<(String, String)>(&key, &value))?;
-    report.expect_sound(name.is_none_or(|(_, id)| id == conversation), || {
+    report.expect_sound(name.is_none_or(|(_, id)| id == call.conversation), || {
         format!("`{key}` names another conversation")
     });
     Ok(())
@@ -196,17 +198,17 @@ fn check_name(
 
 /// Checks that the journal has one entry for every revision.
 fn check_journal(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let MessageHistory { keys, head } = *history;
     report.begin_check("journal");
     let (start, end) = keys.record_range("j");
     let mut next = 1u64;
     let mut damaged: Vec<String> = Vec::new();
-    reader.scan_range(&start, &end, &mut |key, value| {
-        if let Err(error) = codec::decode::<crate::storage::head::JournalEntry>(key, value) {
+    session.scan_range(&start, &end, &mut |key, value| {
+        if let Err(error) = codec::decode::<JournalEntry>(key, value) {
             damaged.push(error.into_failure().message);
         }
         if key != keys.journal_key(next) {
@@ -227,7 +229,7 @@ fn check_journal(
 pub(crate) type SummaryRecords = SortedMap<[u8; 8], (Summary, u32)>;
 
 fn read_summaries(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     report: &mut CheckReport,
 ) -> Result<SummaryRecords> {
@@ -235,7 +237,7 @@ fn read_summaries(
     let (start, end) = keys.record_range("s");
     let mut out = SummaryRecords::default();
     let mut findings: Vec<String> = Vec::new();
-    reader.scan_range(&start, &end, &mut |key, value| {
+    session.scan_range(&start, &end, &mut |key, value| {
         match codec::decode::<Summary>(key, value) {
             Ok(record) => {
                 let id = record.id();

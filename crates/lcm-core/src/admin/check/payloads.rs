@@ -17,7 +17,7 @@ use super::CheckReport;
 
 /// Checks the placeholder of a message, and that the record of each of its payloads exists.
 pub(super) fn check(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,
     raw: &str,
@@ -25,7 +25,7 @@ pub(super) fn check(
 ) -> Result<()> {
     let (seq, dialect, stored) = (placed.seq, placed.dialect, &*placed.stored);
     let Some(placeholder) = &stored.placeholder else { return Ok(()) };
-    let Some(rendered) = report.catch_damage(history.read_rendered_text(reader, stored))? else {
+    let Some(rendered) = report.catch_damage(history.read_rendered_text(session, stored))? else {
         return Ok(());
     };
     let derived = message::parse(dialect, raw).ok().and_then(|message| {
@@ -50,7 +50,7 @@ pub(super) fn check(
             continue;
         }
         let key = history.keys.payload_key(id);
-        let found = match reader.read_one_uncached(&key)? {
+        let found = match session.read_one_uncached(&key)? {
             Some(value) => report.catch_damage(codec::decode::<PayloadRecord>(&key, &value))?,
             None => None,
         };

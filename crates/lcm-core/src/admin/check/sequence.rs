@@ -12,7 +12,6 @@ use crate::{
         compressed_pack::CompressedPack,
         head::ConversationHead,
         history::{self, MessageHistory},
-        keys::ConversationKeys,
         pack::{self, Pack, PackRef, RawText, StoredMessage},
         store_session::StoreSession,
     },
@@ -50,20 +49,19 @@ pub(super) struct OtherVersionCounts {
 ///
 /// Errors of the store.
 pub(super) fn check(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     report: &mut CheckReport,
 ) -> Result<OtherVersionCounts> {
+    let head = history.head;
     report.begin_check("messages");
-    let history = MessageHistory { keys, head };
     let mut running = RunningTotals::default();
     let mut from = 1;
     while from <= head.messages {
         let to = head.messages.min((history::directory_node(from) + 1) * limits::DIRECTORY_SPAN);
-        let refs = history.find_pack_refs(reader, from, to);
+        let refs = history.find_pack_refs(session, from, to);
         for pack in report.catch_damage(refs)?.unwrap_or_default() {
-            check_pack(reader, &history, &pack, &mut running, report)?;
+            check_pack(session, history, &pack, &mut running, report)?;
         }
         from = to + 1;
     }
@@ -89,7 +87,7 @@ pub(super) fn check(
 }
 
 fn check_pack(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     place: &PackRef,
     running: &mut RunningTotals,
@@ -97,7 +95,7 @@ fn check_pack(
 ) -> Result<()> {
     let key = place.key(history.keys);
     let wanted = [(key.clone(), place.bytes)];
-    let Some(values) = report.catch_damage(reader.read_immutable(&wanted))? else { return Ok(()) };
+    let Some(values) = report.catch_damage(session.read_immutable(&wanted))? else { return Ok(()) };
     let Some(value) = values.first() else { return Ok(()) };
     let Some(pack) = report.catch_damage(decode_pack(history, place, value, running))? else {
         return Ok(());
@@ -117,7 +115,7 @@ fn check_pack(
         let PlacedMessage { stored, frontier, .. } = placed;
         running.seq += 1;
         let seq = running.seq;
-        let Some(raw) = report.catch_damage(history.read_text(reader, stored))? else { continue };
+        let Some(raw) = report.catch_damage(history.read_text(session, stored))? else { continue };
         if let RawText::Chunked { sha256, .. } = &stored.raw {
             use sha2::{Digest, Sha256};
             let found: [u8; 32] = Sha256::digest(raw.as_bytes()).into();
@@ -145,7 +143,7 @@ fn check_pack(
             format!("the projection of message {seq} differs from its text")
         });
         if stored.placeholder.is_some() {
-            payloads::check(reader, history, placed, &raw, report)?;
+            payloads::check(session, history, placed, &raw, report)?;
         }
         message.unique_call_id = stored.call_key;
         let lookups = collect_lookups(&raw, &message).into_iter();
@@ -156,7 +154,7 @@ fn check_pack(
             "the running hash after the compressed packs differs".into()
         });
     }
-    check_identities(reader, &identities, report)
+    check_identities(session, &identities, report)
 }
 
 impl RunningTotals {
@@ -230,12 +228,12 @@ fn decode_pack(
 
 /// Checks that every id, event key and call key leads to its message.
 fn check_identities(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     identities: &[(String, crate::ingest::IdentityLookup, u64)],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = identities.iter().map(|(key, ..)| key.clone()).collect();
-    for ((key, lookup, seq), value) in identities.iter().zip(reader.read_uncached(&names)?) {
+    for ((key, lookup, seq), value) in identities.iter().zip(session.read_uncached(&names)?) {
         let Some(value) = value else {
             report.add_finding(format!("`{key}`, an identity of message {seq}, is missing"));
             continue;

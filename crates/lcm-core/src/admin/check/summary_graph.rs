@@ -6,7 +6,6 @@ use alloc::{format, string::String, vec::Vec};
 use crate::storage::{
     codec,
     context::{Context, ContextItem},
-    head::ConversationHead,
     history::MessageHistory,
     keys::ConversationKeys,
     store_session::StoreSession,
@@ -25,15 +24,17 @@ use super::{CheckReport, SummaryRecords};
 ///
 /// Errors of the store.
 pub(super) fn check_context(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     summaries: &SummaryRecords,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let MessageHistory { keys, head } = *history;
     report.begin_check("context");
     let context: &Context = &head.context;
-    let Some(items) = report.catch_damage(context.load_items(reader, keys))? else { return Ok(()) };
+    let Some(items) = report.catch_damage(context.load_items(session, keys))? else {
+        return Ok(());
+    };
     let mut next = 1u64;
     for item in &items {
         report.expect_sound(item.seq_first() == next && item.seq_last() >= next, || {
@@ -42,8 +43,7 @@ pub(super) fn check_context(
         next = item.seq_last() + 1;
         match item {
             ContextItem::Run(run) => {
-                let history = MessageHistory { keys, head };
-                let messages = history.read_messages(reader, run.seq_first, run.seq_last);
+                let messages = history.read_messages(session, run.seq_first, run.seq_last);
                 let Some(messages) = report.catch_damage(messages)? else { continue };
                 let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
                 let before = messages.first().map_or(0, |placed| placed.tokens_before);
@@ -88,12 +88,12 @@ pub(super) fn check_context(
 ///
 /// Errors of the store.
 pub(super) fn check_summaries(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     summaries: &SummaryRecords,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let head = history.head;
     report.begin_check("summaries");
     let count = u64::try_from(summaries.len()).unwrap_or(u64::MAX);
     report.expect_sound(count == head.summaries, || {
@@ -127,11 +127,11 @@ pub(super) fn check_summaries(
                     format!("`{name}` does not follow from its sources")
                 });
                 let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
-                check_derived(reader, keys, *id, &ids, report)?;
+                check_derived(session, history.keys, *id, &ids, report)?;
             }
         }
     }
-    check_leaves(reader, keys, head, summaries, report)
+    check_leaves(session, history, summaries, report)
 }
 
 /// Sums summaries with their descendants: their number, their tokens and their message tokens.
@@ -165,14 +165,14 @@ pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) 
 
 /// Checks that the edges of the sources lead to the derived summary.
 fn check_derived(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     id: [u8; 8],
     sources: &[[u8; 8]],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = sources.iter().map(|source| keys.derived_key(*source)).collect();
-    for (key, value) in names.iter().zip(reader.read_uncached(&names)?) {
+    for (key, value) in names.iter().zip(session.read_uncached(&names)?) {
         let derived = match value {
             Some(value) => report.catch_damage(codec::decode::<[u8; 8]>(key, &value))?,
             None => None,
@@ -190,13 +190,13 @@ fn check_derived(
 ///
 /// `corrupt`: a text is damaged; errors of the store.
 pub(in crate::admin) fn least_trust(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     messages: &[PlacedMessage],
 ) -> Result<Trust> {
     let mut labels = Vec::new();
     for message in messages {
-        let raw = history.read_rendered_text(reader, &message.stored)?;
+        let raw = history.read_rendered_text(session, &message.stored)?;
         labels.push(Trust::from_message(&raw, message.stored.role, &message.stored.parts));
     }
     Ok(Trust::least_of(labels))
@@ -204,13 +204,12 @@ pub(in crate::admin) fn least_trust(
 
 /// Checks that every leaf follows from its messages.
 fn check_leaves(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     summaries: &SummaryRecords,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let history = MessageHistory { keys, head };
+    let head = history.head;
     for (id, (record, _)) in summaries.as_entries() {
         let SummarySources::Messages { seq_first, seq_last, frontier } = &record.sources else {
             continue;
@@ -218,16 +217,16 @@ fn check_leaves(
         if *seq_last > head.messages {
             continue;
         }
-        let messages = history.read_messages(reader, *seq_first, *seq_last);
+        let messages = history.read_messages(session, *seq_first, *seq_last);
         let Some(messages) = report.catch_damage(messages)? else { continue };
         let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
-        let found = report.catch_damage(history.frontier_of_message(reader, messages.last()))?;
+        let found = report.catch_damage(history.frontier_of_message(session, messages.last()))?;
         let is_derived = sum == record.message_tokens && found == Some(*frontier);
         let name = summary::format_summary_id(*id);
         report.expect_sound(is_derived, || {
             format!("the messages of `{name}` differ from the stored messages")
         });
-        let Some(trust) = report.catch_damage(least_trust(reader, &history, &messages))? else {
+        let Some(trust) = report.catch_damage(least_trust(session, history, &messages))? else {
             continue;
         };
         report.expect_sound(trust == record.trust, || {

@@ -9,6 +9,7 @@ use crate::{
     search::tests::Memory,
     storage::{
         context::{Context, ContextItem},
+        head::ConversationHead,
         pack::{Pack, RawText, StoredMessage},
     },
 };

@@ -13,8 +13,12 @@ mod writer;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    codec, head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
-    store_session::StoreSession, summary,
+    call::Call,
+    head::LoadedHead,
+    history::MessageHistory,
+    keys::ConversationKeys,
+    store_session::StoreSession,
+    summary::{self, Summary},
 };
 use lcm_text::{
     base::{
@@ -23,10 +27,11 @@ use lcm_text::{
         json::JsonWriter,
         limits,
     },
+    config::Config,
     types::api::Timestamp,
 };
 
-use super::export_format::{ExportLine, HeaderLine, SummaryLine};
+use super::export_format::{ExportLine, SummaryLine};
 use progress::{ImportProgress, ImportSection};
 
 /// Imports one page of lines and returns `{"consumed", "cursor", "rewind", ...}` with totals.
@@ -41,7 +46,7 @@ use progress::{ImportProgress, ImportSection};
 /// `exists`: the store holds other messages or summaries; `limit-exceeded`: the page has more than
 /// 1 MiB; errors of the store.
 pub(crate) fn import_page(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     lines: &[String],
     cursor: Option<&str>,
     now: Timestamp,
@@ -53,6 +58,8 @@ pub(crate) fn import_page(
             limits::CALL_BYTES_MAX
         )));
     }
+    // An import copies stored messages, so no session pattern of the instance applies.
+    let config = Config::default();
     let mut progress = ImportProgress::read(cursor)?;
     if lines.is_empty() {
         if !progress.is_ended || progress.verified_checksum.is_some() {
@@ -61,13 +68,13 @@ pub(crate) fn import_page(
         return build_response(&progress.start_second_pass(), 0, true);
     }
     if progress.verified_checksum.is_some() {
-        let consumed = writer::write_page(reader, &mut progress, lines, now)?;
+        let consumed = writer::write_page(session, &config, &mut progress, lines, now)?;
         return build_response(&progress, consumed, false);
     }
     for text in lines {
         let line = progress.open_line(text)?;
         progress.accept_line(&line)?;
-        verify_line(reader, &mut progress, &line)?;
+        verify_line(session, &config, &mut progress, &line)?;
     }
     build_response(&progress, lines.len(), false)
 }
@@ -90,18 +97,19 @@ fn build_response(progress: &ImportProgress, consumed: usize, rewind: bool) -> R
 
 /// Compares an accepted line with the stored conversation.
 fn verify_line(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
+    config: &Config,
     progress: &mut ImportProgress,
     line: &ExportLine,
 ) -> Result<()> {
     match line {
         ExportLine::Header(header) => {
-            let (keys, loaded) = load_conversation(reader, header)?;
-            let head = &loaded.head;
-            ensure_same_messages(reader, progress, &keys, &loaded)?;
-            let (messages, frontier) = (head.messages, head.frontier);
+            let stored = OpenConversation::load(session, &header.conversation)?;
+            ensure_same_messages(session, progress, stored.call(config, 0), &stored.loaded)?;
+            let head = &stored.loaded.head;
             if let Some(section) = &mut progress.section {
-                (section.messages_stored, section.stored_frontier) = (messages, frontier);
+                section.messages_stored = head.messages;
+                section.stored_frontier = head.frontier;
             }
             Ok(())
         }
@@ -114,7 +122,7 @@ fn verify_line(
                 if section.messages_stored > 0 && section.messages_stored <= section.messages =>
             {
                 let keys = ConversationKeys::new(&section.conversation)?;
-                ensure_derivation_matches(reader, &keys, line).map(|_| ())
+                ensure_derivation_matches(session, &keys, line)
             }
             _ => Ok(()),
         },
@@ -122,21 +130,32 @@ fn verify_line(
     }
 }
 
-fn load_conversation(
-    reader: &mut StoreSession<'_>,
-    header: &HeaderLine,
-) -> Result<(ConversationKeys, LoadedHead)> {
-    let keys = ConversationKeys::new(&header.conversation)?;
-    let loaded = LoadedHead::load_head(reader, &keys, &header.conversation)?;
-    Ok((keys, loaded))
+/// A conversation of an import, with its stored head.
+struct OpenConversation {
+    name: String,
+    keys: ConversationKeys,
+    loaded: LoadedHead,
+}
+
+impl OpenConversation {
+    fn load(session: &mut StoreSession<'_>, conversation: &str) -> Result<Self> {
+        let keys = ConversationKeys::new(conversation)?;
+        let loaded = LoadedHead::load_head(session, &keys, conversation)?;
+        Ok(Self { name: conversation.into(), keys, loaded })
+    }
+
+    /// Returns the context of a call on this conversation.
+    fn call<'a>(&'a self, config: &'a Config, now: Timestamp) -> Call<'a> {
+        Call { config, conversation: &self.name, keys: &self.keys, now }
+    }
 }
 
 /// Refuses a section whose messages are not a prefix of the stored messages, if the store has as
 /// many.
 fn ensure_same_messages(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     progress: &ImportProgress,
-    keys: &ConversationKeys,
+    call: Call<'_>,
     loaded: &LoadedHead,
 ) -> Result<()> {
     let Some(section) = &progress.section else { return Ok(()) };
@@ -144,7 +163,7 @@ fn ensure_same_messages(
     let same = match section.messages {
         0 => true,
         last if last <= head.messages => {
-            MessageHistory { keys, head }.frontier_at(reader, last)? == section.frontier
+            MessageHistory::new(call, head).frontier_at(session, last)? == section.frontier
         }
         _ => true,
     };
@@ -172,15 +191,15 @@ impl ImportSection {
 ///
 /// `exists`: a source has another derived summary; errors of the store.
 fn ensure_derivation_matches(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     line: &SummaryLine,
 ) -> Result<()> {
     let sources = line.record.source_refs();
-    let names: Vec<String> = sources.iter().map(|source| keys.derived_key(source.id)).collect();
-    for ((key, value), source) in names.iter().zip(reader.read_uncached(&names)?).zip(sources) {
-        let Some(value) = value else { continue };
-        if codec::decode::<[u8; 8]>(key, &value)? != line.id {
+    let derived: Vec<_> =
+        sources.iter().map(|source| Summary::derived_key(keys, source.id)).collect();
+    for (found, source) in session.read_records(&derived)?.into_iter().zip(sources) {
+        if found.is_some_and(|found| found != line.id) {
             let source = summary::format_summary_id(source.id);
             let message =
                 format!("the store condensed the summary `{source}` into another summary");

@@ -3,29 +3,28 @@
 //! In: lines in the order of an export. Out: at most one commit. The sources of a leaf must be the
 //! stored messages, and the sources of a condensed summary stored summaries.
 
-use crate::storage::records::session::ArchiveRecord;
-use crate::storage::session::{self, SessionLifecycle};
 use alloc::{string::String, vec::Vec};
 
 use crate::{
     compaction::task,
-    search::IndexMaintenance,
+    search::{IndexMaintenance, IndexManifest},
     storage::{
-        codec,
+        call::Call,
+        changes::Changes,
         context::{ContextItem, MessageRun, SummaryItem},
-        head::{ConversationHead, JournalAction, JournalEntry, LoadedHead},
+        head::{ConversationHead, JournalAction, LoadedHead},
         history::MessageHistory,
-        keys::ConversationKeys,
-        store::Put,
+        records::session::ArchiveRecord,
+        session::{self as session_rules, SessionLifecycle},
         store_session::StoreSession,
         summary::{self, SourceRef, Summary, SummarySources},
+        summary_records,
     },
 };
 use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        int,
         sort::SortedMap,
         tokens,
     },
@@ -41,9 +40,6 @@ use super::{
     ensure_derivation_matches,
 };
 
-/// Summaries of one store read. Their sizes are unknown; four values at their bound fill a read.
-const RECORDS_PER_READ: usize = 4;
-
 /// Stores the missing summaries of `lines`; returns their number.
 ///
 /// # Errors
@@ -51,26 +47,26 @@ const RECORDS_PER_READ: usize = 4;
 /// `invalid-input`: a summary does not follow from its sources; `exists`: a source has another
 /// derived summary; errors of the store.
 pub(super) fn store_summaries(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     mut loaded: LoadedHead,
     lines: &[SummaryLine],
-    now: Timestamp,
 ) -> Result<u64> {
-    let mut puts: Vec<Put> = Vec::new();
+    let keys = call.keys;
+    let mut changes = Changes::default();
     let mut added = 0u32;
     let ids: Vec<[u8; 8]> = lines.iter().map(|line| line.id).collect();
-    let known = read_records(reader, keys, &ids)?;
-    let manifest = reader.read_uncached(&[keys.manifest_key()])?.pop().flatten();
-    let mut index = IndexMaintenance::new(keys, manifest.as_deref())?;
-    index.prepare_summary(reader, 1)?;
+    let known = summary_records::read_sized_summaries(session, keys, &ids)?;
+    let manifest = session.read_record(&IndexManifest::key(keys))?;
+    let mut index = IndexMaintenance::from_manifest(keys, manifest);
+    index.prepare_summary(session, 1)?;
     let mut records: Vec<(Summary, u32)> = Vec::new();
     for line in lines {
         let id = line.id;
         if known.contains_key(&id) {
             continue;
         }
-        let record = verify_record(reader, keys, &loaded.head, line).map_err(|error| {
+        let record = verify_record(session, call, &loaded.head, line).map_err(|error| {
             Error::new(
                 error.code,
                 format_args!("`{}`: {}", summary::format_summary_id(id), error.message),
@@ -78,13 +74,11 @@ pub(super) fn store_summaries(
         })?;
         if let SummarySources::Summaries(list) = &record.sources {
             for source in list {
-                let value = Some(codec::encode(&id)?);
-                puts.push(Put { key: keys.derived_key(source.id), value });
+                changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
             }
         }
-        let value = codec::encode_compressed(&record)?;
-        records.push((record, int::to_u32(value.len())));
-        puts.push(Put { key: keys.summary_key(id), value: Some(value) });
+        let bytes = changes.write_record(&Summary::key(keys, id), &record)?;
+        records.push((record, bytes));
         added += 1;
     }
     if added == 0 {
@@ -92,30 +86,11 @@ pub(super) fn store_summaries(
     }
     let records: Vec<(&Summary, u32)> =
         records.iter().map(|(record, bytes)| (record, *bytes)).collect();
-    index.append_summaries(&records, &mut puts)?;
+    index.append_summaries(&records, changes.puts_mut())?;
     loaded.head.summaries += u64::from(added);
-    let now = loaded.effective_time(now)?;
-    let entry =
-        JournalEntry { time: now, act: JournalAction::Import { summaries: added, before: None } };
-    loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
+    let act = JournalAction::Import { summaries: added, before: None };
+    loaded.commit_changes(session, call, act, changes)?;
     Ok(u64::from(added))
-}
-
-/// Reads stored summaries by id, with the sizes of their records.
-fn read_records(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    ids: &[[u8; 8]],
-) -> Result<SortedMap<[u8; 8], (Summary, u32)>> {
-    let mut out = SortedMap::default();
-    for slice in ids.chunks(RECORDS_PER_READ) {
-        let names: Vec<String> = slice.iter().map(|id| keys.summary_key(*id)).collect();
-        for ((id, key), value) in slice.iter().zip(&names).zip(reader.read_uncached(&names)?) {
-            let Some(value) = value else { continue };
-            out.insert(*id, (codec::decode(key, &value)?, int::to_u32(value.len())));
-        }
-    }
-    Ok(out)
 }
 
 fn derivation_error(sources: &str) -> Error {
@@ -125,17 +100,18 @@ fn derivation_error(sources: &str) -> Error {
 /// Verifies the record of a line against its sources; derives its values anew where the line has
 /// another derivation version.
 fn verify_record(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     head: &ConversationHead,
     line: &SummaryLine,
 ) -> Result<Summary> {
     let SummarySources::Summaries(list) = &line.record.sources else {
-        return verify_leaf(reader, keys, head, &line.record);
+        let history = MessageHistory::new(call, head);
+        return verify_leaf(session, &history, &line.record);
     };
-    ensure_derivation_matches(reader, keys, line)?;
+    ensure_derivation_matches(session, call.keys, line)?;
     let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
-    let known = read_records(reader, keys, &ids)?;
+    let known = summary_records::read_sized_summaries(session, call.keys, &ids)?;
     let mut list = Vec::new();
     let mut sources = Vec::new();
     for id in ids {
@@ -161,24 +137,22 @@ fn verify_record(
 }
 
 fn verify_leaf(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     record: &Summary,
 ) -> Result<Summary> {
     let (seq_first, seq_last) = (record.seq_first, record.seq_last);
-    if seq_first == 0 || seq_first > seq_last || seq_last > head.messages {
+    if seq_first == 0 || seq_first > seq_last || seq_last > history.head.messages {
         return Err(derivation_error("messages"));
     }
-    let history = MessageHistory { keys, head };
-    let frontier = history.frontier_at(reader, seq_last)?;
-    let placed = history.read_messages(reader, seq_first, seq_last)?;
+    let frontier = history.frontier_at(session, seq_last)?;
+    let placed = history.read_messages(session, seq_first, seq_last)?;
     let tokens: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
     let version = derivation_version::common_version(
         placed.iter().map(|message| message.stored.derivation_version),
     );
-    let trust = least_trust(reader, &history, &placed)?;
+    let trust = least_trust(session, history, &placed)?;
     let mut leaf = record.clone();
     let versions = [version, record.derivation_version];
     if derivation_version::common_version(versions) != DERIVATION_VERSION {
@@ -208,21 +182,21 @@ fn verify_leaf(
 ///
 /// `invalid-input`: an item does not match the store; errors of the store.
 pub(super) fn store_context(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     mut loaded: LoadedHead,
     lines: &[ExportedItem],
     life: &SessionLifecycle,
-    now: Timestamp,
 ) -> Result<bool> {
-    let old = loaded.head.context.load_items(reader, keys)?;
-    let new = resolve_items(reader, keys, &loaded.head, lines)?;
+    let keys = call.keys;
+    let old = loaded.head.context.load_items(session, keys)?;
+    let new = resolve_items(session, &MessageHistory::new(call, &loaded.head), lines)?;
     let created = loaded.bytes.is_none();
     let replaces = (old != new && is_more_compacted(&new, &old)) || created;
-    let now = loaded.effective_time(now)?;
+    let call = Call { now: loaded.effective_time(call.now)?, ..call };
     let before = (!created && replaces).then(|| loaded.head.context.clone());
-    let mut puts = Vec::new();
-    let adopts = adopt_family_and_archive(&mut loaded.head, keys, life, now, &mut puts)?;
+    let mut changes = Changes::default();
+    let adopts = adopt_family_and_archive(call, &mut loaded.head, life, &mut changes)?;
     if !replaces && !adopts {
         return Ok(false);
     }
@@ -235,28 +209,29 @@ pub(super) fn store_context(
         // The ledger counts all compaction of the exporting store as one change.
         let difference = head.raw_tokens.saturating_sub(head.context.tokens);
         head.ledger.saved_tokens = difference.saturating_sub(head.ledger.withdrawn_tokens);
-        puts.extend(nodes);
+        changes.add_puts(nodes);
     }
-    let entry = JournalEntry { time: now, act: JournalAction::Import { summaries: 0, before } };
-    loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
+    let act = JournalAction::Import { summaries: 0, before };
+    loaded.commit_changes(session, call, act, changes)?;
     Ok(replaces && !created)
 }
 
 /// Adopts family and archive record where the stored head has none; returns whether it adopted one.
 fn adopt_family_and_archive(
+    call: Call<'_>,
     head: &mut ConversationHead,
-    keys: &ConversationKeys,
     life: &SessionLifecycle,
-    now: Timestamp,
-    puts: &mut Vec<Put>,
+    changes: &mut Changes,
 ) -> Result<bool> {
     let mut changed = false;
     if let (None, Some(family)) = (head.family, &life.family) {
-        changed = session::join_family(head, keys, family, None, now, puts)?;
+        let puts = changes.puts_mut();
+        changed = session_rules::join_family(head, call.keys, family, None, call.now, puts)?;
     }
     if let (None, Some((archived, successor))) = (head.archived, &life.archived) {
-        let successor = successor.as_deref().map(ConversationKeys::new).transpose()?;
-        let successor = successor.map(|keys| keys.conversation_hash());
+        let hash_name =
+            |name: &String| call.with_conversation(name, |call| Ok(call.keys.conversation_hash()));
+        let successor = successor.as_ref().map(hash_name).transpose()?;
         head.archived = Some(ArchiveRecord { successor, ..*archived });
         changed = true;
     }
@@ -282,49 +257,38 @@ fn is_more_compacted(new: &[ContextItem], old: &[ContextItem]) -> bool {
 
 /// Resolves the items of the lines to the stored messages and summaries.
 fn resolve_items(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     lines: &[ExportedItem],
 ) -> Result<Vec<ContextItem>> {
-    let mut wanted: SortedMap<String, Option<SummaryItem>> = SortedMap::default();
-    for line in lines {
-        if let Some(id) = line.summary {
-            wanted.insert(keys.summary_key(id), None);
+    let ids = lines.iter().filter_map(|line| line.summary);
+    let stored = summary_records::scan_sized_summaries(session, history.keys, ids)?;
+    let mut summaries: SortedMap<[u8; 8], SummaryItem> = SortedMap::default();
+    for (id, (record, bytes)) in stored.as_entries() {
+        if record.derivation_version > DERIVATION_VERSION {
+            // This version cannot estimate the tokens of an element of newer rules.
+            let name = summary::format_summary_id(*id);
+            return Err(Error::not_supported(format_args!(
+                "a newer version stored `{name}`; only that version can import its context"
+            )));
         }
+        let item = SummaryItem {
+            id: *id,
+            depth: record.depth,
+            tokens: record.tokens,
+            rendered_tokens: tokens::estimate(&record.render_xml(*id)),
+            bytes: *bytes,
+            seq_first: record.seq_first,
+            seq_last: record.seq_last,
+        };
+        summaries.insert(*id, item);
     }
-    // Reads all records in pages, because their sizes are unknown.
-    let (start, end) = keys.record_range("s");
-    reader.scan_range(&start, &end, &mut |key, value| {
-        if let Some(slot) = wanted.get_mut(key) {
-            let record: Summary = codec::decode(key, value)?;
-            let id = record.id();
-            if record.derivation_version > DERIVATION_VERSION {
-                // This version cannot estimate the tokens of an element of newer rules.
-                let name = summary::format_summary_id(id);
-                return Err(Error::not_supported(format_args!(
-                    "a newer version stored `{name}`; only that version can import its context"
-                )));
-            }
-            *slot = Some(SummaryItem {
-                id,
-                depth: record.depth,
-                tokens: record.tokens,
-                rendered_tokens: tokens::estimate(&record.render_xml(id)),
-                bytes: int::to_u32(value.len()),
-                seq_first: record.seq_first,
-                seq_last: record.seq_last,
-            });
-        }
-        Ok(())
-    })?;
-    let history = MessageHistory { keys, head };
     let mut out = Vec::new();
     for line in lines {
         let (seq_first, seq_last) = (line.seq_first, line.seq_last);
         out.push(match line.summary {
             Some(id) => {
-                let item = wanted.get(&keys.summary_key(id)).copied().flatten();
+                let item = summaries.get(&id).copied();
                 let covers =
                     |item: &SummaryItem| (item.seq_first, item.seq_last) == (seq_first, seq_last);
                 let item = item.filter(covers).ok_or_else(|| {
@@ -338,8 +302,8 @@ fn resolve_items(
             }
             None if line.withdrawn => ContextItem::Withdrawn { seq_first, seq_last },
             None => {
-                let tokens_before = tokens_before(reader, &history, seq_first)?;
-                let tokens = tokens_through(reader, &history, seq_last)? - tokens_before;
+                let tokens_before = tokens_before(session, history, seq_first)?;
+                let tokens = tokens_through(session, history, seq_last)? - tokens_before;
                 ContextItem::Run(MessageRun { seq_first, seq_last, tokens_before, tokens })
             }
         });
@@ -349,21 +313,21 @@ fn resolve_items(
 
 /// Returns the tokens of all messages before `seq`.
 fn tokens_before(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
 ) -> Result<u64> {
-    let found = history.read_messages(reader, seq, seq)?;
+    let found = history.read_messages(session, seq, seq)?;
     found.first().map(|placed| placed.tokens_before).ok_or_else(|| derivation_error("messages"))
 }
 
 /// Returns the tokens of all messages up to and including `seq`.
 fn tokens_through(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
 ) -> Result<u64> {
-    let found = history.read_messages(reader, seq, seq)?;
+    let found = history.read_messages(session, seq, seq)?;
     let end = found.first().map(|one| one.tokens_before + u64::from(one.stored.tokens));
     end.ok_or_else(|| derivation_error("messages"))
 }

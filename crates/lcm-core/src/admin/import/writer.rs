@@ -10,8 +10,7 @@ use lcm_text::base::hash;
 use crate::{
     ingest::{self, ImportedMessages},
     storage::{
-        head::LoadedHead, keys::ConversationKeys, session::SessionLifecycle,
-        store_session::StoreSession,
+        call::Call, head::LoadedHead, session::SessionLifecycle, store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -25,6 +24,7 @@ use lcm_text::{
 
 use super::{
     super::export_format::{ExportLine, ExportedItem, LargeMessageLine, MessageLine, SummaryLine},
+    OpenConversation, ensure_same_messages,
     progress::ImportProgress,
     summaries,
 };
@@ -70,12 +70,13 @@ enum LineDisposition {
 ///
 /// Fails as [`super::import_page`].
 pub(super) fn write_page(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
+    config: &Config,
     progress: &mut ImportProgress,
     lines: &[String],
     now: Timestamp,
 ) -> Result<usize> {
-    let mut writer = ImportWriter { reader, stored: None, batch: ImportBatch::Empty, now };
+    let mut writer = ImportWriter { session, config, now, stored: None, batch: ImportBatch::Empty };
     if let Some(section) = &mut progress.section {
         writer.open_conversation(&section.conversation)?;
         if let Some(large) = section.pending_large_message.take()
@@ -121,24 +122,23 @@ pub(super) fn write_page(
 }
 
 struct ImportWriter<'r, 's> {
-    reader: &'r mut StoreSession<'s>,
-    /// Keys and head of the current conversation.
-    stored: Option<(ConversationKeys, LoadedHead)>,
-    batch: ImportBatch,
+    session: &'r mut StoreSession<'s>,
+    config: &'r Config,
     now: Timestamp,
+    /// The current conversation.
+    stored: Option<OpenConversation>,
+    batch: ImportBatch,
 }
 
 impl ImportWriter<'_, '_> {
     fn open_conversation(&mut self, conversation: &str) -> Result<()> {
-        let keys = ConversationKeys::new(conversation)?;
-        let loaded = LoadedHead::load_head(self.reader, &keys, conversation)?;
-        self.stored = Some((keys, loaded));
+        self.stored = Some(OpenConversation::load(self.session, conversation)?);
         Ok(())
     }
 
     /// Returns the seq of the newest stored message.
     fn newest_seq(&self) -> u64 {
-        self.stored.as_ref().map_or(0, |(_, loaded)| loaded.head.messages)
+        self.stored.as_ref().map_or(0, |stored| stored.loaded.head.messages)
     }
 
     fn is_missing(&self, seq: u64) -> bool {
@@ -160,10 +160,10 @@ impl ImportWriter<'_, '_> {
         match line {
             ExportLine::Header(header) => {
                 self.open_conversation(&header.conversation)?;
-                let Some((keys, loaded)) = &self.stored else {
-                    return Ok(LineDisposition::Accepted);
-                };
-                super::ensure_same_messages(self.reader, next, keys, loaded)?;
+                if let Some(stored) = &self.stored {
+                    let call = stored.call(self.config, self.now);
+                    ensure_same_messages(self.session, next, call, &stored.loaded)?;
+                }
                 Ok(LineDisposition::Accepted)
             }
             ExportLine::Message(line) if self.is_missing(line.seq) => {
@@ -179,9 +179,8 @@ impl ImportWriter<'_, '_> {
                 self.stage_chunk(large, line.offset, &line.text, next)
             }
             ExportLine::Message(_) | ExportLine::LargeMessage(_) | ExportLine::Chunk(_) => {
-                let Some((_, loaded)) = &self.stored else { return Ok(LineDisposition::Accepted) };
-                let head = &loaded.head;
-                if let Some(section) = &next.section {
+                if let (Some(stored), Some(section)) = (&self.stored, &next.section) {
+                    let head = &stored.loaded.head;
                     section.ensure_messages_match(head.messages, &head.frontier)?;
                 }
                 Ok(LineDisposition::Accepted)
@@ -250,12 +249,9 @@ impl ImportWriter<'_, '_> {
         if section.large_message.is_none() {
             section.pending_large_message = Some(*large);
         }
-        let conversation = section.conversation.clone();
         let upload = hash::hex(&large.sha256);
-        // Session patterns of the configuration do not apply to copies of stored messages.
-        let config = Config::default();
         let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
-        ingest::stage(self.reader, &config, &conversation, &piece, self.now)?;
+        ingest::stage(self.session, self.config, &section.conversation, &piece, self.now)?;
         Ok(LineDisposition::AcceptedLast)
     }
 
@@ -264,7 +260,9 @@ impl ImportWriter<'_, '_> {
         progress: &mut ImportProgress,
         large: &LargeMessageLine,
     ) -> Result<()> {
-        let Some((keys, loaded)) = self.stored.take() else { return Ok(()) };
+        let Some(OpenConversation { keys, loaded, .. }) = self.stored.take() else {
+            return Ok(());
+        };
         let restored = ImportedMessages {
             dialect: large.dialect,
             texts: &[format!("@upload {}", hash::hex(&large.sha256))],
@@ -273,7 +271,7 @@ impl ImportWriter<'_, '_> {
             frontier: Some(large.frontier),
         };
         ensure_follows(&loaded, large.seq, &loaded.head.frontier)?;
-        ingest::import_messages(self.reader, &keys, loaded, &restored, self.now)?;
+        ingest::import_messages(self.session, &keys, loaded, &restored, self.now)?;
         progress.totals.ingested += 1;
         Ok(())
     }
@@ -321,7 +319,7 @@ impl ImportWriter<'_, '_> {
 
     /// Ends a conversation without a context batch: it has no messages, or more than the export.
     fn end_conversation(&mut self, before: &ImportProgress) -> Result<LineDisposition> {
-        let is_new = self.stored.as_ref().is_some_and(|(_, loaded)| loaded.bytes.is_none());
+        let is_new = self.stored.as_ref().is_some_and(|stored| stored.loaded.bytes.is_none());
         match &before.section {
             Some(section) if is_new => {
                 self.batch = ImportBatch::Context(Vec::new(), section.life.clone());
@@ -332,8 +330,9 @@ impl ImportWriter<'_, '_> {
     }
 
     fn commit(self, progress: &mut ImportProgress, consumed: usize) -> Result<usize> {
-        let Self { reader, stored, batch, now } = self;
-        let Some((keys, loaded)) = stored else { return Ok(consumed) };
+        let Self { session, config, now, stored, batch } = self;
+        let Some(OpenConversation { name, keys, loaded }) = stored else { return Ok(consumed) };
+        let call = Call { config, conversation: &name, keys: &keys, now };
         match batch {
             ImportBatch::Empty => Ok(consumed),
             ImportBatch::Messages(batch) => {
@@ -349,7 +348,7 @@ impl ImportWriter<'_, '_> {
                     payload_tokens_min: &batch.payload_tokens_min,
                     frontier: None,
                 };
-                let receipt = ingest::import_messages(reader, &keys, loaded, &restored, now)?;
+                let receipt = ingest::import_messages(session, &keys, loaded, &restored, now)?;
                 let stored = int::to_usize(u64::from(receipt.ingested));
                 let after =
                     stored.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
@@ -359,12 +358,12 @@ impl ImportWriter<'_, '_> {
                 Ok(consumed - (count - stored))
             }
             ImportBatch::Summaries { lines, .. } => {
-                let added = summaries::store_summaries(reader, &keys, loaded, &lines, now)?;
+                let added = summaries::store_summaries(session, call, loaded, &lines)?;
                 progress.totals.summaries += added;
                 Ok(consumed)
             }
             ImportBatch::Context(items, life) => {
-                let replaced = summaries::store_context(reader, &keys, loaded, &items, &life, now)?;
+                let replaced = summaries::store_context(session, call, loaded, &items, &life)?;
                 progress.totals.contexts += u64::from(replaced);
                 Ok(consumed)
             }

@@ -4,14 +4,15 @@
 //! token bounds of a call are converted from the provider's tokens to estimated tokens. Stored
 //! counts stay estimates. The command that stores a report is in `crate::admin`.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
+    changes::Changes,
     codec::{self, SoundRecord},
     keys::ConversationKeys,
-    store::Put,
+    record_key::{RecordKey, RecordReads, RecordSlot, RecordValues},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -210,6 +211,42 @@ impl CalibratedModel {
         Ok(Some(record).filter(|record| record.model == self.model))
     }
 
+    /// Adds the record of this model to a read.
+    pub(crate) fn add_to(&self, reads: &mut RecordReads) -> RecordSlot<Calibration> {
+        reads.add(self.record_key())
+    }
+
+    /// Decodes the record of this model from a read; `None`: nothing was reported of the model.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`.
+    pub(crate) fn decode_from(
+        &self,
+        values: &RecordValues,
+        slot: &RecordSlot<Calibration>,
+    ) -> Result<Option<Calibration>> {
+        Ok(values.decode(slot)?.filter(|record| record.model == self.model))
+    }
+
+    /// Reads the record of this model; `None`: nothing was reported of the model.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(crate) fn read_calibration(
+        &self,
+        session: &mut StoreSession<'_>,
+    ) -> Result<Option<Calibration>> {
+        let record = session.read_record(&self.record_key())?;
+        Ok(record.filter(|record| record.model == self.model))
+    }
+
+    /// Returns the key of the record of this model.
+    pub(crate) fn record_key(&self) -> RecordKey<Calibration> {
+        RecordKey::new(self.key.clone())
+    }
+
     /// Creates the empty record of the model.
     pub(crate) fn new_calibration(&self) -> Calibration {
         Calibration { model: self.model.clone(), ..Calibration::default() }
@@ -231,35 +268,38 @@ pub(crate) fn decode_record(key: &str, value: &[u8]) -> Result<Calibration> {
 /// # Errors
 ///
 /// `corrupt`; errors of the store.
-pub(crate) fn read_all(
-    reader: &mut StoreSession<'_>,
+fn read_all(
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
 ) -> Result<Vec<(String, Calibration)>> {
-    let mut out = Vec::new();
+    let mut records = Vec::new();
     let (start, end) = keys.record_range("c");
-    reader.scan_range(&start, &end, &mut |key, value| {
-        out.push((key.into(), decode_record(key, value)?));
+    session.scan_range(&start, &end, &mut |key, value| {
+        records.push((key.into(), decode_record(key, value)?));
         Ok(())
     })?;
-    Ok(out)
+    Ok(records)
 }
 
-/// Makes room for the record of a new model: returns the deletion of the record with the oldest
-/// report, if the conversation has [`MODELS_MAX`] records.
+/// Makes room for the record of a new model: deletes the record with the oldest report, if the
+/// conversation has [`MODELS_MAX`] records.
 ///
 /// # Errors
 ///
 /// As [`read_all`].
 pub(crate) fn evict_oldest(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
-) -> Result<Option<Put>> {
-    let records = read_all(reader, keys)?;
+    changes: &mut Changes,
+) -> Result<()> {
+    let records = read_all(session, keys)?;
     if records.len() < MODELS_MAX {
-        return Ok(None);
+        return Ok(());
     }
-    let oldest = records.into_iter().min_by_key(|(_, record)| record.time);
-    Ok(oldest.map(|(key, _)| Put { key, value: None }))
+    if let Some((key, _)) = records.into_iter().min_by_key(|(_, record)| record.time) {
+        changes.delete_record(&RecordKey::<Calibration>::new(key));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -11,7 +11,11 @@ use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, SoundRecord};
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -44,6 +48,10 @@ impl SoundRecord for FocusBrief {
 }
 
 impl FocusBrief {
+    /// Returns the key of the brief of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.focus_key())
+    }
     /// Creates a brief for a conversation of `messages` messages; `seq_last` of `None` covers all.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
+    record_key::RecordKey,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -153,14 +154,19 @@ impl SoundRecord for UsageRecord {
 }
 
 impl UsageRecord {
+    /// Returns the key of the usage record of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.usage_key())
+    }
+
     /// Reads the usage record; an absent record is empty.
     ///
     /// # Errors
     ///
     /// `corrupt`; errors of the store.
-    pub(crate) fn read(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
+    pub(crate) fn read(session: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
         let key = keys.usage_key();
-        match reader.read_one_uncached(&key)? {
+        match session.read_one_uncached(&key)? {
             Some(value) => Self::decode(&key, &value),
             None => Ok(Self::default()),
         }

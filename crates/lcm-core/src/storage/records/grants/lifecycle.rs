@@ -13,6 +13,7 @@ use super::{
     TTL_MS_DEFAULT, TTL_MS_MAX, conversation_names, denied_error, grant_name, is_within,
 };
 use crate::storage::{
+    call::Call,
     codec,
     keys::ConversationKeys,
     store_session::StoreSession,
@@ -100,34 +101,33 @@ struct CoveredConversation {
 /// `limit-exceeded`: there are too many grants; `denied`: the parent grant is not valid or does not
 /// allow the limits; `conflict`; errors of the store.
 pub(crate) fn create_grant(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     grant_json: &str,
-    now: Timestamp,
 ) -> Result<String> {
+    let Call { config, conversation, now, .. } = call;
     let request = GrantRequest::read(grant_json)?;
-    let own = LoadedGrants::read(reader, conversation, now)?;
+    let own = LoadedGrants::read(session, conversation, now)?;
     own.loaded.ensure_exists()?;
     let parent = match &request.inherits_from {
-        Some(name) => Some(GrantAccess::from_grant(reader, conversation, name, now)?),
+        Some(name) => Some(GrantAccess::from_grant(session, conversation, name, now)?),
         None => None,
     };
     let names = match (&request.conversations, &parent) {
         (Some(names), _) => names.clone(),
-        (None, Some(parent)) => parent.list_conversations(reader)?,
+        (None, Some(parent)) => parent.list_conversations(session)?,
         (None, None) => alloc::vec![conversation.into()],
     };
     let mut grant = derive_limits(&request, config, parent.as_ref())?;
     if let Some(parent) = &parent {
         for name in &names {
-            parent.ensure_covers(reader, name)?;
+            parent.ensure_covers(session, name)?;
         }
     }
     let issuer = parent.as_ref().map_or(&own, |parent| &parent.record).keys.conversation_hash();
-    let mut covered = load_conversations(reader, &names, issuer)?;
+    let mut covered = load_conversations(session, &names, issuer)?;
     grant.conversations = covered.iter().map(|one| one.keys.conversation_hash()).collect();
-    grant.summaries = resolve_summaries(reader, &request, &covered, parent.as_ref())?;
+    grant.summaries = resolve_summaries(session, &request, &covered, parent.as_ref())?;
     let LoadedGrants { keys, bytes, mut grants, now, .. } = match parent {
         Some(parent) => parent.record,
         None => own,
@@ -161,7 +161,7 @@ pub(crate) fn create_grant(
         guards.push(guard);
         puts.push(put);
     }
-    reader.commit(&guards, &puts)?;
+    session.commit(&guards, &puts)?;
     Ok(answer)
 }
 
@@ -202,7 +202,7 @@ fn derive_limits(
 
 /// Loads the grants records of the conversations to cover; each conversation must exist.
 fn load_conversations(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     names: &[String],
     issuer: [u8; 16],
 ) -> Result<Vec<CoveredConversation>> {
@@ -211,7 +211,7 @@ fn load_conversations(
         let keys = ConversationKeys::new(name)?;
         wanted.extend([keys.head_key(), keys.grants_key()]);
     }
-    let values = reader.read_uncached(&wanted)?;
+    let values = session.read_uncached(&wanted)?;
     let mut covered = Vec::with_capacity(names.len());
     for (name, values) in names.iter().zip(values.chunks(2)) {
         let [Some(_), bytes] = values else {
@@ -234,7 +234,7 @@ fn load_conversations(
 /// Finds the requested summaries in the covered conversations; `None`: the grant covers all
 /// summaries.
 fn resolve_summaries(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     request: &GrantRequest,
     conversations: &[CoveredConversation],
     parent: Option<&GrantAccess>,
@@ -251,7 +251,7 @@ fn resolve_summaries(
         for (ids, slots) in ids.chunks(SUMMARIES_PER_READ).zip(slots) {
             let keys: Vec<String> = ids.iter().map(|id| covered.keys.summary_key(*id)).collect();
             for (((id, key), slot), value) in
-                ids.iter().zip(&keys).zip(slots).zip(reader.read_uncached(&keys)?)
+                ids.iter().zip(&keys).zip(slots).zip(session.read_uncached(&keys)?)
             {
                 let Some(value) = value else { continue };
                 let record: Summary = codec::decode(key, &value)?;
@@ -361,23 +361,23 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
 /// `not-found`: the conversation neither issued the grant nor is covered by it; `conflict`; errors
 /// of the store.
 pub(crate) fn revoke_grant(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     grant: &str,
-    now: Timestamp,
 ) -> Result<()> {
-    let Some((record, at)) = LoadedGrants::find_grant(reader, conversation, grant, now)? else {
+    let found = LoadedGrants::find_grant(session, call.conversation, grant, call.now)?;
+    let Some((record, index)) = found else {
         return Err(Error::not_found(format_args!(
             "there is no grant `{grant}` of this conversation"
         )));
     };
     let LoadedGrants { keys, bytes, mut grants, now, .. } = record;
-    match grants.own_grants.get_mut(at) {
+    match grants.own_grants.get_mut(index) {
         Some(grant) if !grant.revoked => grant.revoked = true,
         _ => return Ok(()),
     }
     let (guard, put) = grants.build_commit(&keys, now, bytes)?;
-    reader.commit(&[guard], &[put])
+    session.commit(&[guard], &[put])
 }
 
 /// Lists the grants that a conversation issued, in order of creation, without removed grants.
@@ -385,12 +385,12 @@ pub(crate) fn revoke_grant(
 /// # Errors
 ///
 /// `not-found`; errors of the store.
-pub(crate) fn list_grants(reader: &mut StoreSession<'_>, conversation: &str) -> Result<JsonWriter> {
-    let record = LoadedGrants::read(reader, conversation, 0)?;
+pub(crate) fn list_grants(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<JsonWriter> {
+    let record = LoadedGrants::read(session, call.conversation, 0)?;
     record.loaded.ensure_exists()?;
     let mut items = JsonWriter::new_array();
     for grant in &record.grants.own_grants {
-        let conversations = conversation_names(reader, &grant.conversations)?;
+        let conversations = conversation_names(session, &grant.conversations)?;
         items.push_object(build_object(&record.grants, grant, &conversations));
     }
     Ok(items)

@@ -23,6 +23,7 @@ use crate::storage::{
     codec::{self, SoundRecord},
     head::LoadedHead,
     keys::{self, ConversationKeys},
+    record_key::{GuardedRecord, RecordKey},
     store::{Guard, Put},
     store_session::StoreSession,
     summary,
@@ -149,6 +150,11 @@ impl SoundRecord for Grant {
 }
 
 impl GrantRecord {
+    /// Returns the key of the grants record of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.grants_key())
+    }
+
     /// Decodes a record, or creates an empty record; never inlined, which keeps the component small.
     #[inline(never)]
     fn decode_or_default(key: &str, value: Option<&[u8]>) -> Result<Self> {
@@ -218,11 +224,11 @@ struct LoadedGrants {
 }
 
 impl LoadedGrants {
-    fn read(reader: &mut StoreSession<'_>, conversation: &str, now: Timestamp) -> Result<Self> {
+    fn read(session: &mut StoreSession<'_>, conversation: &str, now: Timestamp) -> Result<Self> {
         let keys = ConversationKeys::new(conversation)?;
         let key = keys.grants_key();
         let wanted = core::slice::from_ref(&key);
-        let (loaded, mut rest) = LoadedHead::read_with_keys(reader, &keys, conversation, wanted)?;
+        let (loaded, mut rest) = LoadedHead::read_with_keys(session, &keys, conversation, wanted)?;
         let bytes = rest.pop().flatten();
         let grants = GrantRecord::decode_or_default(&key, bytes.as_deref())?;
         let now = loaded.effective_time(now)?.max(grants.time);
@@ -232,13 +238,13 @@ impl LoadedGrants {
     /// Finds the record of a grant and its index, from a conversation that issued the grant or that
     /// the grant covers; `None`: the conversation does not know the grant.
     fn find_grant(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         conversation: &str,
         name: &str,
         now: Timestamp,
     ) -> Result<Option<(Self, usize)>> {
         let Some(id) = parse_grant_name(name) else { return Ok(None) };
-        let record = Self::read(reader, conversation, now)?;
+        let record = Self::read(session, conversation, now)?;
         if let Some(index) = record.grants.find_index(id) {
             return Ok(Some((record, index)));
         }
@@ -246,9 +252,9 @@ impl LoadedGrants {
         else {
             return Ok(None);
         };
-        let issuer = conversation_names(reader, &[foreign.conversation])?;
+        let issuer = conversation_names(session, &[foreign.conversation])?;
         let Some(issuer) = issuer.first() else { return Ok(None) };
-        let record = Self::read(reader, issuer, now)?;
+        let record = Self::read(session, issuer, now)?;
         Ok(record.grants.find_index(id).map(|index| (record, index)))
     }
 }
@@ -265,11 +271,11 @@ fn parse_grant_name(text: &str) -> Option<[u8; 8]> {
 }
 
 /// Reads the ids of conversations from their hashes.
-fn conversation_names(reader: &mut StoreSession<'_>, hashes: &[[u8; 16]]) -> Result<Vec<String>> {
+fn conversation_names(session: &mut StoreSession<'_>, hashes: &[[u8; 16]]) -> Result<Vec<String>> {
     let keys: Vec<String> = hashes.iter().copied().map(keys::conversation_name_key).collect();
     let mut names = Vec::with_capacity(keys.len());
-    for (key, value) in keys.iter().zip(reader.read_content_addressed(&keys, &[])?) {
-        let Some(value) = value else { return Err(reader.missing_record_error(key)) };
+    for (key, value) in keys.iter().zip(session.read_content_addressed(&keys, &[])?) {
+        let Some(value) = value else { return Err(session.missing_record_error(key)) };
         let (_, name): (String, String) = codec::decode(key, &value)?;
         names.push(name);
     }
@@ -304,13 +310,13 @@ impl GrantAccess {
     /// reveal whether the conversation exists. `invalid-input`: `conversation` is no id; errors of
     /// the store.
     pub(crate) fn from_grant(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         conversation: &str,
         name: &str,
         now: Timestamp,
     ) -> Result<Self> {
         ConversationKeys::new(conversation)?;
-        let Some((record, index)) = LoadedGrants::find_grant(reader, conversation, name, now)?
+        let Some((record, index)) = LoadedGrants::find_grant(session, conversation, name, now)?
         else {
             return Err(denied_error(
                 "the grant gives no right to read this conversation; ask for a new grant",
@@ -359,14 +365,14 @@ impl GrantAccess {
     /// `denied`; `invalid-input`: `conversation` is no id; errors of the store.
     pub(crate) fn ensure_covers(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         conversation: &str,
     ) -> Result<()> {
         let id = ConversationKeys::new(conversation)?.conversation_hash();
         if self.granted_record()?.conversations.contains(&id) {
             return Ok(());
         }
-        let covered = format_names(&self.list_conversations(reader)?);
+        let covered = format_names(&self.list_conversations(session)?);
         Err(denied_error(format_args!(
             "the grant does not cover that conversation; it covers {covered}"
         )))
@@ -377,8 +383,8 @@ impl GrantAccess {
     /// # Errors
     ///
     /// Errors of the store.
-    pub(crate) fn list_conversations(&self, reader: &mut StoreSession<'_>) -> Result<Vec<String>> {
-        conversation_names(reader, &self.granted_record()?.conversations)
+    pub(crate) fn list_conversations(&self, session: &mut StoreSession<'_>) -> Result<Vec<String>> {
+        conversation_names(session, &self.granted_record()?.conversations)
     }
 
     /// Returns the covered messages of a conversation as inclusive ranges of seqs; `None`: all.
@@ -473,12 +479,12 @@ impl GrantAccess {
     ///
     /// As [`GrantAccess::build_charge`]; `conflict`: another call was faster, and the result of the
     /// read must not be returned; errors of the store.
-    pub(crate) fn commit_charge(self, reader: &mut StoreSession<'_>, tokens: u32) -> Result<()> {
+    pub(crate) fn commit_charge(self, session: &mut StoreSession<'_>, tokens: u32) -> Result<()> {
         if tokens == 0 {
             return Ok(());
         }
         let (guard, put) = self.build_charge(tokens)?;
-        reader.commit(&[guard], &[put])
+        session.commit(&[guard], &[put])
     }
 
     /// Builds the member of a result that reports the charged tokens, the tokens left, and whether
@@ -497,22 +503,24 @@ pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> 
     spans.is_none_or(|spans| spans.iter().any(|span| span.0 <= first && last <= span.1))
 }
 
-/// Removes expired grants from the record that `maintain` read with the head; `None`: no grant
-/// expired.
+/// Removes expired grants from the record that `maintain` read with the head; the changes are empty
+/// if no grant expired.
 ///
 /// # Errors
 ///
-/// `corrupt`.
-pub(crate) fn sweep_record(
-    keys: &ConversationKeys,
-    bytes: Option<Vec<u8>>,
+/// `limit-exceeded`: the record is too large, which its bounds prevent.
+pub(crate) fn remove_expired_grants(
+    mut read: GuardedRecord<GrantRecord>,
     now: Timestamp,
-) -> Result<Option<(Guard, Put)>> {
-    let mut grants = GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?;
-    if !grants.remove_expired(now) {
-        return Ok(None);
+) -> Result<Changes> {
+    let mut changes = Changes::default();
+    if let Some(mut record) = read.record.take()
+        && record.remove_expired(now)
+    {
+        record.time = record.time.max(now);
+        changes.replace_record(&read, &record)?;
     }
-    grants.build_commit(keys, now, bytes).map(Some)
+    Ok(changes)
 }
 
 /// Lists the findings of the grants record, for the check of the conversation.
@@ -520,12 +528,15 @@ pub(crate) fn sweep_record(
 /// # Errors
 ///
 /// `corrupt`: the record cannot be decoded; errors of the store.
-pub(crate) fn check(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Vec<String>> {
+pub(crate) fn check(
+    session: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+) -> Result<Vec<String>> {
     let key = keys.grants_key();
     let (start, end) = keys.record_range("g");
     let mut findings = Vec::new();
     let mut grants = GrantRecord::default();
-    reader.scan_range(&start, &end, &mut |found, value| {
+    session.scan_range(&start, &end, &mut |found, value| {
         if found == key {
             grants = GrantRecord::decode_or_default(found, Some(value))?;
         } else {
