@@ -104,9 +104,9 @@ impl Engine {
         options: &AppendOptions,
         now: Timestamp,
     ) -> Result<Receipt> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        ingest::append(reader, &config, conversation, dialect, messages, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            ingest::append(session, call, dialect, messages, options)
+        })
     }
 
     /// Takes one piece of a text that is too large for one call; returns the offset of the next.
@@ -122,9 +122,7 @@ impl Engine {
         piece: &UploadChunk<'_>,
         now: Timestamp,
     ) -> Result<u64> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        ingest::stage(reader, &config, conversation, piece, now)
+        self.run_call(store, conversation, now, |session, call| ingest::stage(session, call, piece))
     }
 
     /// The identities of messages as a JSON array. Reads nothing.
@@ -147,10 +145,11 @@ impl Engine {
         store: &mut dyn Store,
         conversation: &str,
         transcript_json: &str,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        ingest::reconcile(&mut self.open_session(store), &config, conversation, transcript_json)
+        self.run_call(store, conversation, now, |session, call| {
+            ingest::reconcile(session, call, transcript_json)
+        })
     }
 
     /// Says whether compaction is due, and why.
@@ -166,15 +165,9 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<Decision> {
-        let config = Rc::clone(&self.config);
-        compaction::evaluate(
-            &mut self.open_session(store),
-            &config,
-            conversation,
-            budget,
-            options,
-            now,
-        )
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::evaluate(session, call, budget, options)
+        })
     }
 
     /// Proposes the next tasks of a sweep as completion requests.
@@ -191,8 +184,9 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<PlanResult> {
-        let config = Rc::clone(&self.config);
-        compaction::plan(&mut self.open_session(store), &config, conversation, budget, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::plan(session, call, budget, options)
+        })
     }
 
     /// Settles the answer to a request.
@@ -210,9 +204,9 @@ impl Engine {
         options: &ApplyOptions,
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        compaction::apply(reader, &config, conversation, request_id, answer, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::apply(session, call, request_id, answer, options)
+        })
     }
 
     /// Makes one pass through a model that may block.
@@ -229,9 +223,9 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        compaction::run(reader, model, &config, conversation, budget, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::run(session, call, model, budget, options)
+        })
     }
 
     /// Answers a request without a model: deterministic, extractive, within the target.

@@ -6,6 +6,7 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     compaction::{self, reason},
     storage::{
+        call::Call,
         head::JournalAction,
         records::{deferred::DeferredCompaction, grants},
     },
@@ -80,14 +81,8 @@ impl CommandContext<'_, '_> {
         }
         let conversation = self.loaded.head.conversation.clone();
         let options = asked.compaction_options();
-        let decision = compaction::evaluate(
-            self.reader,
-            config,
-            &conversation,
-            asked.budget,
-            &options,
-            self.now,
-        )?;
+        let call = Call { config, conversation: &conversation, keys: &self.keys, now: self.now };
+        let decision = compaction::evaluate(self.reader, call, asked.budget, &options)?;
         let stored = self.loaded.head.context.tokens;
         let known = self.loaded.head.deferred;
         let ended = asked.end_reason.and_then(|place| reason::ALL.get(place));

@@ -9,7 +9,9 @@ use crate::{
         codec,
         head::{ConversationHead, LoadedHead},
         keys::{self, ConversationKeys},
-        records::{calibration, focus::FocusBrief, usage::UsageRecord},
+        records::{
+            calibration, focus::FocusBrief, model_breaker::ModelBreaker, usage::UsageRecord,
+        },
         store_session::StoreSession,
         summary::Summary,
     },
@@ -214,7 +216,7 @@ fn list_guards(reader: &mut StoreSession<'_>, scope: &str) -> Result<JsonWriter>
     let key: String = keys::breaker_key(scope);
     let value = reader.read_one_uncached(&key)?;
     let Some(value) = value else { return Ok(guards) };
-    let guard: compaction::ModelBreaker = codec::decode(&key, &value)?;
+    let guard: ModelBreaker = codec::decode(&key, &value)?;
     let mut row = JsonWriter::new_object();
     row.add_number("failures", guard.failures.into());
     row.add_number("open_until", guard.open_until);

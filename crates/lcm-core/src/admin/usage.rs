@@ -10,6 +10,7 @@ use alloc::vec;
 use crate::{
     compaction,
     storage::{
+        call::Call,
         codec,
         head::JournalAction,
         records::usage::{UsageRecord, UsageReport},
@@ -50,6 +51,7 @@ impl CommandContext<'_, '_> {
         asked: &compaction::advise::AdviseRequest,
     ) -> Result<JsonWriter> {
         let conversation = &self.loaded.head.conversation;
-        compaction::advise::advise(self.reader, config, conversation, asked, self.now)
+        let call = Call { config, conversation, keys: &self.keys, now: self.now };
+        compaction::advise::advise(self.reader, call, asked)
     }
 }

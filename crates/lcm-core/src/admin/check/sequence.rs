@@ -1,21 +1,18 @@
 //! The message sequence: packs, directory, texts, hashes, counts, identities.
 
-use crate::storage::pack::PlacedMessage;
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Ordering;
 use lcm_text::base::hash;
 
-use crate::{
-    ingest::{StoredIdentity, collect_lookups},
-    storage::{
-        codec,
-        compressed_pack::CompressedPack,
-        head::ConversationHead,
-        history::{self, MessageHistory},
-        keys::ConversationKeys,
-        pack::{self, Pack, PackRef, RawText, StoredMessage},
-        store_session::StoreSession,
-    },
+use crate::storage::{
+    codec,
+    compressed_pack::CompressedPack,
+    head::ConversationHead,
+    history::{self, MessageHistory},
+    keys::ConversationKeys,
+    pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    records::identity::{IdentityLookup, StoredIdentity, collect_lookups},
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{derivation_version::DERIVATION_VERSION, error::Result, int, json, limits},
@@ -108,7 +105,7 @@ fn check_pack(
         place.is_compressed == (place.seq_last() <= history.head.compressed_through),
         || format!("`{key}` is on the wrong side of message {}", history.head.compressed_through),
     );
-    let mut identities: Vec<(String, crate::ingest::IdentityLookup, u64)> = Vec::new();
+    let mut identities: Vec<(String, IdentityLookup, u64)> = Vec::new();
     for PlacedMessage { stored, frontier, .. } in &pack.messages {
         running.seq += 1;
         let seq = running.seq;
@@ -224,7 +221,7 @@ fn decode_pack(
 /// Every id, event key and call key leads back to its message.
 fn check_identities(
     reader: &mut StoreSession<'_>,
-    identities: &[(String, crate::ingest::IdentityLookup, u64)],
+    identities: &[(String, IdentityLookup, u64)],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = identities.iter().map(|(key, ..)| key.clone()).collect();

@@ -10,7 +10,7 @@ use lcm_text::base::hash;
 use crate::{
     ingest::{self, ImportedMessages},
     storage::{
-        head::LoadedHead, keys::ConversationKeys, session::SessionLifecycle,
+        call::Call, head::LoadedHead, keys::ConversationKeys, session::SessionLifecycle,
         store_session::StoreSession,
     },
 };
@@ -255,7 +255,10 @@ impl ImportWriter<'_, '_> {
         // Patterns are about what sessions say, not about copies of what was stored.
         let config = Config::default();
         let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
-        ingest::stage(self.reader, &config, &conversation, &piece, self.now)?;
+        let keys = ConversationKeys::new(&conversation)?;
+        let call =
+            Call { config: &config, conversation: &conversation, keys: &keys, now: self.now };
+        ingest::stage(self.reader, call, &piece)?;
         Ok(LineDisposition::AcceptedLast)
     }
 
@@ -273,7 +276,10 @@ impl ImportWriter<'_, '_> {
             frontier: Some(large.frontier),
         };
         ensure_follows(&loaded, large.seq, &loaded.head.frontier)?;
-        ingest::import_messages(self.reader, &keys, loaded, &restored, self.now)?;
+        let (config, conversation) = (Config::default(), loaded.head.conversation.clone());
+        let call =
+            Call { config: &config, conversation: &conversation, keys: &keys, now: self.now };
+        ingest::import_messages(self.reader, call, loaded, &restored)?;
         progress.totals.ingested += 1;
         Ok(())
     }
@@ -349,7 +355,9 @@ impl ImportWriter<'_, '_> {
                     payload_tokens_min: &batch.payload_tokens_min,
                     frontier: None,
                 };
-                let receipt = ingest::import_messages(reader, &keys, loaded, &restored, now)?;
+                let (config, conversation) = (Config::default(), loaded.head.conversation.clone());
+                let call = Call { config: &config, conversation: &conversation, keys: &keys, now };
+                let receipt = ingest::import_messages(reader, call, loaded, &restored)?;
                 let taken = int::to_usize(u64::from(receipt.ingested));
                 let after = taken.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
                 *progress = after.ok_or_else(|| Error::corrupt_store("no message was taken"))?;

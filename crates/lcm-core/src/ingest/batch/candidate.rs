@@ -6,7 +6,16 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     search::{INDEXED_BYTES_MAX, NewMessage},
-    storage::{codec, keys::ConversationKeys, pack, store_session::StoreSession},
+    storage::{
+        call::Call,
+        pack,
+        record_key::{RecordSlot, RecordValues},
+        records::{
+            identity::{IdentityLookup, collect_lookups},
+            upload::Upload,
+        },
+        store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{
@@ -20,10 +29,6 @@ use lcm_text::{
 use super::{
     commit_limits::{COMMIT_INDEXED_BYTES_MAX, COMMIT_RECORDS_BYTES_MAX, IDENTITY_PUTS_MAX},
     record_size::{estimate_stored_bytes, estimate_text_bytes},
-};
-use crate::ingest::{
-    identity::{self, IdentityLookup},
-    upload_record::Upload,
 };
 
 /// Most identity records of an uploaded message whose text is not read yet: three identities and
@@ -51,8 +56,8 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
 
 /// A parser of texts into candidates.
 pub(in crate::ingest) struct CandidateParser<'a> {
+    pub(in crate::ingest) call: Call<'a>,
     pub(in crate::ingest) dialect: Dialect,
-    pub(in crate::ingest) keys: &'a ConversationKeys,
     /// Returns the tokens from which on a payload of the message at an index is large; `None`: no
     /// payload is large.
     pub(in crate::ingest) payload_tokens_min: &'a dyn Fn(usize) -> Option<u32>,
@@ -75,7 +80,7 @@ impl CandidateParser<'_> {
                 raw,
                 &message,
                 tokens_min,
-                self.keys.key_prefix(),
+                self.call.keys.key_prefix(),
             )
         });
         Ok((message, placeholder))
@@ -165,7 +170,7 @@ pub(in crate::ingest) fn read_candidates<'a>(
             Some(name) => (read_upload_reference(name, index)?, STAGED_MESSAGE_PUTS),
             None => {
                 let (message, placeholder) = parser.parse_message(raw, index)?;
-                let lookups = identity::collect_lookups(raw, &message);
+                let lookups = collect_lookups(raw, &message);
                 let puts = lookups.len();
                 let candidate = AppendCandidate {
                     raw: Cow::Borrowed(raw.as_str()),
@@ -233,9 +238,10 @@ fn build_blank_message() -> ParsedMessage {
 
 /// The records of the uploads that a batch names.
 pub(in crate::ingest) struct StagedUploads<'a> {
-    /// Keys of the records.
-    pub(in crate::ingest) records: &'a [String],
-    pub(in crate::ingest) values: Vec<Option<Vec<u8>>>,
+    /// One for each candidate with a pending upload, in order.
+    pub(in crate::ingest) slots: &'a [RecordSlot<Upload>],
+    pub(in crate::ingest) values: &'a RecordValues,
+    /// Whether candidates that do not fit one commit are dropped.
     pub(in crate::ingest) is_partial: bool,
 }
 
@@ -246,23 +252,23 @@ pub(in crate::ingest) struct StagedUploads<'a> {
 /// `not-found`: nothing was uploaded under the name; `invalid-input`: the text has another SHA-256
 /// or is not a message; `limit-exceeded`: too much for one commit.
 pub(in crate::ingest) fn resolve_uploads(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     parser: &CandidateParser<'_>,
     candidates: &mut Vec<AppendCandidate<'_>>,
     staged: StagedUploads<'_>,
 ) -> Result<()> {
-    let mut found = staged.records.iter().zip(staged.values);
+    let mut slots = staged.slots.iter();
     let mut bytes = 0u64;
     let mut cut = None;
     for (index, candidate) in candidates.iter_mut().enumerate() {
         let Some(name) = candidate.pending_upload() else { continue };
-        let Some((key, Some(value))) = found.next() else {
+        let record = slots.next().map(|slot| staged.values.decode(slot)).transpose()?;
+        let Some(upload) = record.flatten() else {
             return Err(Error::not_found(format_args!(
                 "upload `{}` of `messages[{index}]` does not exist; call `stage` first",
                 hash::hex(&name)
             )));
         };
-        let upload: Upload = codec::decode(key, &value)?;
         bytes += upload.bytes;
         if bytes > limits::BATCH_UPLOADED_BYTES_MAX && index > 0 {
             if !staged.is_partial {
@@ -274,7 +280,7 @@ pub(in crate::ingest) fn resolve_uploads(
             cut = Some(index);
             break;
         }
-        let text = upload.read_text(reader, parser.keys, &name)?;
+        let text = upload.read_text(session, parser.call.keys, &name)?;
         if compute_sha256(&text) != name {
             return Err(Error::invalid_input(format_args!(
                 "upload `{}` of `messages[{index}]` must be complete and match its SHA-256",
@@ -283,7 +289,7 @@ pub(in crate::ingest) fn resolve_uploads(
         }
         (candidate.message, candidate.placeholder) = parser.parse_message(&text, index)?;
         candidate.hash = pack::message_hash(&text, &candidate.message);
-        candidate.lookups = identity::collect_lookups(&text, &candidate.message);
+        candidate.lookups = collect_lookups(&text, &candidate.message);
         candidate.raw = Cow::Owned(text);
         candidate.pending_upload = None;
         candidate.upload = Some((name, upload));

@@ -1,11 +1,20 @@
-//! The record of a large payload: its bounds.
+//! The record of a large payload: its key and its bounds.
 
 use lcm_text::{
     base::limits,
     message::large_payload::{PayloadRecord, SeekPoint},
 };
 
-use crate::storage::codec::{self, SoundRecord};
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
+
+/// Returns the key of the payload with this id.
+pub(crate) fn payload_key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<PayloadRecord> {
+    RecordKey::new(keys.payload_key(id))
+}
 
 impl SoundRecord for PayloadRecord {
     fn is_sound(&self) -> bool {
