@@ -74,7 +74,7 @@ fn append(host: &mut Host, raw: &str) {
     };
     let args = Json::object([
         ("messages", Json::Array(vec![message])),
-        ("options", Json::object([("mode", "new".into())])),
+        ("options", Json::object([("append_mode", "new".into())])),
     ]);
     assert_eq!(host.ask("ingest.append", &args).unwrap().field("ingested").unwrap(), &1_u64.into());
 }
@@ -167,12 +167,12 @@ fn a_range_that_is_none_is_refused() {
     append(&mut host, &result(&text(&mut random, 20_000)));
     let id = ids(&context(&mut host)).remove(0);
     for (options, why) in [
-        ("{\"start_line\":3,\"end_line\":2}", "options-json.end_line"),
-        ("{\"end_line\":0}", "options-json.end_line"),
-        ("{\"startLine\":3,\"endLine\":2}", "options-json.end_line"),
-        ("{\"start_byte\":3,\"end_byte\":2}", "options-json.end_byte"),
-        ("{\"bytes_max\":1023}", "is not from 1024 to 512000"),
-        ("{\"expandFileMaxBytes\":512001}", "is not from 1024 to 512000"),
+        ("{\"start_line\":3,\"end_line\":2}", "`end_line`"),
+        ("{\"end_line\":0}", "`end_line`"),
+        ("{\"startLine\":3,\"endLine\":2}", "`end_line`"),
+        ("{\"start_byte\":3,\"end_byte\":2}", "`end_byte`"),
+        ("{\"bytes_max\":1023}", "must be from 1024 to 512000"),
+        ("{\"expandFileMaxBytes\":512001}", "must be from 1024 to 512000"),
     ] {
         let args = Json::object([("id", id.as_str().into()), ("options_json", options.into())]);
         let error = host.ask("recall.describe", &args).unwrap_err();
@@ -198,8 +198,8 @@ fn a_message_of_very_many_payloads_comes_in() {
     let raw = format!("{{\"role\":\"tool\",\"parts\":[{}]}}", parts.join(","));
     append(&mut host, &raw);
     let args = Json::object([
-        ("seq_from", 1_u64.into()),
-        ("seq_to", 1_u64.into()),
+        ("seq_first", 1_u64.into()),
+        ("seq_last", 1_u64.into()),
         ("bytes_max", 1_u64.into()),
     ]);
     let back = host.ask("recall.messages", &args).unwrap();

@@ -8,7 +8,7 @@ use lcm_text::{
         int,
     },
     message::batch_limit,
-    types::api::{AppendOptions, Dialect, IngestMode, Receipt},
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
 };
 
 use crate::{
@@ -67,8 +67,8 @@ pub(crate) fn append(
     let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     let consumed = int::to_u32(candidates.len());
-    let key = IdempotencyKey::from_call(&extra, &candidates, options.mode, call.now);
-    let repeated = key.count_repeated(&loaded.head, consumed, &extra, options.mode);
+    let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
+    let repeated = key.count_repeated(&loaded.head, consumed, &extra, options.append_mode);
     let is_repeated = consumed > 0 && repeated == consumed;
     // Before the revision check: the commit of unknown outcome may have moved the revision.
     let revision = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
@@ -79,11 +79,11 @@ pub(crate) fn append(
     }
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
-    let aligned = match options.mode {
-        IngestMode::Transcript => {
+    let aligned = match options.append_mode {
+        AppendMode::Transcript => {
             count_stored(session, call, &loaded.head, &candidates, &stored.identities)?
         }
-        IngestMode::New => int::to_usize(u64::from(repeated)),
+        AppendMode::New => int::to_usize(u64::from(repeated)),
     };
     let identities = core::mem::take(&mut stored.identities);
     let mut decision = select_new(&loaded.head, &candidates, identities, aligned);

@@ -9,7 +9,7 @@ use lcm_text::{
         json::JsonFields,
         limits,
     },
-    types::api::{AppendOptions, IngestMode},
+    types::api::{AppendMode, AppendOptions},
 };
 
 /// Name of the argument that holds further options.
@@ -54,7 +54,7 @@ pub(super) fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
 /// # Errors
 ///
 /// `invalid-input`: an unknown option, a wrong value, or `list` in mode `transcript`;
-/// `limit-exceeded`: `from` is beyond every list.
+/// `limit-exceeded`: `list_offset` is beyond every list.
 pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra> {
     let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
     let extra = AppendExtra {
@@ -64,11 +64,11 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
         family: fields.take_optional_text("family"),
         list_part: parse_list_part(
             fields.take_optional_text("list"),
-            fields.take_optional_u64("from"),
+            fields.take_optional_u64("list_offset"),
         )?,
     };
     fields.finish(EXTRA_ARGUMENT)?;
-    if extra.list_part.is_some() && options.mode == IngestMode::Transcript {
+    if extra.list_part.is_some() && options.append_mode == AppendMode::Transcript {
         return Err(Error::invalid_input(
             "`list` requires another mode than `transcript`; call `reconcile` for a long transcript",
         ));
@@ -86,7 +86,7 @@ pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result
     let Some(name) = name else {
         return match from {
             None => Ok(None),
-            Some(_) => Err(Error::invalid_input("`from` requires `list`")),
+            Some(_) => Err(Error::invalid_input("`list_offset` requires `list`")),
         };
     };
     if name.is_empty() || name.len() > limits::CONVERSATION_BYTES_MAX {
@@ -100,7 +100,7 @@ pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result
     let from = from.unwrap_or(0);
     if from > most {
         return Err(Error::limit_exceeded(format_args!(
-            "`from` must be at most {most}, got {from}"
+            "`list_offset` must be at most {most}, got {from}"
         )));
     }
     Ok(Some(ListPart {

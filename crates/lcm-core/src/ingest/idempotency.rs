@@ -10,7 +10,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::head::{BatchRecord, ConversationHead};
 use lcm_text::{
     base::{error::Result, hash, int},
-    types::api::{IngestMode, Timestamp},
+    types::api::{AppendMode, Timestamp},
 };
 
 use super::{
@@ -43,7 +43,7 @@ impl IdempotencyKey {
     pub(super) fn from_call(
         extra: &AppendExtra,
         candidates: &[AppendCandidate<'_>],
-        mode: IngestMode,
+        mode: AppendMode,
         now: Timestamp,
     ) -> Self {
         match extra.list_part {
@@ -60,11 +60,11 @@ impl IdempotencyKey {
         head: &ConversationHead,
         count: u32,
         extra: &AppendExtra,
-        mode: IngestMode,
+        mode: AppendMode,
     ) -> u32 {
         let known = head.recent_batches.iter().find(|batch| batch.hash == self.hash);
         match known {
-            Some(batch) if extra.is_repeat || mode == IngestMode::Transcript => {
+            Some(batch) if extra.is_repeat || mode == AppendMode::Transcript => {
                 batch.consumed.saturating_sub(self.offset).min(count)
             }
             _ => 0,
@@ -82,11 +82,11 @@ impl IdempotencyKey {
 /// The messages count by their hashes, so a repetition may space and escape them differently.
 fn hash_call(
     candidates: &[AppendCandidate<'_>],
-    mode: IngestMode,
+    mode: AppendMode,
     now: Timestamp,
     revision: Option<u64>,
 ) -> [u8; 12] {
-    let mode = [u8::from(mode == IngestMode::New)];
+    let mode = [u8::from(mode == AppendMode::New)];
     let now = now.to_be_bytes();
     let hashes: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.hash).collect();
     let revision = revision.map(u64::to_be_bytes);

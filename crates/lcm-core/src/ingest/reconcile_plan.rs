@@ -78,7 +78,7 @@ impl PlanInput<'_> {
             LastEntry { entry_id, hash: &hash, entries }
         });
         let mut plan = JsonWriter::new_object();
-        plan.add_array("missing", write_ranges(&missing));
+        plan.add_array("missing_ranges", write_ranges(&missing));
         plan.add_number("stored", stored);
         plan.add_text("by", by);
         // 0: the conversation does not exist.
@@ -147,8 +147,8 @@ fn write_ranges(missing: &[MissingRange]) -> JsonWriter {
     let mut ranges = JsonWriter::new_array();
     for MissingRange { from, to } in missing {
         let mut range = JsonWriter::new_object();
-        range.add_number("from", *from);
-        range.add_number("to", *to);
+        range.add_number("index_first", *from);
+        range.add_number("index_last", *to);
         ranges.push_object(range);
     }
     ranges

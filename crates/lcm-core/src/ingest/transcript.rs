@@ -118,7 +118,8 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     let list = fields.take_list("entries");
     let confirmed_count = fields.take_optional_u64("confirmed").map_or(0, int::to_usize);
     let list_name = fields.take_optional_text("list");
-    let (is_new, refuse_replay) = (fields.take_flag("new"), fields.take_flag("refuse_replay"));
+    let append_mode = fields.take_optional_choice("append_mode", &["transcript", "new"]);
+    let (is_new, refuse_replay) = (append_mode == Some(1), fields.take_flag("refuse_replay"));
     let backlog = BacklogOptions::read(&mut fields);
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     if list.len() > ENTRIES_MAX {

@@ -1,7 +1,7 @@
 //! The context of one exported call: what every function of the call needs beside the store.
 
 use crate::storage::keys::ConversationKeys;
-use lcm_text::{config::Config, types::api::Timestamp};
+use lcm_text::{base::error::Result, config::Config, types::api::Timestamp};
 
 /// One exported call on one conversation.
 ///
@@ -19,4 +19,20 @@ pub(crate) struct Call<'a> {
     /// A conversation's clock never runs backwards: what is stored has the time of
     /// [`effective_time`](crate::storage::head::LoadedHead::effective_time).
     pub(crate) now: Timestamp,
+}
+
+impl Call<'_> {
+    /// Runs `act` with the same call on another conversation.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the id of the conversation; errors of `act`.
+    pub(crate) fn with_conversation<T>(
+        self,
+        conversation: &str,
+        act: impl FnOnce(Call<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let keys = ConversationKeys::new(conversation)?;
+        act(Call { conversation, keys: &keys, ..self })
+    }
 }

@@ -1,7 +1,7 @@
-//! The stored messages, found by seq: from the head and the directory to packs and chunks.
+//! The stored messages by seq: from the head and the directory to packs and chunks.
 //!
-//! A pack's key is computable, its place is not: the head lists the newest packs, and the directory
-//! node of a seq is the seq divided by 1,024, so that finding one costs the same in any history.
+//! The head lists the newest packs. The directory node of an older seq is the seq divided by 1,024,
+//! so a lookup costs the same in any history.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
@@ -24,20 +24,20 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Bytes of packs that are read at a time when all texts are wanted.
+/// Most bytes of packs that one read of [`MessageHistory::visit_messages`] fetches.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// A message that is looked through in passing.
+/// A message that a visitor sees.
 #[derive(Debug)]
 pub(crate) struct VisitedMessage<'p> {
     pub(crate) seq: u64,
     pub(crate) time: Timestamp,
     pub(crate) parts: &'p [Part],
-    /// Its raw text.
+    /// Raw text of the message.
     pub(crate) text: &'p str,
 }
 
-/// Takes a message that is looked through in passing.
+/// A function that is called for every visited message.
 pub(crate) type MessageVisitor<'e> =
     &'e mut dyn FnMut(&mut StoreSession<'_>, &VisitedMessage<'_>) -> Result<()>;
 
@@ -48,12 +48,12 @@ pub(crate) struct MessageHistory<'a> {
     pub(crate) head: &'a ConversationHead,
 }
 
-/// Number of the directory node that covers a seq.
+/// Returns the number of the directory node that covers a seq.
 pub(crate) fn directory_node(seq: u64) -> u64 {
     seq.saturating_sub(1) / limits::DIRECTORY_SPAN
 }
 
-/// Those of consecutive messages whose seq is in `[from, to]`.
+/// Returns the part of consecutive messages whose seqs are in `[from, to]`.
 pub(crate) fn slice_by_seq(messages: &[PlacedMessage], from: u64, to: u64) -> &[PlacedMessage] {
     let start = messages.partition_point(|placed| placed.seq < from);
     let end = messages.partition_point(|placed| placed.seq <= to);
@@ -112,16 +112,17 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &context_nodes, directory_nodes)
     }
 
-    /// First seq that stands in a pack the head lists.
+    /// Returns the first seq in the packs that the head lists.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
 
-    /// References to the packs that hold `[from, to]`, in order. Bounds outside are cut.
+    /// Finds the references to the packs of the seqs `[from, to]`, in order; the range is clamped
+    /// to the history.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// As [`StoreSession::read_immutable`].
     pub(crate) fn find_pack_refs(
         &self,
         reader: &mut StoreSession<'_>,
@@ -151,17 +152,17 @@ impl<'a> MessageHistory<'a> {
         let overlaps =
             |pair: &[PackRef]| matches!(pair, [left, right] if left.seq_last() >= right.seq_first);
         match refs.windows(2).find(|pair| overlaps(pair)) {
-            // Packs that this head lists were sealed since.
+            // Another commit compressed packs that this head lists.
             Some([_, gone]) => Err(reader.missing_record_error(&gone.key(self.keys))),
             _ => Ok(refs),
         }
     }
 
-    /// The messages `[from, to]` in order, with their projections; large texts stay in chunks.
+    /// Reads the messages `[from, to]` in order with their projections; large texts stay in chunks.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`]; `corrupt`: the packs do not hold every seq once.
+    /// As [`StoreSession::read_immutable`]; `corrupt`: the packs do not hold every seq once.
     pub(crate) fn read_messages(
         &self,
         reader: &mut StoreSession<'_>,
@@ -172,11 +173,11 @@ impl<'a> MessageHistory<'a> {
         self.read_messages_of_packs(reader, &refs, from, to)
     }
 
-    /// The messages from `from` on that stand in one pack: at least one, none behind `to`.
+    /// Reads the messages from `from` to the end of their pack, at least one and none after `to`.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_page(
         &self,
         reader: &mut StoreSession<'_>,
@@ -188,11 +189,11 @@ impl<'a> MessageHistory<'a> {
         self.read_messages_of_packs(reader, &refs, from, last.min(to))
     }
 
-    /// The messages of `[from, to]` that stand in these packs.
+    /// Reads the messages `[from, to]` of these packs.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_messages_of_packs(
         &self,
         reader: &mut StoreSession<'_>,
@@ -232,11 +233,11 @@ impl<'a> MessageHistory<'a> {
         Ok(out)
     }
 
-    /// The pack that stands at a place, from the value that was read there.
+    /// Decodes the pack of a reference from the value of its key.
     ///
     /// # Errors
     ///
-    /// As [`Reader::checked`].
+    /// As [`StoreSession::read_checked`].
     pub(crate) fn load_pack(
         &self,
         reader: &mut StoreSession<'_>,
@@ -246,14 +247,14 @@ impl<'a> MessageHistory<'a> {
         reader.read_pack(&place.key(self.keys), place, value, true)
     }
 
-    /// The sealed pack that stands at a place, from the value that was read there, with the texts
-    /// up to message `to`.
+    /// Opens the compressed pack of a reference from the value of its key, with the texts up to
+    /// message `to`.
     ///
-    /// A pack that is asked for once more is opened whole and kept.
+    /// A pack that is opened a second time is inflated as a whole and cached.
     ///
     /// # Errors
     ///
-    /// As [`Reader::checked`].
+    /// As [`StoreSession::read_checked`].
     pub(crate) fn open_compressed_pack(
         &self,
         reader: &mut StoreSession<'_>,
@@ -272,36 +273,36 @@ impl<'a> MessageHistory<'a> {
         };
         let mut opened = CompressedPack::open(&key, value, to)?;
         if opened.frontier_prefix() != place.frontier_prefix {
-            let is_it = |value: &[u8]| {
+            let is_pack = |value: &[u8]| {
                 CompressedPack::open(&key, value, 0)
                     .is_ok_and(|opened| opened.frontier_prefix() == place.frontier_prefix)
             };
-            opened =
-                CompressedPack::open(&key, &reader.read_checked(&key, place.bytes, &is_it)?, to)?;
+            let value = reader.read_checked(&key, place.bytes, &is_pack)?;
+            opened = CompressedPack::open(&key, &value, to)?;
         }
         let opened = Rc::new(opened);
         reader.keep_open_pack(&key, &opened);
         Ok(opened)
     }
 
-    /// The running hash up to and with message `seq`.
+    /// Returns the running hash after message `seq`.
     ///
-    /// Within a sealed pack it is made from the texts: few ask for it, and 16 bytes a message that
-    /// nothing can deflate would be much of what a sealed message takes.
+    /// Within a compressed pack the hash is computed from the texts. Few callers need the hash, and
+    /// 16 incompressible bytes would be much of the size of a compressed message.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn frontier_at(&self, reader: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
         let placed = self.read_messages(reader, seq, seq)?;
         self.frontier_of_message(reader, placed.first())
     }
 
-    /// The running hash up to and with a message; zeros for none.
+    /// Returns the running hash after a message; zeros for `None`.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn frontier_of_message(
         &self,
         reader: &mut StoreSession<'_>,
@@ -327,11 +328,11 @@ impl<'a> MessageHistory<'a> {
         Ok(frontier)
     }
 
-    /// These messages, wherever they stand, in this (ascending) order.
+    /// Reads the messages of these ascending seqs.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_messages_at(
         &self,
         reader: &mut StoreSession<'_>,
@@ -363,8 +364,9 @@ impl<'a> MessageHistory<'a> {
         }
     }
 
-    /// References to the packs that hold any of these ranges, in order. The ranges ascend and do
-    /// not overlap; what lies behind the newest message is passed over.
+    /// Finds the references to the packs of these ranges, in order.
+    ///
+    /// The ranges ascend and do not overlap. Seqs after the newest message are ignored.
     fn find_pack_refs_of_ranges(
         &self,
         reader: &mut StoreSession<'_>,
@@ -385,16 +387,15 @@ impl<'a> MessageHistory<'a> {
         Ok(refs)
     }
 
-    /// Looks through the messages of these ranges of seqs in passing, in order.
+    /// Calls `each` for the messages of these ranges of seqs, in order.
     ///
-    /// The ranges are as for [`History::scattered`]. Texts are borrowed from the packs they stand
-    /// in; one in chunks is put together. A sealed pack is opened once, as far as it is needed;
-    /// packs are read as many at a time as one host call may move, and push nothing out of the
-    /// cache.
+    /// The ranges ascend and do not overlap. Texts are borrowed from their packs; a text in chunks
+    /// is joined. A compressed pack is opened once, up to the last visited message. One host call
+    /// reads as many packs as its bound allows, and the packs displace nothing in the cache.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`], and of `each`.
+    /// As [`MessageHistory::read_messages`]; errors of `each`.
     pub(crate) fn visit_messages(
         &self,
         reader: &mut StoreSession<'_>,
@@ -422,7 +423,7 @@ impl<'a> MessageHistory<'a> {
         Ok(())
     }
 
-    /// [`History::each_of`] within one pack.
+    /// Visits as [`MessageHistory::visit_messages`] within one pack.
     fn visit_messages_of_pack(
         &self,
         reader: &mut StoreSession<'_>,
@@ -461,12 +462,12 @@ impl<'a> MessageHistory<'a> {
         Ok(())
     }
 
-    /// Reads the chunks of what is shown of these messages ahead, with as few calls as the bounds
-    /// allow.
+    /// Prefetches the chunks of the rendered texts of these messages, with as few host calls as the
+    /// bounds allow.
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn prefetch_texts(
         &self,
         reader: &mut StoreSession<'_>,
@@ -481,12 +482,11 @@ impl<'a> MessageHistory<'a> {
         reader.prefetch_records(self.keys, &wanted, &[])
     }
 
-    /// Reads the chunks of a text that lie in a range of its bytes ahead, as
-    /// [`History::fetch_texts`].
+    /// Prefetches the chunks that hold a range of bytes of a text.
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn prefetch_text_range(
         &self,
         reader: &mut StoreSession<'_>,
@@ -507,11 +507,11 @@ impl<'a> MessageHistory<'a> {
         reader.prefetch_records(self.keys, &inside, &[])
     }
 
-    /// One chunk of a large text.
+    /// Reads one chunk of a large text.
     ///
     /// # Errors
     ///
-    /// As [`History::text`].
+    /// As [`MessageHistory::read_text`].
     pub(crate) fn read_chunk(
         &self,
         reader: &mut StoreSession<'_>,
@@ -529,15 +529,15 @@ impl<'a> MessageHistory<'a> {
             .ok()
             .filter(|text| int::to_u32(text.len()) == bytes)
             .ok_or_else(|| {
-                Error::corrupt_store(format_args!("`{key}` is not the chunk it should be"))
+                Error::corrupt_store(format_args!("`{key}` is not a text of {bytes} bytes"))
             })
     }
 
-    /// The raw text of a message, byte for byte.
+    /// Reads the raw text of a message, byte for byte.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
+    /// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
     pub(crate) fn read_text<'s>(
         &self,
         reader: &mut StoreSession<'_>,
@@ -546,11 +546,12 @@ impl<'a> MessageHistory<'a> {
         self.read_raw_text(reader, &stored.raw)
     }
 
-    /// The text that a context and a summary show of a message.
+    /// Reads the text that contexts and summaries render for a message: its placeholder, if it has
+    /// one.
     ///
     /// # Errors
     ///
-    /// As [`History::text`].
+    /// As [`MessageHistory::read_text`].
     pub(crate) fn read_rendered_text<'s>(
         &self,
         reader: &mut StoreSession<'_>,
@@ -573,7 +574,7 @@ impl<'a> MessageHistory<'a> {
     }
 }
 
-/// The messages `[from, to]` of a pack with their places.
+/// Returns the messages `[from, to]` of a pack with their positions.
 pub(crate) fn place_messages(pack: &Pack, from: u64, to: u64) -> Vec<PlacedMessage> {
     let mut tokens_before = pack.tokens_before;
     let mut out = Vec::new();
@@ -593,7 +594,7 @@ pub(crate) fn place_messages(pack: &Pack, from: u64, to: u64) -> Vec<PlacedMessa
     out
 }
 
-/// The seqs of these ranges that a pack holds.
+/// Iterates over the seqs of these ranges in a pack.
 fn seqs_in_pack<'r>(
     ranges: &'r [(u64, u64)],
     place: &PackRef,
@@ -606,19 +607,19 @@ fn seqs_in_pack<'r>(
         .flat_map(move |(from, to)| (*from).max(first)..=(*to).min(last))
 }
 
-/// Keys of the chunks of a text with their sizes.
+/// Returns the keys of the chunks of a text with the sizes of their values.
 fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u32)> {
-    // A value has two bytes before its payload.
+    // Two bytes precede the payload of a value.
     let row =
         |(number, bytes): (u32, &u32)| (keys.chunk_key(sha256, number), bytes.saturating_add(2));
     (0u32..).zip(chunks).map(row).collect()
 }
 
-/// Puts a text together from its chunks.
+/// Reads and joins the chunks of a text.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
+/// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
 fn join_chunks(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -638,6 +639,7 @@ fn join_chunks(
         }
         text.extend_from_slice(&chunk);
     }
-    String::from_utf8(text)
-        .map_err(|_| Error::corrupt_store(format_args!("`{}` is no text", keys.upload_key(sha256))))
+    String::from_utf8(text).map_err(|_| {
+        Error::corrupt_store(format_args!("`{}` is not UTF-8", keys.upload_key(sha256)))
+    })
 }

@@ -42,7 +42,7 @@ pub(crate) fn join_family(
 ) -> Result<bool> {
     if family.is_empty() || family.len() > limits::CONVERSATION_BYTES_MAX {
         return Err(Error::invalid_input(format_args!(
-            "family: a key has 1 to {} bytes, this one has {}",
+            "`family` must have 1 to {} bytes, got {}",
             limits::CONVERSATION_BYTES_MAX,
             family.len()
         )));
@@ -63,6 +63,11 @@ pub(crate) fn join_family(
     puts.push(Put { key: keys.family_member_key(hash), value: Some(codec::encode(&member)?) });
     head.family = Some(hash);
     Ok(true)
+}
+
+/// Returns whether a conversation belongs to a family other than `family`.
+pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
+    head.family.is_some_and(|known| known != keys::family_hash(family))
 }
 
 /// Lists the conversations of a family except one, newest member first.
@@ -144,7 +149,7 @@ pub(crate) fn ensure_not_skipped(
 ///
 /// # Errors
 ///
-/// As [`member_of`].
+/// As [`read_member`].
 pub(crate) fn read_session_name(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -159,7 +164,7 @@ pub(crate) fn read_session_name(
 ///
 /// # Errors
 ///
-/// As [`member_of`] and [`Config::policy`].
+/// As [`read_member`] and [`Config::derive_policy_with`].
 pub(crate) fn select_policy(
     reader: &mut StoreSession<'_>,
     config: &Config,
@@ -183,7 +188,7 @@ pub(crate) fn build_skip_warning(reason: &str) -> String {
 ///
 /// # Errors
 ///
-/// As [`member_of`].
+/// As [`read_member`].
 pub(crate) fn read_family(
     reader: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -269,7 +274,7 @@ impl SessionLifecycle {
     ///
     /// # Errors
     ///
-    /// As [`family_of`].
+    /// As [`read_member`].
     pub(crate) fn read(
         reader: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -301,7 +306,7 @@ impl SessionLifecycle {
         let mut inner = JsonWriter::new_object();
         inner.add_text("cause", archived.cause.as_str());
         inner.add_optional_text("successor", successor.as_deref());
-        inner.add_time("time", archived.time);
+        inner.add_time("archived_at", archived.time);
         object.add_object("archived", inner);
     }
 }

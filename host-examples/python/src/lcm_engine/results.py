@@ -50,8 +50,8 @@ class CompletionRequest(TypedDict):
 class Pass(TypedDict):
     """One summary that was made; tokens are those of the stored context around it."""
 
-    summary: str
-    kind: Literal["leaf", "condensed"]
+    summary_id: str
+    purpose: Literal["leaf", "condensed"]
     depth: int
     level: Literal["normal", "aggressive", "fallback"]
     capped: bool
@@ -116,7 +116,7 @@ class Debt(TypedDict):
     exhausted: bool
     failures: int
     next_attempt_at: str
-    since: str
+    began_at: str
 
 
 class Maintained(TypedDict):
@@ -240,24 +240,21 @@ class Assembled(TypedDict):
     warnings: list[str]
 
 
-# In this form because `from` is no name in Python.
-_From = TypedDict("_From", {"from": str | None})
+class Grant(TypedDict):
+    """A limited right to read; `summary_ids` is None for all of the conversations.
 
-
-class Grant(_From):
-    """A limited right to read; `summaries` is None for all of the conversations.
-
-    `from` is the grant that it inherits from.
+    `parent` is the grant that it inherits from.
     """
 
     id: str
     conversations: list[str]
-    summaries: list[str] | None
+    summary_ids: list[str] | None
     depth_max: int
     tokens_max: int
     tokens_left: int
     issued_at: str
     expires_at: str
+    parent: str | None
     revoked: bool
 
 
@@ -309,7 +306,7 @@ class Routing(TypedDict):
 
 
 class Planned(TypedDict):
-    """What a question would read; each of `conversations` has `ids` and a `token_cap`.
+    """What a question would read; each of `conversations` has `ids` and a `tokens_max`.
 
     `grant` is there when it would be read on one.
     """
@@ -325,15 +322,15 @@ class Planned(TypedDict):
 class Embedded(TypedDict):
     """What is known of the vectors of a conversation.
 
-    `kept`: entries that were taken, from the first on. `missing`: messages and summaries of which
-    nothing is known, `next` the ids of some of them. `stored`: vectors of the conversation.
+    `kept`: entries that were taken, from the first on. `missing_count`: messages and summaries
+    of which nothing is known, `missing_ids` the ids of some of them. `stored`: vectors of the conversation.
     """
 
     dimensions: int | None
     kept: int
-    missing: int
+    missing_count: int
     model: str | None
-    next: list[str]
+    missing_ids: list[str]
     stored: int
 
 
@@ -370,14 +367,14 @@ class LeftOut(TypedDict):
 
 
 class Expanded(TypedDict):
-    """What a summary was made from; `next` leads to the page that follows, or is None."""
+    """What a summary was made from; `cursor` leads to the page that follows, or is None."""
 
     id: str
     summaries: list[dict[str, Any]]
     messages: list[StoredMessage]
     tokens: int
     truncated: bool
-    next: str | None
+    cursor: str | None
     left_out: LeftOut | None
     grant: NotRequired[Charged]
 
@@ -385,8 +382,7 @@ class Expanded(TypedDict):
 class Found(TypedDict):
     """What a search found, best first; `notes` say how the pattern was taken, and what was cut.
 
-    Where not everything was looked through, `unscanned_from` goes on: its `id` is the `start_id`
-    of the same search, its `byte` the `start_byte`.
+    Where not everything was looked through, the same search goes on at `cursor`.
     """
 
     matches: list[dict[str, Any]]
@@ -394,7 +390,7 @@ class Found(TypedDict):
     truncated: bool
     notes: list[str]
     grant: NotRequired[Charged]
-    unscanned_from: NotRequired[dict[str, Any]]
+    cursor: str | None
 
 
 class Checked(TypedDict):

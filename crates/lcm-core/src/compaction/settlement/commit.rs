@@ -213,7 +213,7 @@ impl TaskSettlement<'_> {
         }
         let act = JournalAction::Compact { summary: id, made: record.to_provenance(), before };
         let head = self.loaded.commit_changes(session, self.call, act, changes)?;
-        outcome.summary = Some(summary::format_summary_id(id));
+        outcome.summary_id = Some(summary::format_summary_id(id));
         outcome.level = match level {
             StoredLevel::Fallback => Level::Fallback,
             _ => self.task.level,

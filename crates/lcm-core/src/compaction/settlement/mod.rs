@@ -125,7 +125,7 @@ impl<'a> TaskSettlement<'a> {
         ApplyOutcome {
             applied,
             reason: reason.into(),
-            summary: summary.map(summary::format_summary_id),
+            summary_id: summary.map(summary::format_summary_id),
             purpose: self.task.completion_purpose(),
             depth: self.task.depth,
             level: self.task.level,

@@ -47,11 +47,11 @@ impl IntakeProgress {
     /// Builds `transcript_json` without its entries, which the host adds.
     fn build_transcript(&self, task: &IntakeTask) -> String {
         let mut asked = JsonWriter::new_object();
+        asked.add_text("append_mode", if task.is_new { "new" } else { "transcript" });
         asked.add_number("confirmed", self.confirmed);
         if task.repeat && task.is_list {
             asked.add_text("list", &self.name);
         }
-        asked.add_flag("new", task.is_new);
         asked.add_flag("refuse_replay", task.refuse_replay);
         asked.end_object()
     }
@@ -74,7 +74,7 @@ impl IntakeProgress {
             extra.add_text("family", family);
         }
         if is_part {
-            extra.add_number("from", from);
+            extra.add_number("list_offset", from);
             extra.add_text("list", &self.name);
         }
         if is_whole && task.refuse_replay {
@@ -90,7 +90,8 @@ impl IntakeProgress {
         if !extra.is_empty() {
             options.add_text("extra_json", &extra.end_object());
         }
-        options.add_text("mode", if task.is_new || !is_whole { "new" } else { "transcript" });
+        options
+            .add_text("append_mode", if task.is_new || !is_whole { "new" } else { "transcript" });
         options.add_flag("partial", !is_whole);
         let mut arguments = JsonWriter::new_object();
         arguments.add_text("conversation", &task.conversation);

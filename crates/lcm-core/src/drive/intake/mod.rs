@@ -308,7 +308,7 @@ impl IntakeProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
-        let missing = fields.take_list("missing");
+        let missing = fields.take_list("missing_ranges");
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
         if self.confirmed == 0 {
@@ -323,11 +323,11 @@ impl IntakeProgress {
             if let Ok(mut found) =
                 JsonFields::parse_argument(EVENT, json::slice_span(json, element.span))
             {
-                range.from = found.take_u64("from");
-                range.end = found.take_u64("to").saturating_add(1);
+                range.from = found.take_u64("index_first");
+                range.end = found.take_u64("index_last").saturating_add(1);
             }
             if range.from < behind || range.end <= range.from || range.end > task.count {
-                fields.reject_field("missing", "ranges in the order of the messages");
+                fields.reject_field("missing_ranges", "ranges in the order of the messages");
             }
             behind = range.end;
             total = total.saturating_add(behind.saturating_sub(range.from));

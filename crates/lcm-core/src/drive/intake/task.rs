@@ -40,7 +40,7 @@ impl IntakeTask {
             count,
             bytes: fields.take_u64("bytes"),
             bytes_longest: fields.take_u64("bytes_longest"),
-            is_new: fields.take_optional_choice("mode", &["transcript", "new"]) == Some(1),
+            is_new: fields.take_optional_choice("append_mode", &["transcript", "new"]) == Some(1),
             is_list: is_append,
             repeat: fields.take_flag("repeat"),
             refuse_replay: fields.take_flag("refuse_replay"),

@@ -8,7 +8,7 @@ use crate::storage::{
     head::{ConversationHead, UserMessageRef},
     history,
     pack::{self, DirectoryNode, Pack, PackRef, PlaceholderMessage, RawText, StoredMessage},
-    records::{identity::StoredIdentity, large_payload::payload_key, upload::Upload},
+    records::{identity::StoredIdentity, large_payload::payload_record_key, upload::Upload},
 };
 use lcm_text::{
     base::{
@@ -180,7 +180,7 @@ impl<'a> PackBuilder<'a> {
         for (id, file) in &made.files {
             let file = large_payload::PayloadRecord { seq, ..file.clone() };
             // An equal payload has the same key; the last record is kept.
-            self.changes.rewrite_record(&payload_key(self.call.keys, *id), &file)?;
+            self.changes.rewrite_record(&payload_record_key(self.call.keys, *id), &file)?;
         }
         let raw = match made.raw.len() > limits::PACK_BYTES_MAX {
             true => self.put_large_text(compute_sha256(&made.raw), &made.raw, None)?,

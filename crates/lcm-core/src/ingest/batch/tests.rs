@@ -18,7 +18,7 @@ use crate::{
 };
 use lcm_text::{
     base::error::Result,
-    types::api::{AppendOptions, Dialect, IngestMode, Receipt},
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
 };
 
 /// More than any of these tests stores.
@@ -48,7 +48,7 @@ impl Store for Map {
 }
 
 fn append(store: &mut Map, messages: &[String], partial: bool) -> Result<Receipt> {
-    let options = AppendOptions { mode: IngestMode::New, partial, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial, extra_json: None };
     Engine::new().append(store, "c", Dialect::Lcm, messages, &options, 1)
 }
 

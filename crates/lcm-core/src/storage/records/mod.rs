@@ -1,4 +1,4 @@
-//! Records that stand beside the head, one module each.
+//! Records beside the head, one module each.
 
 pub(crate) mod attempts;
 pub(crate) mod calibration;
@@ -8,6 +8,7 @@ pub(crate) mod grants;
 pub(crate) mod identity;
 pub(crate) mod large_payload;
 pub(crate) mod model_breaker;
+pub(crate) mod question;
 pub(crate) mod session;
 pub(crate) mod upload;
 pub(crate) mod usage;
