@@ -6,7 +6,6 @@ use alloc::string::String;
 use crate::{
     compaction::{self, reason},
     storage::{
-        call::Call,
         changes::Changes,
         head::JournalAction,
         record_key::GuardedRecord,
@@ -81,17 +80,10 @@ impl CommandContext<'_, '_> {
         grants: Option<GuardedRecord<GrantRecord>>,
     ) -> Result<JsonWriter> {
         self.ensure_writable()?;
-        let Call { config, now, .. } = self.call;
+        let now = self.call.now;
         let conversation = self.loaded.head.conversation.clone();
         let options = request.compaction_options();
-        let decision = compaction::evaluate(
-            self.session,
-            config,
-            &conversation,
-            request.budget,
-            &options,
-            now,
-        )?;
+        let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
         let context_tokens = self.loaded.head.context.tokens;
         let before = self.loaded.head.deferred;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));

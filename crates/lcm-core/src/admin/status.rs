@@ -9,7 +9,9 @@ use crate::{
         codec,
         head::{ConversationHead, LoadedHead},
         keys,
-        records::{calibration, focus::FocusBrief, usage::UsageRecord},
+        records::{
+            calibration, focus::FocusBrief, model_breaker::ModelBreaker, usage::UsageRecord,
+        },
         session::SessionLifecycle,
         store_session::StoreSession,
         summary::Summary,
@@ -223,7 +225,7 @@ fn list_breakers(session: &mut StoreSession<'_>, scope: &str) -> Result<JsonWrit
     let mut breakers = JsonWriter::new_array();
     let key: String = keys::breaker_key(scope);
     let Some(value) = session.read_one_uncached(&key)? else { return Ok(breakers) };
-    let breaker: compaction::ModelBreaker = codec::decode(&key, &value)?;
+    let breaker: ModelBreaker = codec::decode(&key, &value)?;
     let mut row = JsonWriter::new_object();
     row.add_number("failures", breaker.failures.into());
     row.add_number("open_until", breaker.open_until);

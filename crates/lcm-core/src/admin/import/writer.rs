@@ -10,7 +10,8 @@ use lcm_text::base::hash;
 use crate::{
     ingest::{self, ImportedMessages},
     storage::{
-        call::Call, head::LoadedHead, session::SessionLifecycle, store_session::StoreSession,
+        call::Call, head::LoadedHead, keys::ConversationKeys, session::SessionLifecycle,
+        store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -251,7 +252,10 @@ impl ImportWriter<'_, '_> {
         }
         let upload = hash::hex(&large.sha256);
         let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
-        ingest::stage(self.session, self.config, &section.conversation, &piece, self.now)?;
+        let keys = ConversationKeys::new(&section.conversation)?;
+        let (config, conversation, now) = (self.config, &*section.conversation, self.now);
+        let call = Call { config, conversation, keys: &keys, now };
+        ingest::stage(self.session, call, &piece)?;
         Ok(LineDisposition::AcceptedLast)
     }
 
@@ -260,7 +264,7 @@ impl ImportWriter<'_, '_> {
         progress: &mut ImportProgress,
         large: &LargeMessageLine,
     ) -> Result<()> {
-        let Some(OpenConversation { keys, loaded, .. }) = self.stored.take() else {
+        let Some(OpenConversation { name, keys, loaded }) = self.stored.take() else {
             return Ok(());
         };
         let restored = ImportedMessages {
@@ -271,7 +275,8 @@ impl ImportWriter<'_, '_> {
             frontier: Some(large.frontier),
         };
         ensure_follows(&loaded, large.seq, &loaded.head.frontier)?;
-        ingest::import_messages(self.session, &keys, loaded, &restored, self.now)?;
+        let call = Call { config: self.config, conversation: &name, keys: &keys, now: self.now };
+        ingest::import_messages(self.session, call, loaded, &restored)?;
         progress.totals.ingested += 1;
         Ok(())
     }
@@ -348,7 +353,7 @@ impl ImportWriter<'_, '_> {
                     payload_tokens_min: &batch.payload_tokens_min,
                     frontier: None,
                 };
-                let receipt = ingest::import_messages(session, &keys, loaded, &restored, now)?;
+                let receipt = ingest::import_messages(session, call, loaded, &restored)?;
                 let stored = int::to_usize(u64::from(receipt.ingested));
                 let after =
                     stored.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
