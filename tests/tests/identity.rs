@@ -442,7 +442,8 @@ fn what_is_skipped_does_not_hide_another_of_its_ids() {
         r#"{"role":"user","content":"three","id":"c"}"#,
     ];
     let plan = Chat::new().plan_with(&chained.map(String::from), "").unwrap();
-    let wanted = serde_json::json!([{"index_first": 0, "index_last": 0}, {"index_first": 2, "index_last": 2}]);
+    let at = |index: u64| serde_json::json!({"index_first": index, "index_last": index});
+    let wanted = serde_json::json!([at(0), at(2)]);
     assert_eq!(plan.get("missing_ranges"), Some(&wanted));
 }
 
