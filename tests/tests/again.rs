@@ -233,7 +233,8 @@ impl OfCore {
 
 impl Assembles for OfCore {
     fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
         let Self { engine, store } = self;
         engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
     }

@@ -33,7 +33,8 @@ impl Chat {
         self.now += 1_000;
         self.store.begin_call();
         let mode = if extra.is_some() { AppendMode::New } else { AppendMode::Transcript };
-        let options = AppendOptions { mode, partial: true, extra_json: extra.map(String::from) };
+        let options =
+            AppendOptions { append_mode: mode, partial: true, extra_json: extra.map(String::from) };
         self.engine
             .append(&mut self.store, CHAT, Dialect::Lcm, messages, &options, self.now)
             .map(|receipt| receipt.ingested)
