@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    dialect::{self, EntryOrigin, RenderEntry, RenderNote, RenderNotes},
+    dialect::{self, ArrayPart, EntryOrigin, RenderEntry, RenderNote, RenderNotes},
     element_chain, element_hashes,
 };
 use lcm_text::{
@@ -104,7 +104,7 @@ impl ProviderArray {
         for _ in 0..CUTS_MAX {
             let Some(cut) = self.find_cut(equal) else { return false };
             let rest = entries.get(cut.entry..).unwrap_or_default();
-            let output = dialect::render(dialect, rest, true);
+            let output = dialect::render(dialect, rest, ArrayPart::Rest);
             if self.can_append(dialect, cut, &output) {
                 self.replace_after(cut, output);
                 return true;

@@ -8,7 +8,7 @@
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use super::{
-    dialect::{self, EntryOrigin, RenderEntry},
+    dialect::{self, ArrayPart, EntryOrigin, RenderEntry},
     element_hashes::ElementHashes,
     provider_array::ProviderArray,
 };
@@ -84,7 +84,7 @@ impl RenderedArrays {
             }
         }
         let mut array = ProviderArray::new(&self.root, dialect);
-        array.append_output(dialect::render(dialect, &entries, false), 0);
+        array.append_output(dialect::render(dialect, &entries, ArrayPart::Whole), 0);
         array.entries = entries;
         array
     }
