@@ -38,7 +38,7 @@ pub(super) fn read_pending(
     for (index, raw) in batch_limit::take_fitting(list, false)?.iter().enumerate() {
         let message = message::parse(dialect, raw).map_err(|error| {
             let message = &error.message;
-            Error::new(error.code, format_args!("live-messages[{index}]: {message}"))
+            Error::new(error.code, format_args!("live_messages[{index}]: {message}"))
         })?;
         if !message.is_failed_and_empty {
             hashes.push(pack::message_hash(raw, &message));

@@ -53,10 +53,7 @@ pub(super) fn write(
         if turn.role == Role::Assistant {
             push_fragments(&mut out, "model", fragments);
         } else if !fragments.is_empty() {
-            out.push(RoleMessage {
-                role: turn.native.map_or("user", content_role),
-                fragments: fragments,
-            });
+            out.push(RoleMessage { role: turn.native.map_or("user", content_role), fragments });
         }
         let mut answers = Vec::new();
         for answer in &turn.answers {

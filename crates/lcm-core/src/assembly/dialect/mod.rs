@@ -29,20 +29,11 @@ use alloc::vec::Vec;
 pub(super) use self::{
     anthropic::push_with_cache_control,
     lcm::from_provider,
-    render_entry::{EntryOrigin, EntryText, RenderEntry},
+    render_entry::{ArrayPart, EntryOrigin, EntryText, RenderEntry},
     render_notes::{RenderNote, RenderNotes},
     render_output::{OutputElement, RenderOutput},
 };
 use lcm_text::types::api::Dialect;
-
-/// Where rendered entries lie in their array.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum ArrayPart {
-    /// The entries are the whole array.
-    Whole,
-    /// Other entries precede them.
-    Rest,
-}
 
 /// Renders entries. Leading system messages are not among them.
 pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], part: ArrayPart) -> RenderOutput {

@@ -19,6 +19,15 @@ pub(in crate::assembly) struct RenderEntry {
     pub(in crate::assembly) text: EntryText,
 }
 
+/// Where rendered entries lie in their array.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::assembly) enum ArrayPart {
+    /// The entries are the whole array.
+    Whole,
+    /// Other entries precede them.
+    Rest,
+}
+
 /// Origin of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::assembly) enum EntryOrigin {

@@ -40,7 +40,7 @@ pub(super) fn push_fragments(
     }
     match out.last_mut().filter(|last| last.role == role) {
         Some(last) => last.fragments.extend(fragments),
-        None => out.push(RoleMessage { role, fragments: fragments }),
+        None => out.push(RoleMessage { role, fragments }),
     }
 }
 
