@@ -10,7 +10,9 @@ use crate::{
     admin, agent_tools, ask,
     assembly::{self, RenderCache},
     compaction, drive, ingest, recall, search,
-    storage::{records::grants, store::Store, summary::OFFLINE_MODEL},
+    storage::{
+        call::Call, keys::ConversationKeys, records::grants, store::Store, summary::OFFLINE_MODEL,
+    },
 };
 use lcm_text::{
     base::{
@@ -50,6 +52,20 @@ impl Engine {
 
     fn open_session<'a>(&'a mut self, store: &'a mut dyn Store) -> StoreSession<'a> {
         StoreSession::new(store, &mut self.cache)
+    }
+
+    /// Runs one exported call on one conversation.
+    fn run_call<T>(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        now: Timestamp,
+        act: impl FnOnce(&mut StoreSession<'_>, Call<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let keys = ConversationKeys::new(conversation)?;
+        let config = Rc::clone(&self.config);
+        let call = Call { config: &config, conversation, keys: &keys, now };
+        act(&mut self.open_session(store), call)
     }
 
     /// Replaces the configuration by a JSON object and returns a JSON report of its keys.

@@ -106,6 +106,21 @@ impl<'k> IndexMaintenance<'k> {
         })
     }
 
+    /// Starts from the manifest that was read; absent: an empty index.
+    pub(crate) fn from_manifest(
+        keys: &'k ConversationKeys,
+        manifest: Option<IndexManifest>,
+    ) -> Self {
+        Self {
+            keys,
+            manifest: manifest.unwrap_or_default(),
+            corpus: Corpus::Messages,
+            packs: Vec::new(),
+            unflushed: Vec::new(),
+            merge_inputs: None,
+        }
+    }
+
     /// Returns whether the manifest belongs to this head.
     pub(crate) fn matches_head(&self, head: &ConversationHead) -> bool {
         self.manifest.matches_head(head)

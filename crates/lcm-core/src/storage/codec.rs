@@ -45,6 +45,15 @@ pub(crate) fn encode_compressed<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     Ok(deflate_if_smaller(plain, RECORD_DEFLATED))
 }
 
+/// Encodes a record in the form of its type: plain, or deflated when that is smaller.
+///
+/// # Errors
+///
+/// As [`encode`].
+pub(crate) fn encode_record<T: Serialize + SoundRecord>(record: &T) -> Result<Vec<u8>> {
+    if T::IS_COMPRESSED { encode_compressed(record) } else { encode(record) }
+}
+
 /// The value of this payload deflated, or as it is when it would not be smaller.
 ///
 /// The payload's length stands before the stream, so that a reader knows its bound beforehand.
@@ -71,6 +80,9 @@ fn inflate_payload(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
 ///
 /// A store is not trusted: a record that is out of bounds is `corrupt`, not a trap.
 pub(crate) trait SoundRecord {
+    /// Whether the record is stored deflated when that is smaller.
+    const IS_COMPRESSED: bool = false;
+
     /// Whether every number of the record is within the bounds of the format.
     fn is_sound(&self) -> bool {
         true

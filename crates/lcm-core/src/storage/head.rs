@@ -10,10 +10,13 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
+    call::Call,
+    changes::Changes,
     codec::{self, SoundRecord},
     context::Context,
     keys::{self, ConversationKeys},
     pack::PackRef,
+    record_key::{RecordReads, RecordValues},
     records::deferred::DeferredCompaction,
     store::{Guard, Put},
     store_session::StoreSession,
@@ -221,6 +224,40 @@ impl LoadedHead {
         Ok((Self { head, bytes }, rest))
     }
 
+    /// Reads the head of the call's conversation; a conversation that does not exist has an empty
+    /// head.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedHead::read_with_keys`].
+    pub(crate) fn open(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
+        Self::load_head(session, call.keys, call.conversation)
+    }
+
+    /// Reads the head of the call's conversation, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedHead::read_with_keys`]; `not-found`.
+    pub(crate) fn open_existing(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
+        Self::open(session, call)?.require_existing()
+    }
+
+    /// Reads the head of the call's conversation together with further records in one host call.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedHead::read_with_keys`].
+    pub(crate) fn open_with_records(
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        reads: &RecordReads,
+    ) -> Result<(Self, RecordValues)> {
+        let (loaded, values) =
+            Self::read_with_keys(session, call.keys, call.conversation, reads.names())?;
+        Ok((loaded, RecordValues::new(values)))
+    }
+
     /// Reads the head alone.
     ///
     /// # Errors
@@ -315,6 +352,25 @@ impl LoadedHead {
         }
         reader.commit(&guards, &puts)?;
         Ok(head)
+    }
+
+    /// Commits the changed head together with `changes`: the one commit of an exported call, and
+    /// its last store call. The journal entry has the effective time of the call.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: another instance was faster, and nothing was written. `limit-exceeded`: the
+    /// commit would pass the bounds of a host call. Others from the store: outcome unknown.
+    pub(crate) fn commit_changes(
+        self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        act: JournalAction,
+        changes: Changes,
+    ) -> Result<ConversationHead> {
+        let time = self.effective_time(call.now)?;
+        let entry = JournalEntry { time, act };
+        self.commit(session, call.keys, time, &entry, changes.puts, changes.guards)
     }
 
     /// Adds what the commit of a changed head writes and what guards it.

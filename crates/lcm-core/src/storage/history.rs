@@ -6,6 +6,7 @@
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
 use crate::storage::{
+    call::Call,
     codec,
     compressed_pack::CompressedPack,
     head::ConversationHead,
@@ -58,7 +59,12 @@ pub(crate) fn slice_by_seq(messages: &[PlacedMessage], from: u64, to: u64) -> &[
     messages.get(start..end).unwrap_or(&[])
 }
 
-impl MessageHistory<'_> {
+impl<'a> MessageHistory<'a> {
+    /// Returns the history of the call's conversation, as of this head.
+    pub(crate) fn new(call: Call<'a>, head: &'a ConversationHead) -> Self {
+        Self { keys: call.keys, head }
+    }
+
     /// First seq that stands in a pack the head lists.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)

@@ -1,5 +1,7 @@
 //! What is stored, how it is read within the bounds of a host call, and how it is written.
 
+pub(crate) mod call;
+pub(crate) mod changes;
 pub(crate) mod codec;
 pub(crate) mod compressed_pack;
 pub(crate) mod context;
@@ -11,6 +13,7 @@ pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;
 pub(crate) mod read_scope;
+pub(crate) mod record_key;
 pub(crate) mod records;
 pub(crate) mod session;
 pub mod store;

@@ -5,7 +5,11 @@ use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, SoundRecord};
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -158,7 +162,21 @@ pub(crate) struct SummaryProvenance {
     pub(crate) model: String,
 }
 
+impl Summary {
+    /// Returns the key of the summary with this id.
+    pub(crate) fn key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<Self> {
+        RecordKey::new(keys.summary_key(id))
+    }
+
+    /// Returns the key of the record that names the summary which was made from the summary `id`.
+    pub(crate) fn derived_key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<[u8; 8]> {
+        RecordKey::new(keys.derived_key(id))
+    }
+}
+
 impl SoundRecord for Summary {
+    const IS_COMPRESSED: bool = true;
+
     fn is_sound(&self) -> bool {
         let (first, last) = match &self.sources {
             SummarySources::Messages { seq_first, seq_last, .. } => (*seq_first, *seq_last),
