@@ -23,7 +23,6 @@ use crate::{
 };
 use lcm_text::{
     base::{error::Result, sort},
-    config::Config,
     types::api::{AssembleOptions, EvictionPolicy},
 };
 
@@ -65,12 +64,11 @@ impl EvictionPlan {
     ///
     /// Errors of the search index.
     pub(super) fn new(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         input: &AssemblyInput<'_>,
-        config: &Config,
         options: &AssembleOptions,
     ) -> Result<Self> {
-        let policy = options.policy.unwrap_or(config.eviction_policy);
+        let policy = options.policy.unwrap_or(input.call.config.eviction_policy);
         let budget = u64::from(input.policy.budget);
         match (policy, options.prompt.as_deref()) {
             (EvictionPolicy::Layered, _) => {
@@ -79,7 +77,7 @@ impl EvictionPlan {
             (EvictionPolicy::PromptAware, Some(prompt))
                 if input.evictable_tokens() > input.evictable_budget() =>
             {
-                rank_matches(reader, input, prompt).map(Self::Matches)
+                rank_matches(session, input, prompt).map(Self::Matches)
             }
             _ => Ok(Self::Newest),
         }
@@ -145,7 +143,7 @@ struct ScoredCandidate {
 /// Ranks the items of the context that match a prompt, best first; of equal scores the newest
 /// first.
 fn rank_matches(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
     prompt: &str,
 ) -> Result<Vec<(KeepCandidate, u64)>> {
@@ -153,9 +151,9 @@ fn rank_matches(
     if query.is_empty() {
         return Ok(Vec::new());
     }
-    let mut index = SearchIndex::open(reader, input.history.keys, input.history.head)?;
-    let mut found = match_summaries(reader, input, &mut index, &query)?;
-    found.extend(match_messages(reader, input, &mut index, &query)?);
+    let mut index = SearchIndex::open(session, input.call.keys, input.history.head)?;
+    let mut found = match_summaries(session, input, &mut index, &query)?;
+    found.extend(match_messages(session, input, &mut index, &query)?);
     sort::sort_by(&mut found, &mut |a, b| (b.score, b.seq).cmp(&(a.score, a.seq)));
     found.truncate(MATCHES_MAX);
     Ok(found.into_iter().map(|found| (found.candidate, found.tokens)).collect())
@@ -163,16 +161,16 @@ fn rank_matches(
 
 /// Finds the summaries of the context that match. The index also has condensed sources.
 fn match_summaries(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
     index: &mut SearchIndex,
     query: &TextQuery,
 ) -> Result<Vec<ScoredCandidate>> {
-    let ranked = rank_corpus(reader, input, index, Corpus::Summaries, query)?;
+    let ranked = rank_corpus(session, input, index, Corpus::Summaries, query)?;
     let mut best = score::select_top(&mut scored_documents(&ranked), SUMMARIES_MAX);
     sort::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
     let documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
-    let known = index.read_summaries(reader, &documents)?;
+    let known = index.read_summaries(session, &documents)?;
     let found = best.iter().zip(known).filter_map(|((score, _), (id, _))| {
         let is_same =
             |item: &ContextItem| matches!(item, ContextItem::Summary(summary) if summary.id == id);
@@ -186,12 +184,12 @@ fn match_summaries(
 
 /// Finds the call groups outside the fresh tail that have a matching message.
 fn match_messages(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
     index: &mut SearchIndex,
     query: &TextQuery,
 ) -> Result<Vec<ScoredCandidate>> {
-    let ranked = rank_corpus(reader, input, index, Corpus::Messages, query)?;
+    let ranked = rank_corpus(session, input, index, Corpus::Messages, query)?;
     let run_of = |seq: u64| {
         input.items.iter().find_map(|item| match item {
             ContextItem::Run(run) if run.seq_first <= seq && seq <= run.seq_last => Some(*run),
@@ -209,7 +207,7 @@ fn match_messages(
             continue;
         }
         let Some(run) = run_of(seq) else { continue };
-        let Some(unit) = find_unit(reader, input, &run, seq)? else { continue };
+        let Some(unit) = find_unit(session, input, &run, seq)? else { continue };
         units.push(unit);
         let pinned = input.tail.pinned.filter(|pin| unit.seq_first == pin.seq);
         let tokens = unit.tokens - pinned.map_or(0, |pin| pin.tokens.min(unit.tokens));
@@ -224,15 +222,15 @@ fn match_messages(
 }
 
 fn rank_corpus(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
     index: &mut SearchIndex,
     corpus: Corpus,
     query: &TextQuery,
 ) -> Result<RankedDocuments> {
     let search = FullTextContext::new(input.history, index, query, TimeWindow::default());
-    let gathered = full_text::gather_matches(reader, &search, corpus)?;
-    gathered.rank_documents(reader, &search, &gathered.statistics, NeighbourHits::Exclude)
+    let gathered = full_text::gather_matches(session, &search, corpus)?;
+    gathered.rank_documents(session, &search, &gathered.statistics, NeighbourHits::Exclude)
 }
 
 /// Returns the documents with a positive score, as score and document.
@@ -243,7 +241,7 @@ fn scored_documents(ranked: &RankedDocuments) -> impl Iterator<Item = (u64, u64)
 
 /// Finds the call group of a message outside the fresh tail.
 fn find_unit(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
     run: &MessageRun,
     seq: u64,
@@ -251,8 +249,8 @@ fn find_unit(
     let last = run.seq_last.min(input.tail.seq_first - 1);
     let mut to = last.min(seq + UNIT_STEP);
     loop {
-        let refs = input.history.find_pack_refs(reader, seq, to)?;
-        let window = fresh_tail::read_whole_units(reader, input.history, run, refs, to)?;
+        let refs = input.history.find_pack_refs(session, seq, to)?;
+        let window = fresh_tail::read_whole_units(session, input.history, run, refs, to)?;
         let units = fresh_tail::group_units(&window);
         let found = units.iter().find(|unit| unit.seq_first <= seq && seq <= unit.seq_last);
         match found {

@@ -30,13 +30,13 @@ impl AssemblyInput<'_> {
     /// Errors of the store.
     pub(super) fn explain_items(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         pieces: &[ContextPiece],
         rendered: &RenderedContext,
     ) -> Result<Vec<api::AssembledItem>> {
         let mut out = Vec::with_capacity(pieces.len() + self.pending.len());
         for piece in pieces {
-            let tokens = self.count_piece_tokens(reader, piece, rendered)?;
+            let tokens = self.count_piece_tokens(session, piece, rendered)?;
             out.push(self.explain_piece(piece, tokens, rendered));
         }
         let first = self.history.head.messages + 1;
@@ -59,7 +59,7 @@ impl AssemblyInput<'_> {
     /// Counts the tokens of a piece: as rendered if included, as stored if omitted.
     fn count_piece_tokens(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         piece: &ContextPiece,
         rendered: &RenderedContext,
     ) -> Result<u64> {
@@ -68,8 +68,8 @@ impl AssemblyInput<'_> {
         }
         Ok(match self.items.get(piece.index) {
             Some(ContextItem::Run(run)) => {
-                let end = self.tokens_before(reader, run, piece.seq_last + 1)?;
-                end.saturating_sub(self.tokens_before(reader, run, piece.seq_first)?)
+                let end = self.tokens_before(session, run, piece.seq_last + 1)?;
+                end.saturating_sub(self.tokens_before(session, run, piece.seq_first)?)
             }
             Some(item @ ContextItem::Summary(_)) => item.rendered_tokens(),
             Some(ContextItem::Withdrawn { .. }) | None => 0,
@@ -79,7 +79,7 @@ impl AssemblyInput<'_> {
     /// Returns the tokens of all messages before a seq, which lies in the run or directly behind.
     fn tokens_before(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         run: &MessageRun,
         seq: u64,
     ) -> Result<u64> {
@@ -89,7 +89,7 @@ impl AssemblyInput<'_> {
         if seq == run.seq_first {
             return Ok(run.tokens_before);
         }
-        let found = self.history.read_messages(reader, seq, seq)?;
+        let found = self.history.read_messages(session, seq, seq)?;
         Ok(found.first().map_or(run.tokens_before, |placed| placed.tokens_before))
     }
 

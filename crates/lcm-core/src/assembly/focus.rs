@@ -9,6 +9,7 @@ use crate::storage::{
 };
 use lcm_text::{
     base::{int, tokens},
+    config::Config,
     summary::transcript,
 };
 
@@ -29,7 +30,7 @@ pub(super) struct FocusElement {
 pub(super) fn replace_covered_summaries(
     brief: &FocusBrief,
     items: &mut Vec<ContextItem>,
-    is_plain: bool,
+    config: &Config,
 ) -> Option<FocusElement> {
     let covered = |item: &ContextItem| match item {
         ContextItem::Summary(summary) if summary.seq_last <= brief.seq_last => Some(*summary),
@@ -41,8 +42,11 @@ pub(super) fn replace_covered_summaries(
     let names: Vec<String> =
         summaries.iter().map(|summary| summary::format_summary_id(summary.id)).collect();
     let name = brief.name();
-    let markup =
-        if is_plain { transcript::render_focus_plain } else { transcript::render_focus_xml };
+    let markup = if config.plain_summaries {
+        transcript::render_focus_plain
+    } else {
+        transcript::render_focus_xml
+    };
     let element = markup(&name, &names, &brief.text);
     let tokens = tokens::estimate(&element);
     let item = ContextItem::Summary(SummaryItem {
@@ -98,7 +102,7 @@ mod tests {
             summary(3, 101, 140),
             run(141, 150),
         ]);
-        let focus = replace_covered_summaries(&brief(100), &mut items, false).unwrap();
+        let focus = replace_covered_summaries(&brief(100), &mut items, &Config::default()).unwrap();
         assert_eq!((focus.index, items.len()), (0, 3));
         assert_eq!((items[0].seq_first(), items[0].seq_last()), (1, 100));
         assert_eq!(items[1], summary(3, 101, 140));
@@ -112,11 +116,11 @@ mod tests {
     #[test]
     fn runs_between_covered_summaries_stay_and_a_brief_without_summaries_is_omitted() {
         let mut items = Vec::from([run(1, 2), summary(1, 3, 60), run(61, 70), summary(2, 71, 90)]);
-        let focus = replace_covered_summaries(&brief(90), &mut items, false).unwrap();
+        let focus = replace_covered_summaries(&brief(90), &mut items, &Config::default()).unwrap();
         assert_eq!((focus.index, items.len()), (1, 3));
         assert_eq!(items[2], run(61, 70));
         let before = items.clone();
-        assert!(replace_covered_summaries(&brief(59), &mut items, false).is_none());
+        assert!(replace_covered_summaries(&brief(59), &mut items, &Config::default()).is_none());
         assert_eq!(items, before);
     }
 }

@@ -32,7 +32,7 @@ impl FullOutputs {
     ///
     /// Errors of the store.
     pub(super) fn select_from_tail(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         tail: &FreshTail,
         tokens_max: u64,
@@ -41,7 +41,7 @@ impl FullOutputs {
         if tail.seq_first > history.head.messages {
             return Ok(out);
         }
-        let messages = history.read_messages(reader, tail.seq_first, history.head.messages)?;
+        let messages = history.read_messages(session, tail.seq_first, history.head.messages)?;
         for PlacedMessage { seq, stored, .. } in messages.iter().rev() {
             let extra = u64::from(stored.message_tokens().saturating_sub(stored.tokens));
             if is_tool_placeholder(stored) && out.extra_tokens + extra <= tokens_max {

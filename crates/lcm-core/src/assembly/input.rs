@@ -1,12 +1,12 @@
-//! What an assembly selects from: the stored context, the live messages and the rules.
+//! Input of an assembly: the stored context, the live messages and the rules of selection.
 
 use alloc::{format, string::String};
 
 use super::{focus::FocusElement, full_outputs::FullOutputs, pending::PendingMessage};
 use crate::storage::{
-    context::ContextItem, fresh_tail::FreshTail, history::MessageHistory, summary,
+    call::Call, context::ContextItem, fresh_tail::FreshTail, history::MessageHistory, summary,
 };
-use lcm_text::{config::BudgetPolicy, summary::transcript::SummaryElement};
+use lcm_text::config::BudgetPolicy;
 
 /// A place in a context.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -19,6 +19,7 @@ pub(super) struct ItemPlace {
 
 /// Input of one assembly.
 pub(super) struct AssemblyInput<'a> {
+    pub(super) call: Call<'a>,
     pub(super) history: &'a MessageHistory<'a>,
     /// Items of the stored context; the focus brief replaces the summaries that it covers.
     pub(super) items: &'a [ContextItem],
@@ -27,11 +28,7 @@ pub(super) struct AssemblyInput<'a> {
     /// Live messages, which end the context.
     pub(super) pending: &'a [PendingMessage],
     pub(super) focus: Option<&'a FocusElement>,
-    /// Writes the element of a summary.
-    pub(super) render_summary: fn(&SummaryElement<'_>) -> String,
     pub(super) full_outputs: FullOutputs,
-    /// Whether the engine is enabled: a disabled engine never compacts.
-    pub(super) is_enabled: bool,
 }
 
 impl AssemblyInput<'_> {
@@ -63,7 +60,7 @@ impl AssemblyInput<'_> {
         match self.items.get(place.index) {
             Some(ContextItem::Summary(_)) if self.is_focus(place.index) => self.focus_name().into(),
             Some(ContextItem::Summary(item)) => summary::format_summary_id(item.id),
-            Some(_) => self.history.keys.message_id(place.seq),
+            Some(_) => self.call.keys.message_id(place.seq),
             None => format!("live-{}", place.seq.saturating_sub(self.history.head.messages)),
         }
     }

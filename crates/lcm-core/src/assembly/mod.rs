@@ -25,16 +25,17 @@ mod rendered_context;
 mod result;
 mod select;
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use crate::storage::{
+    call::Call,
     context::{ContextItem, MessageRun},
     fresh_tail,
     head::LoadedHead,
     history::MessageHistory,
-    keys::ConversationKeys,
+    record_key::RecordReads,
     records::{calibration, focus::FocusBrief},
-    session,
+    session as session_rules,
     store_session::StoreSession,
 };
 use eviction_policy::EvictionPlan;
@@ -45,8 +46,7 @@ use lcm_text::{
         error::{Error, Result},
         json::JsonFields,
     },
-    config::{self, Config},
-    summary::transcript,
+    config,
     types::api::{AssembleOptions, AssembledContext, Dialect},
 };
 pub(crate) use render_cache::RenderCache;
@@ -64,12 +64,13 @@ fn estimate_amounts(
     })
 }
 
-/// Returns the function that writes a summary into a context.
-fn choose_summary_markup(config: &Config) -> fn(&transcript::SummaryElement<'_>) -> String {
-    match config.plain_summaries {
-        true => transcript::render_summary_plain,
-        false => transcript::render_summary_xml,
-    }
+/// Arguments of an assembly.
+pub(crate) struct AssembleRequest<'a> {
+    /// Token budget of the context, in tokens of the model if `extra-json` names one.
+    pub(crate) budget: u32,
+    /// Dialect of the returned messages and of the live messages.
+    pub(crate) dialect: Dialect,
+    pub(crate) options: &'a AssembleOptions,
 }
 
 /// Assembles a context.
@@ -81,68 +82,65 @@ fn choose_summary_markup(config: &Config) -> fn(&transcript::SummaryElement<'_>)
 /// - `limit-exceeded`: too many live messages
 /// - errors of the store
 pub(crate) fn assemble(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     cache: &mut RenderCache,
-    config: &Config,
-    conversation: &str,
-    budget: u32,
-    dialect: Dialect,
-    options: &AssembleOptions,
+    call: Call<'_>,
+    request: &AssembleRequest<'_>,
 ) -> Result<AssembledContext> {
-    let keys = ConversationKeys::new(conversation)?;
+    let AssembleRequest { budget, dialect, options } = *request;
+    let Call { config, keys, .. } = call;
     config.derive_policy(budget)?;
-    let extra = ExtraOptions::read(&keys, options.extra_json.as_deref())?;
+    let extra = ExtraOptions::read(call, options.extra_json.as_deref())?;
     let model = extra.model.as_ref();
-    let mut further: Vec<String> = Vec::from([keys.focus_key()]);
-    further.extend(model.map(|model| model.key.clone()));
-    let (loaded, mut found) = LoadedHead::read_with_keys(reader, &keys, conversation, &further)?;
-    cache.drop_stale(reader.generation());
+    let mut reads = RecordReads::default();
+    let brief = reads.add(FocusBrief::key(keys));
+    let calibration = model.map(|model| model.add_to(&mut reads));
+    let (loaded, records) = LoadedHead::open_with_records(session, call, &reads)?;
+    cache.drop_stale(session.generation());
     if options.live_messages.is_empty() {
         loaded.ensure_exists()?;
     }
-    let calibration = calibration::CalibratedModel::pop_calibration(model, &mut found)?;
-    let brief = found
-        .pop()
-        .flatten()
-        .map(|value| FocusBrief::read(&keys.focus_key(), &value))
-        .transpose()?;
+    let calibration = match model.zip(calibration) {
+        Some((model, slot)) => model.decode_from(&records, &slot)?,
+        None => None,
+    };
+    let brief = records.decode(&brief)?;
     let head = &loaded.head;
     let named = model.map(calibration::CalibratedModel::model_name);
     let (estimated, reserved) =
         estimate_amounts(calibration.as_ref(), budget, options.reserve_tokens);
     let (policy, _) =
-        session::select_policy(reader, config, &keys, head, named, (budget, estimated))?;
+        session_rules::select_policy(session, config, keys, head, named, (budget, estimated))?;
     let policy = subtract_reserve(policy, reserved)?;
-    let history = MessageHistory { keys: &keys, head };
-    let mut items = select::load_items(reader, &history, &policy)?;
+    let history = MessageHistory::new(call, head);
+    let mut items = select::load_items(session, &history, &policy)?;
     let live = pending::read_pending(dialect, &options.live_messages, head, &items)?;
     let mut focus = None;
     if !config.enabled {
         // A disabled engine ignores its summaries and shows the newest raw messages that fit.
-        items = load_raw_items(reader, &history, &items)?;
+        items = load_raw_items(session, &history, &items)?;
     } else if let Some(brief) = &brief {
-        focus = focus::replace_covered_summaries(brief, &mut items, config.plain_summaries);
+        focus = focus::replace_covered_summaries(brief, &mut items, config);
     }
-    let tail = fresh_tail::compute_fresh_tail(reader, &history, &items, &policy)?;
-    select::prefetch_context(reader, &history, &items, &policy, focus.as_ref())?;
+    let tail = fresh_tail::compute_fresh_tail(session, &history, &items, &policy)?;
+    select::prefetch_context(session, &history, &items, &policy, focus.as_ref())?;
     let mut input = AssemblyInput {
+        call,
         history: &history,
         items: &items,
         tail: &tail,
         policy: &policy,
         pending: &live,
         focus: focus.as_ref(),
-        render_summary: choose_summary_markup(config),
         full_outputs: FullOutputs::default(),
-        is_enabled: config.enabled,
     };
     if config.stub_large_tool_payloads {
         input.full_outputs =
-            FullOutputs::select_from_tail(reader, &history, &tail, input.evictable_budget())?;
+            FullOutputs::select_from_tail(session, &history, &tail, input.evictable_budget())?;
     }
-    let eviction = EvictionPlan::new(reader, &input, config, options)?;
-    let (choice, mut rendered) = fit_to_budget(reader, cache, &mut input, &eviction, dialect)?;
-    let result = input.build_result(reader, options, &choice, &rendered)?;
+    let eviction = EvictionPlan::new(session, &input, options)?;
+    let (choice, mut rendered) = fit_to_budget(session, cache, &mut input, &eviction, dialect)?;
+    let result = input.build_result(session, options, &choice, &rendered)?;
     if extra.marks_caches {
         rendered.write_cache_marks(&result.prefix.breakpoints);
     }
@@ -158,7 +156,7 @@ struct ExtraOptions {
 }
 
 impl ExtraOptions {
-    fn read(keys: &ConversationKeys, json: Option<&str>) -> Result<Self> {
+    fn read(call: Call<'_>, json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let mut fields =
             JsonFields::parse_argument(NAME, json.filter(|json| !json.is_empty()).unwrap_or("{}"))?;
@@ -166,7 +164,7 @@ impl ExtraOptions {
             (fields.take_optional_text("model"), fields.take_flag("mark_caches"));
         fields.finish(NAME)?;
         let model =
-            model.map(|model| calibration::CalibratedModel::new(keys, model)).transpose()?;
+            model.map(|model| calibration::CalibratedModel::new(call.keys, model)).transpose()?;
         Ok(Self { model, marks_caches })
     }
 }
@@ -176,19 +174,19 @@ impl ExtraOptions {
 /// A dialect may add tokens. Each round selects fewer tokens by the excess of the last round. The
 /// last rounds give up the full tool outputs, then return the protected part alone.
 fn fit_to_budget(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     cache: &mut RenderCache,
     input: &mut AssemblyInput<'_>,
     eviction: &EvictionPlan,
     dialect: Dialect,
 ) -> Result<(ContextChoice, RenderedContext)> {
-    cache.arrays.begin_assembly(input.history.keys.key_prefix());
+    cache.arrays.begin_assembly(input.call.keys.key_prefix());
     let budget = u64::from(input.policy.budget);
     let mut tokens = input.evictable_budget();
     loop {
         let fill = eviction.plan_fill(input, tokens);
-        let choice = select::select_items(reader, input, &fill)?;
-        let mut rendered = render::render(reader, cache, input, &choice, dialect)?;
+        let choice = select::select_items(session, input, &fill)?;
+        let mut rendered = render::render(session, cache, input, &choice, dialect)?;
         match choice.count_fill_tokens(input) {
             Some(selected) if rendered.tokens > budget && tokens > 0 => {
                 let excess = rendered.tokens - budget;
@@ -210,7 +208,7 @@ fn fit_to_budget(
 
 /// Loads the conversation as one run of raw messages that begins with its newest session.
 fn load_raw_items(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
 ) -> Result<Vec<ContextItem>> {
@@ -223,7 +221,7 @@ fn load_raw_items(
     }
     let first = match before {
         0 => None,
-        _ => history.read_messages(reader, seq_first, seq_first)?.pop(),
+        _ => history.read_messages(session, seq_first, seq_first)?.pop(),
     };
     let tokens_before = first.map_or(0, |placed| placed.tokens_before);
     let tokens = head.raw_tokens.saturating_sub(tokens_before);

@@ -106,7 +106,7 @@ impl AssemblyInput<'_> {
             hash::push_base64url(&mut hashes, &element.hash, HASH_CHARACTERS);
         }
         let new = TokenHashes(&hashes);
-        let root = hash::hash_fields(&[b"lcm token", self.history.keys.key_prefix().as_bytes()]);
+        let root = hash::hash_fields(&[b"lcm token", self.call.keys.key_prefix().as_bytes()]);
         let mut conversation = String::new();
         hash::push_base64url(&mut conversation, &root, HASH_CHARACTERS);
         let old = previous.and_then(|token| PreviousToken::read(token, &conversation));

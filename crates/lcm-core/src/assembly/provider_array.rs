@@ -50,7 +50,7 @@ pub(super) struct ProviderArray {
     accepted_messages: usize,
 }
 
-/// What one entry became in one message, hashed.
+/// An element of a provider array: the part of one message that comes from one entry.
 #[derive(Debug)]
 pub(super) struct ArrayElement {
     pub(super) hash: [u8; 32],

@@ -23,7 +23,9 @@ use crate::storage::{
 };
 use lcm_text::{
     base::{error::Result, json, tokens},
+    config::Config,
     message::{self, ParsedMessage, Part, Role},
+    summary::transcript::{self, SummaryElement},
     types::api::Dialect,
 };
 
@@ -36,14 +38,13 @@ const SPARE_CAPACITY_BYTES: usize = 32 << 10;
 ///
 /// Errors of the store.
 pub(super) fn render(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     cache: &mut RenderCache,
     input: &AssemblyInput<'_>,
     choice: &ContextChoice,
     dialect: Dialect,
 ) -> Result<RenderedContext> {
-    let root = input.history.keys.key_prefix();
-    let hasher = ElementHasher::new(Rc::clone(&cache.hashes), root);
+    let hasher = ElementHasher::new(Rc::clone(&cache.hashes), input.call.keys.key_prefix());
     // The last array has about the same size: one allocation instead of many.
     let capacity = hasher.previous_bytes() + SPARE_CAPACITY_BYTES;
     let mut renderer = ContextRenderer {
@@ -57,12 +58,12 @@ pub(super) fn render(
         match item {
             ContextItem::Summary(summary) if choice.has_summary(index) => {
                 renderer.is_leading = false;
-                renderer.add_summary(reader, cache, index, summary)?;
+                renderer.add_summary(session, cache, index, summary)?;
             }
             ContextItem::Summary(_) => renderer.is_leading = false,
             // A new session begins behind withdrawn messages.
             ContextItem::Withdrawn { .. } => {}
-            ContextItem::Run(run) => renderer.add_run(reader, choice, index, run)?,
+            ContextItem::Run(run) => renderer.add_run(session, choice, index, run)?,
         }
     }
     for (seq, live) in (input.history.head.messages + 1..).zip(input.pending) {
@@ -71,7 +72,7 @@ pub(super) fn render(
     Ok(renderer.finish(cache))
 }
 
-/// What is written of one message.
+/// The content of a message to write.
 struct MessageContent<'a> {
     raw: &'a str,
     parts: &'a [Part],
@@ -98,7 +99,7 @@ impl ContextRenderer<'_> {
     /// Adds the summary at an index, or the focus brief in its place.
     fn add_summary(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         cache: &RenderCache,
         index: usize,
         summary: &SummaryItem,
@@ -119,8 +120,8 @@ impl ContextRenderer<'_> {
             Some(focus) => focus.element.clone(),
             None => {
                 let item = [ContextItem::Summary(*summary)];
-                let records = summary_items::read_summaries(reader, self.input.history, &item)?;
-                let markup = self.input.render_summary;
+                let records = summary_items::read_summaries(session, self.input.history, &item)?;
+                let markup = choose_summary_markup(self.input.call.config);
                 records
                     .first()
                     .map(|record| record.render_element(summary.id, markup))
@@ -139,7 +140,7 @@ impl ContextRenderer<'_> {
     /// Adds the selected messages of the run at an index.
     fn add_run(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         choice: &ContextChoice,
         index: usize,
         run: &MessageRun,
@@ -151,10 +152,10 @@ impl ContextRenderer<'_> {
             self.is_leading &= range.seq_first == next;
             next = range.seq_last + 1;
             let history = self.input.history;
-            let messages = history.read_messages(reader, range.seq_first, range.seq_last)?;
-            history.prefetch_texts(reader, &messages)?;
+            let messages = history.read_messages(session, range.seq_first, range.seq_last)?;
+            history.prefetch_texts(session, &messages)?;
             for message in messages {
-                self.add_message(reader, index, message)?;
+                self.add_message(session, index, message)?;
             }
         }
         self.is_leading &= next > run.seq_last;
@@ -164,7 +165,7 @@ impl ContextRenderer<'_> {
     /// Adds a stored message of the run at an index.
     fn add_message(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         index: usize,
         message: PlacedMessage,
     ) -> Result<()> {
@@ -172,9 +173,9 @@ impl ContextRenderer<'_> {
         let history = self.input.history;
         let is_full = self.input.full_outputs.contains_seq(seq);
         let (raw, parts, tokens) = if is_full {
-            (history.read_text(reader, &stored)?, &*stored.parts, stored.message_tokens())
+            (history.read_text(session, &stored)?, &*stored.parts, stored.message_tokens())
         } else {
-            let raw = history.read_rendered_text(reader, &stored)?;
+            let raw = history.read_rendered_text(session, &stored)?;
             (raw, stored.rendered_content().1, stored.tokens)
         };
         let (role, place) = (stored.role, ItemPlace { index, seq });
@@ -277,6 +278,14 @@ impl ContextRenderer<'_> {
         out.messages_json.push(']');
         cache.hashes = hasher.finish(out.messages_json.len());
         out
+    }
+}
+
+/// Returns the function that writes the element of a summary.
+fn choose_summary_markup(config: &Config) -> fn(&SummaryElement<'_>) -> String {
+    match config.plain_summaries {
+        true => transcript::render_summary_plain,
+        false => transcript::render_summary_xml,
     }
 }
 

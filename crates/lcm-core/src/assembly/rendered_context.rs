@@ -35,7 +35,7 @@ pub(super) struct RenderedContext {
     refusal: Option<String>,
 }
 
-/// What one message or summary became in one message of the array.
+/// An element of a context: the part of one message of the array that comes from one entry.
 #[derive(Debug)]
 pub(super) struct ContextElement {
     pub(super) hash: [u8; 32],

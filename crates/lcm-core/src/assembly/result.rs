@@ -23,7 +23,7 @@ impl AssemblyInput<'_> {
     /// Errors of the store, when the items are explained.
     pub(super) fn build_result(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         options: &AssembleOptions,
         choice: &ContextChoice,
         rendered: &RenderedContext,
@@ -36,7 +36,7 @@ impl AssemblyInput<'_> {
         let evicted = pieces::count_omitted_items(&pieces, self.items);
         let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
         let items = if options.explain {
-            self.explain_items(reader, &pieces, rendered)?
+            self.explain_items(session, &pieces, rendered)?
         } else {
             Vec::new()
         };
@@ -64,7 +64,7 @@ impl AssemblyInput<'_> {
     /// Returns the warning of a stored context that is due for compaction.
     fn debt_warning(&self) -> Option<String> {
         let (tokens, threshold) = (self.history.head.context.tokens, self.policy.threshold);
-        (tokens > u64::from(threshold) && self.is_enabled).then(|| {
+        (tokens > u64::from(threshold) && self.call.config.enabled).then(|| {
             format!(
                 "debt-pending: the stored context has {tokens} tokens, the threshold is {threshold}"
             )

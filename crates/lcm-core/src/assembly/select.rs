@@ -5,7 +5,7 @@
 //! ([`super::eviction_policy`]) names the required items and a number of tokens for the rest. Out:
 //! summaries and ranges of messages. A call group is never split.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{focus::FocusElement, input::AssemblyInput};
 use crate::storage::{
@@ -13,6 +13,7 @@ use crate::storage::{
     fresh_tail::{self, FreshTail, MessageUnit},
     history::{self, MessageHistory},
     pack::PackRef,
+    prefetch::ContextPrefetch,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -84,7 +85,7 @@ pub(super) struct IncludedRange {
 ///
 /// Errors of the store.
 pub(super) fn load_items(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     policy: &BudgetPolicy,
 ) -> Result<Vec<ContextItem>> {
@@ -100,8 +101,8 @@ pub(super) fn load_items(
     } else {
         Vec::new()
     };
-    reader.prefetch_records(history.keys, &head.context.node_keys(history.keys), &nodes)?;
-    head.context.load_items(reader, history.keys)
+    history.prefetch_nodes(session, &nodes)?;
+    head.context.load_items(session, history.keys)
 }
 
 /// Prefetches the packs and summaries that a context of this budget can hold, in one read.
@@ -110,24 +111,20 @@ pub(super) fn load_items(
 ///
 /// Errors of the store.
 pub(super) fn prefetch_context(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
     policy: &BudgetPolicy,
     focus: Option<&FocusElement>,
 ) -> Result<()> {
     let mut left = u64::from(policy.budget);
-    let mut wanted: Vec<(String, u32)> = Vec::new();
+    let mut prefetch = ContextPrefetch::new(history);
     let is_stored = |index: usize| focus.is_none_or(|focus| focus.index != index);
     for (index, item) in items.iter().enumerate().rev() {
         match item {
-            ContextItem::Summary(summary) if is_stored(index) => {
-                wanted.push((history.keys.summary_key(summary.id), summary.bytes));
-            }
+            ContextItem::Summary(summary) if is_stored(index) => prefetch.add_summary(summary),
             ContextItem::Run(run) => {
-                for pack in load_newest_packs(reader, history, run, left)? {
-                    wanted.push((pack.key(history.keys), pack.bytes));
-                }
+                prefetch.add_packs(&load_newest_packs(session, history, run, left)?);
             }
             ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => {}
         }
@@ -138,18 +135,18 @@ pub(super) fn prefetch_context(
     }
     // A policy may require the oldest summary.
     let oldest = items.iter().enumerate().find_map(|(index, item)| match item {
-        ContextItem::Summary(summary) if is_stored(index) => {
-            Some((history.keys.summary_key(summary.id), summary.bytes))
-        }
+        ContextItem::Summary(summary) if is_stored(index) => Some(summary),
         ContextItem::Summary(_) | ContextItem::Run(_) | ContextItem::Withdrawn { .. } => None,
     });
-    wanted.extend(oldest.filter(|oldest| left == 0 && !wanted.contains(oldest)));
-    reader.prefetch_records(history.keys, &wanted, &[])
+    if let Some(oldest) = oldest.filter(|oldest| left == 0 && !prefetch.contains_summary(oldest)) {
+        prefetch.add_summary(oldest);
+    }
+    prefetch.read(session)
 }
 
 /// Returns the newest packs of a run that together hold up to `tokens`, newest first.
 fn load_newest_packs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     run: &MessageRun,
     tokens: u64,
@@ -159,7 +156,7 @@ fn load_newest_packs(
     let mut to = run.seq_last;
     loop {
         let from = run.seq_first.max(history::directory_node(to) * limits::DIRECTORY_SPAN + 1);
-        for pack in history.find_pack_refs(reader, from, to)?.into_iter().rev() {
+        for pack in history.find_pack_refs(session, from, to)?.into_iter().rev() {
             if sum > tokens {
                 return Ok(out);
             }
@@ -179,7 +176,7 @@ fn load_newest_packs(
 ///
 /// Errors of the store.
 pub(super) fn select_items(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
     fill: &FillPlan,
 ) -> Result<ContextChoice> {
@@ -198,7 +195,7 @@ pub(super) fn select_items(
             ContextItem::Run(run) => {
                 let units = fill.units_in_run(run);
                 let run = RunCandidate { index, run, tail, units };
-                choice.ranges.extend(run.select_messages(reader, history, &mut state)?);
+                choice.ranges.extend(run.select_messages(session, history, &mut state)?);
                 // A cut run closes the fill, unless the policy skips what does not fit.
                 state.is_open |= fill.skips_oversized;
             }
@@ -210,7 +207,7 @@ pub(super) fn select_items(
     Ok(choice)
 }
 
-/// What the fill may still take.
+/// The remaining room of the fill.
 struct FillState {
     tokens_left: u64,
     /// Whether older items may be selected.
@@ -263,7 +260,7 @@ impl RunCandidate<'_> {
     /// Selects messages of the run, newest range first.
     fn select_messages(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         state: &mut FillState,
     ) -> Result<Vec<IncludedRange>> {
@@ -288,11 +285,11 @@ impl RunCandidate<'_> {
         let mut tokens = in_tail;
         if state.is_open {
             // The run is cut before the oldest call group that fits.
-            let mut packs = load_newest_packs(reader, history, run, paid + state.tokens_left)?;
+            let mut packs = load_newest_packs(session, history, run, paid + state.tokens_left)?;
             packs.reverse();
             packs.retain(|pack| pack.seq_first < from);
             let window = if from > run.seq_first {
-                fresh_tail::read_whole_units(reader, history, run, packs, from - 1)?
+                fresh_tail::read_whole_units(session, history, run, packs, from - 1)?
             } else {
                 Vec::new()
             };

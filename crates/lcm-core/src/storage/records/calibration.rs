@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
+    record_key::{RecordKey, RecordReads, RecordSlot, RecordValues},
     store::Put,
     store_session::StoreSession,
 };
@@ -203,6 +204,41 @@ impl CalibratedModel {
         let record = decode_record(&self.key, &value)?;
         // Another model of the same hash is passed over, and replaced by the next report.
         Ok(Some(record).filter(|record| record.model == self.model))
+    }
+
+    /// Adds the record of this model to a read.
+    pub(crate) fn add_to(&self, reads: &mut RecordReads) -> RecordSlot<Calibration> {
+        reads.add(self.record_key())
+    }
+
+    /// Decodes the record of this model from a read; `None`: nothing was reported of the model.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`.
+    pub(crate) fn decode_from(
+        &self,
+        values: &RecordValues,
+        slot: &RecordSlot<Calibration>,
+    ) -> Result<Option<Calibration>> {
+        Ok(values.decode(slot)?.filter(|record| record.model == self.model))
+    }
+
+    /// Reads the record of this model; `None`: nothing was reported of the model.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(crate) fn read_calibration(
+        &self,
+        session: &mut StoreSession<'_>,
+    ) -> Result<Option<Calibration>> {
+        let record = session.read_record(&self.record_key())?;
+        Ok(record.filter(|record| record.model == self.model))
+    }
+
+    fn record_key(&self) -> RecordKey<Calibration> {
+        RecordKey::new(self.key.clone())
     }
 
     /// The record to begin with.

@@ -10,7 +10,11 @@ use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, SoundRecord};
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -43,6 +47,11 @@ impl SoundRecord for FocusBrief {
 }
 
 impl FocusBrief {
+    /// Returns the key of the brief of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.focus_key())
+    }
+
     /// A brief of a conversation with so many messages; `seq_last`: `None` for all of them.
     ///
     /// # Errors
