@@ -65,6 +65,38 @@ impl<'a> MessageHistory<'a> {
         Self { keys: call.keys, head }
     }
 
+    /// Lists the keys of packs with the sizes of their values.
+    pub(crate) fn list_pack_keys(&self, packs: &[PackRef]) -> Vec<(String, u32)> {
+        packs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect()
+    }
+
+    /// Reads packs into the cache.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn prefetch_packs(
+        &self,
+        session: &mut StoreSession<'_>,
+        packs: &[PackRef],
+    ) -> Result<()> {
+        session.prefetch_records(self.keys, &self.list_pack_keys(packs), &[])
+    }
+
+    /// Reads the nodes of the context and these directory nodes into the cache.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn prefetch_nodes(
+        &self,
+        session: &mut StoreSession<'_>,
+        directory_nodes: &[u64],
+    ) -> Result<()> {
+        let context_nodes = self.head.context.node_keys(self.keys);
+        session.prefetch_records(self.keys, &context_nodes, directory_nodes)
+    }
+
     /// Returns the first seq in the packs that the head lists.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
