@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;
+pub(crate) mod prefetch;
 pub(crate) mod read_scope;
 pub(crate) mod record_key;
 pub(crate) mod records;
