@@ -1,4 +1,4 @@
-//! What is stored, how it is read within the bounds of a host call, and how it is written.
+//! Stored records: their keys and encodings, reads within the bounds of a host call, and commits.
 
 pub(crate) mod call;
 pub(crate) mod changes;
