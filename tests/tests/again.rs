@@ -33,7 +33,7 @@ use lcm_host::{
 use lcm_text::types::{
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        IngestMode, PlanStatus,
+        AppendMode, PlanStatus,
     },
     model::CompletionResult,
 };
@@ -233,7 +233,7 @@ impl OfCore {
 
 impl Assembles for OfCore {
     fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
         let Self { engine, store } = self;
         engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
     }

@@ -10,7 +10,7 @@ use lcm_text::{
     base::error::{Error, ErrorCode},
     types::{
         api::{
-            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
+            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, AppendMode,
         },
         model::{Completion, CompletionResult, Finish},
     },
@@ -32,7 +32,7 @@ impl Chat {
     fn append_with(&mut self, messages: &[String], extra: Option<&str>) -> Result<u32, ErrorCode> {
         self.now += 1_000;
         self.store.begin_call();
-        let mode = if extra.is_some() { IngestMode::New } else { IngestMode::Transcript };
+        let mode = if extra.is_some() { AppendMode::New } else { AppendMode::Transcript };
         let options = AppendOptions { mode, partial: true, extra_json: extra.map(String::from) };
         self.engine
             .append(&mut self.store, CHAT, Dialect::Lcm, messages, &options, self.now)

@@ -19,7 +19,7 @@ use lcm_core::Engine;
 use lcm_testing::{ModelStore, simulation::random::Random};
 use lcm_text::{
     base::error::ErrorCode,
-    types::api::{AppendOptions, Dialect, IngestMode},
+    types::api::{AppendOptions, Dialect, AppendMode},
 };
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ impl Conversation {
             let [from, to] = ["from", "to"].map(|key| range[key].as_u64().unwrap() as usize);
             for batch in file[from..=to].chunks(100) {
                 let extra_json = Some(json!({ "revision": revision }).to_string());
-                let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json };
+                let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json };
                 self.store.begin_call();
                 let receipt = self
                     .engine

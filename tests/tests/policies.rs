@@ -25,7 +25,7 @@ use facts::Fact;
 use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::types::api::{
-    AppendOptions, AssembleOptions, AssembledContext, Dialect, EvictionPolicy, IngestMode,
+    AppendOptions, AssembleOptions, AssembledContext, Dialect, EvictionPolicy, AppendMode,
 };
 use workload::{CONVERSATION, NOW_MS};
 
@@ -65,7 +65,7 @@ impl Host {
         engine.configure(CONFIG).unwrap();
         let mut store = ModelStore::new();
         for batch in facts::messages(facts).chunks(100) {
-            let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+            let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
             store.begin_call();
             engine.append(&mut store, CONVERSATION, Dialect::Lcm, batch, &options, NOW_MS).unwrap();
         }

@@ -105,14 +105,14 @@ impl Runner {
     }
 
     fn definitions(&mut self) -> Result<Vec<Json>, String> {
-        let callers = [Json::Null, "grant_0000000000000000".into()];
-        let of = |caller| {
-            let args = Json::object([("dialect", "lcm".into()), ("caller", caller)]);
+        let grants = [Json::Null, "grant_0000000000000000".into()];
+        let of = |grant| {
+            let args = Json::object([("dialect", "lcm".into()), ("grant", grant)]);
             let answer = self.host.call("tools.definitions", &args)?;
             let answer = answer.map_err(|error| error.to_string())?;
             Json::parse(answer.as_str().unwrap_or_default())
         };
-        callers.into_iter().map(of).collect()
+        grants.into_iter().map(of).collect()
     }
 
     fn restart(&mut self, args: &Json) -> Result<Answer, Misuse> {

@@ -13,7 +13,7 @@ use lcm_testing::{
 use lcm_text::types::{
     api::{
         AppendOptions, ApplyOptions, ApplyOutcome, ApplyStatus, AssembleOptions, AssembledItem,
-        CompactionMode, CompactionOptions, Dialect, IngestMode, PlanStatus,
+        CompactionMode, CompactionOptions, Dialect, AppendMode, PlanStatus,
     },
     model::{CompletionRequest, CompletionResult},
 };
@@ -165,7 +165,7 @@ impl Life {
             let message = serde_json::json!({"role": role, "content": text});
             messages.push(message.to_string());
         }
-        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
         self.store.begin_call();
         self.now += 1_000;
         self.engine

@@ -25,7 +25,7 @@ use lcm_text::{
     types::{
         api::{
             AppendOptions, AssembleOptions, AssembledContext, CompactionMode, CompactionOptions,
-            Dialect, EvictionPolicy, IngestMode, PlanStatus,
+            Dialect, EvictionPolicy, AppendMode, PlanStatus,
         },
         model::CompletionResult,
     },
@@ -130,7 +130,7 @@ impl Chat {
     }
 
     pub(crate) fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
         let Self { engine, store, .. } = self;
         store.begin_call();
         let receipt = engine.append(store, "c", dialect, messages, &options, NOW).unwrap();

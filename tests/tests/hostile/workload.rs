@@ -5,7 +5,7 @@
 
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline, simulation::random::Random};
-use lcm_text::types::api::{AppendOptions, ApplyStatus, CompactionOptions, Dialect, IngestMode};
+use lcm_text::types::api::{AppendOptions, ApplyStatus, CompactionOptions, Dialect, AppendMode};
 use serde_json::json;
 
 /// 2026-01-01T00:00:00Z in milliseconds.
@@ -109,7 +109,7 @@ pub(crate) fn stored(messages: u64, has_files: bool) -> (Engine, ModelStore) {
         let batch: Vec<String> = (number..number + count)
             .map(|number| message(&mut random, number, has_files))
             .collect();
-        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
         store.begin_call();
         engine.append(&mut store, CONVERSATION, Dialect::Lcm, &batch, &options, NOW_MS).unwrap();
         number += count;

@@ -3,7 +3,7 @@
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, AppendMode,
 };
 use serde_json::Value;
 
@@ -114,7 +114,7 @@ impl Life {
         if paused {
             self.bill.forget();
         }
-        let options = AppendOptions { mode: IngestMode::New, ..AppendOptions::default() };
+        let options = AppendOptions { mode: AppendMode::New, ..AppendOptions::default() };
         self.store.begin_call();
         let (store, now) = (&mut self.store, self.now);
         self.engine.append(store, "c", Dialect::Lcm, turn, &options, now).unwrap();

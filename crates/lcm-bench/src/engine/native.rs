@@ -13,7 +13,7 @@ use lcm_text::{
     types::{
         api::{
             AppendOptions, ApplyOptions, ApplyStatus, AssembleOptions, CompactionMode,
-            CompactionOptions, Dialect, IngestMode, PlanStatus, UploadChunk,
+            CompactionOptions, Dialect, AppendMode, PlanStatus, UploadChunk,
         },
         model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
     },
@@ -154,7 +154,7 @@ impl Engine for Native {
     }
 
     fn append(&mut self, messages: &[String]) -> Result<Taken> {
-        let options = AppendOptions { mode: IngestMode::New, partial: true, extra_json: None };
+        let options = AppendOptions { mode: AppendMode::New, partial: true, extra_json: None };
         let store = &mut self.store;
         let receipt =
             self.core.append(store, CONVERSATION, Dialect::Lcm, messages, &options, NOW_MS)?;

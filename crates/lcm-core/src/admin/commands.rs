@@ -87,7 +87,7 @@ pub(crate) fn run_command(
     }
     let keys = ConversationKeys::new(conversation)?;
     let asked = match verb {
-        "family" => CommandRequest::Family { key: fields.take_text("key") },
+        "family" => CommandRequest::Family { key: fields.take_text("family") },
         "reset" => CommandRequest::Reset { successor: fields.take_optional_text("successor") },
         "new" => CommandRequest::New { retain_depth: read_retain_depth(&mut fields, config)? },
         "archive" => CommandRequest::Archive {

@@ -107,7 +107,7 @@ fn list_conversations(reader: &mut StoreSession<'_>, cursor: Option<&str>) -> Re
         row.add_text("conversation", id);
         row.add_optional_text("family", life.family.as_deref());
         row.add_number("messages", head.messages);
-        row.add_number("raw_tokens", head.raw_tokens);
+        row.add_number("message_tokens", head.raw_tokens);
         row.add_number("revision", head.revision);
         row.add_number("summaries", head.summaries);
         row.add_time("updated_at", head.time);
@@ -148,7 +148,7 @@ fn list_summaries(
         row.add_number("seq_first", record.seq_first);
         row.add_number("seq_last", record.seq_last);
         row.add_number("source_tokens", record.source_tokens);
-        row.add_texts("sources", &record.source_ids());
+        row.add_texts("source_ids", &record.source_ids());
         row.add_number("tokens", record.tokens.into());
         items.push_object(row);
     }

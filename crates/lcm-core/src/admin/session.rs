@@ -114,7 +114,7 @@ impl CommandContext<'_, '_> {
         let conversation = head.conversation.clone();
         let answer = |archived: Option<&str>, conversation: &str, changed| {
             let mut answer = JsonWriter::new_object();
-            answer.add_optional_text("archived", archived);
+            answer.add_optional_text("archived_conversation", archived);
             answer.add_flag("changed", changed);
             answer.add_text("conversation", conversation);
             answer

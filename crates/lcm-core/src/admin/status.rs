@@ -175,6 +175,7 @@ fn build_conversation_object(
     ledger.add_number("withdrawn_tokens", head.ledger.withdrawn_tokens);
     let mut object = JsonWriter::new_object();
     life.write_archived(&mut object);
+    object.add_array("breakers", guards);
     object.add_object("bytes", bytes.to_object(head.raw_bytes));
     object.add_array("calibrations", models);
     // In thousandths: what the context counts of what was said.
@@ -191,10 +192,9 @@ fn build_conversation_object(
         None => object.add_null("focus"),
     }
     object.add_object("fresh_tail", tail);
-    object.add_array("guards", guards);
     object.add_object("ledger", ledger);
     object.add_number("messages", head.messages);
-    object.add_number("raw_tokens", head.raw_tokens);
+    object.add_number("message_tokens", head.raw_tokens);
     object.add_number("revision", head.revision);
     object.add_array("summaries", summaries);
     object.add_object("usage", usage);

@@ -36,11 +36,11 @@ const CONVERSATION_SEPARATOR: char = '@';
 const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
     ("prompt", "question"),
     ("query", "query"),
-    ("summaryIds", "summaries"),
-    ("maxTokens", "max_tokens"),
-    ("tokenCap", "token_cap"),
-    ("timeoutMs", "timeout_ms"),
-    ("allConversations", "all"),
+    ("summaryIds", "summary_ids"),
+    ("maxTokens", "answer_tokens_max"),
+    ("tokenCap", "tokens_max"),
+    ("timeoutMs", "deadline_ms"),
+    ("allConversations", "all_conversations"),
 ];
 
 /// Begins to answer a question.
@@ -94,8 +94,8 @@ fn build_outcome(step: AskStep, place: &str, conversation: &str) -> Result<ToolO
     let mut fields = JsonFields::parse_argument("document", &step.document)?;
     if !step.requests.is_empty() {
         let continuation = format!("{}{CONVERSATION_SEPARATOR}{place}", step.continuation);
-        let (requests, timeout_ms) = (step.requests, fields.take_u64("timeout_ms"));
-        return Ok(ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms });
+        let (requests, deadline_ms) = (step.requests, fields.take_u64("deadline_ms"));
+        return Ok(ToolOutcome::NeedsCompletions { requests, continuation, deadline_ms });
     }
     let status = fields.take_text("status");
     Ok(ToolOutcome::Done(match status.as_str() {

@@ -258,7 +258,7 @@ pub(super) static EXPAND_QUERY: ToolDefinition = ToolDefinition {
         ToolArgument {
             name: "timeoutMs",
             description: "How long the answer may take; default 150000.",
-            value_type: ArgumentType::Number(1, ask::TIMEOUT_MS_MAX),
+            value_type: ArgumentType::Number(1, ask::DEADLINE_MS_MAX),
             is_required: false,
         },
     ],

@@ -54,8 +54,8 @@ pub(super) fn describe(
     let ranged = OPTION_ARGUMENTS.iter().any(|(name, _)| asked.get_number(name).is_some());
     let mut options = JsonWriter::new_object();
     // Who names a range wants to read it.
-    options.add_flag("all", asked.is_set("allConversations"));
-    options.add_flag("content", asked.is_set("expandFile") || ranged);
+    options.add_flag("all_conversations", asked.is_set("allConversations"));
+    options.add_flag("include_content", asked.is_set("expandFile") || ranged);
     asked.copy_into(&OPTION_ARGUMENTS, &mut options);
     let options = options.end_object();
     let id = asked.get_text("id").unwrap_or_default();
@@ -179,7 +179,7 @@ fn describe_summary(
         fields.take_text("earliest_at"),
         fields.take_text("latest_at"),
     ));
-    let derived = fields.take_texts("derived");
+    let derived = fields.take_texts("derived_ids");
     if !derived.is_empty() {
         let (listed, cut) = list_first(&derived, DERIVED_MAX);
         out.push_str(&format!("Part of {}{cut}\n", listed.join(", ")));
@@ -196,7 +196,7 @@ fn describe_summary(
         let cut = if shown.len() < findings.len() { " (cut)" } else { "" };
         out.push_str(&format!("Doubts, found by a check: {shown}{cut}\n"));
     }
-    let sources = fields.take_texts("sources");
+    let sources = fields.take_texts("source_ids");
     let ids = fields.take_texts("message_ids");
     write_subtree(found, &fields.take_list("subtree"), call, out);
     if let Some(first) = ids.first() {

@@ -169,7 +169,7 @@ fn read_root(
     id: &str,
     is_found: bool,
 ) -> Result<ExpandRoot> {
-    let options = "{\"content\":false}";
+    let options = "{\"include_content\":false}";
     let described = recall::describe_uncharged(
         reader,
         &call.target_conversation,
@@ -226,9 +226,9 @@ fn expand_root(
     let depth =
         call.arguments.get_number("maxDepth").map_or(grants::DEPTH_DEFAULT, int::saturate_tokens);
     let asked = ExpandOptions {
-        depth: Some(depth),
-        messages: call.arguments.is_set("includeMessages"),
-        token_cap: Some(u64::from(lines.cap - lines.tokens)),
+        depth_max: Some(depth),
+        include_messages: call.arguments.is_set("includeMessages"),
+        tokens_max: Some(u64::from(lines.cap - lines.tokens)),
         shown_ids: lines.shown.clone(),
         resume_after_id: behind.clone(),
         ..ExpandOptions::default()

@@ -3,14 +3,20 @@
 //! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and what of it is
 //! charged. Not here: searching (`recall::grep`).
 
-use crate::search;
+use crate::search::{
+    self,
+    grep::{join_file_cursor, split_file_cursor},
+};
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, ToolInvocation, ToolReply, id_arguments, next_call_line, to_one_line};
+use super::{
+    CLOSING_TOKENS, ToolInvocation, ToolReply, arguments::ToolArguments, id_arguments,
+    next_call_line, to_one_line,
+};
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
-    error::Result,
+    error::{Error, Result},
     int,
     json::{self, JsonFields, JsonWriter},
     tokens,
@@ -21,19 +27,16 @@ use lcm_text::base::{
 const TOKENS_MAX: u32 = 1_500;
 
 /// Arguments and what they are called in a query.
-const QUERY_ARGUMENTS: [(&str, &str); 12] = [
+const QUERY_ARGUMENTS: [(&str, &str); 9] = [
     ("pattern", "pattern"),
-    ("mode", "mode"),
     ("scope", "scope"),
     ("fileIds", "file_ids"),
-    ("startId", "start_id"),
-    ("startByte", "start_byte"),
     ("neighbours", "neighbours"),
     ("sort", "sort"),
     ("since", "since"),
     ("before", "before"),
     ("limit", "limit"),
-    ("allConversations", "all"),
+    ("allConversations", "all_conversations"),
 ];
 
 /// Bytes before a match in a file from which on its surroundings are read, and how many.
@@ -48,6 +51,7 @@ const AROUND_BYTES: u64 = 4_000;
 pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolReply> {
     let mut query = JsonWriter::new_object();
     call.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    add_mode_and_start(&call.arguments, &mut query);
     query.add_flag("only", call.is_single_conversation());
     let query = query.end_object();
     let answer = search::grep::grep_uncharged(
@@ -56,12 +60,13 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
         &query,
         call.read_bounds(),
         call.now,
-    )?;
+    )
+    .map_err(name_start_argument)?;
     let found = answer.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut total = fields.take_u64("total");
     let notes = fields.take_texts("notes").join(", ");
-    let mut unscanned = read_resume_hint(&mut fields)?;
+    let mut unscanned = read_resume_hint(&mut fields);
     let matches = fields.take_list("matches");
     let (mut lines, mut shown, mut first) = (String::new(), 0, None);
     let mut left = TOKENS_MAX - CLOSING_TOKENS;
@@ -94,7 +99,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     }
     if let Some(start) = answer.cursors.get(shown) {
         // What is not shown comes next.
-        (total, unscanned) = (int::to_u64(shown), resume_hint(start, 0));
+        (total, unscanned) = (int::to_u64(shown), resume_hint(start));
     }
     let mut out = format!("{BACKGROUND_LINE}\nMatches: {total}");
     if !notes.is_empty() {
@@ -116,6 +121,24 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     Ok(ToolReply { text: out, tokens: charged })
 }
 
+/// Adds the mode and the start of a search to a query, under the names of the query.
+fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
+    if let Some(mode) = arguments.get_text("mode") {
+        query.add_text("mode", &mode.replace('_', "-"));
+    }
+    let byte = arguments.get_number("startByte");
+    match (arguments.get_text("startId"), byte) {
+        (Some(id), byte) => query.add_text("cursor", &join_file_cursor(id, byte.unwrap_or(0))),
+        (None, Some(byte)) => query.add_number("start_byte", byte),
+        (None, None) => {}
+    }
+}
+
+/// Names the argument of the tool in an error about the cursor of a query.
+fn name_start_argument(error: Error) -> Error {
+    Error::new(error.code, error.message.replace("`cursor`", "`startId`"))
+}
+
 /// What to do when there is no match.
 fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     if goes_on {
@@ -130,14 +153,13 @@ fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
 }
 
 /// What goes on with a search that ended before all was looked through.
-fn read_resume_hint(fields: &mut JsonFields<'_>) -> Result<String> {
-    let Some((from, _)) = fields.take_any("unscanned_from") else { return Ok(String::new()) };
-    let mut fields = JsonFields::parse_argument("unscanned_from", &from)?;
-    Ok(resume_hint(&fields.take_text("id"), fields.take_u64("byte")))
+fn read_resume_hint(fields: &mut JsonFields<'_>) -> String {
+    fields.take_optional_text("cursor").map_or_else(String::new, |cursor| resume_hint(&cursor))
 }
 
-/// How the same search goes on at a place.
-fn resume_hint(id: &str, byte: u64) -> String {
+/// How the same search goes on at a cursor.
+fn resume_hint(cursor: &str) -> String {
+    let (id, byte) = split_file_cursor(cursor);
     let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
     if byte > 0 {
         out.push_str(&format!(",\"startByte\":{byte}"));
@@ -176,8 +198,8 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
     let line = format_match_line(fields, &id, elsewhere.as_deref(), byte, &snippet);
     let alone = tokens::estimate(&snippet);
     let (mut beside, mut charged) = (String::new(), alone);
-    for side in ["before", "after"] {
-        for one in fields.take_list(side) {
+    for (side, key) in [("before", "neighbours_before"), ("after", "neighbours_after")] {
+        for one in fields.take_list(key) {
             let mut fields = JsonFields::new(found, json::list_members(found, one.span));
             let snippet = fields.take_text("snippet");
             charged = charged.saturating_add(tokens::estimate(&snippet));

@@ -290,7 +290,7 @@ fn search_hits(
     wanted: &EvidenceRequest<'_>,
 ) -> Result<Vec<EvidenceHit>> {
     let mut query = JsonWriter::new_object();
-    query.add_flag("all", wanted.all);
+    query.add_flag("all_conversations", wanted.all);
     query.add_number("limit", HITS_MAX);
     query.add_text("mode", "full-text");
     query.add_flag("only", wanted.only);

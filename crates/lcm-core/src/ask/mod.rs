@@ -18,7 +18,7 @@ mod routing;
 use crate::storage::session;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-pub(crate) use self::question::TIMEOUT_MS_MAX;
+pub(crate) use self::question::DEADLINE_MS_MAX;
 use crate::{
     storage::read_scope::{self, ReadLimits},
     storage::{
@@ -130,7 +130,7 @@ fn prepare_question(
         let note = paid.build_grant_note(0);
         return Ok(AskPreparation::Ended(outcome::build_plan_step(&question, &evidence, note)));
     }
-    let record = QuestionRecord::new_after_slot(&slot, &keys, now, question.timeout_ms);
+    let record = QuestionRecord::new_after_slot(&slot, &keys, now, question.deadline_ms);
     let open = build_open_question(&question, evidence, truncated);
     if open.passages.is_empty() {
         let ending = AskOutcome::without_answer(&open, AskStatus::NoEvidence, 0);
@@ -312,7 +312,7 @@ fn resolve_named_summaries(
     within: ReadLimits<'_>,
 ) -> Result<Vec<NamedSummary>> {
     let mut found: Vec<NamedSummary> = Vec::new();
-    for text in &question.summaries {
+    for text in &question.summary_ids {
         let (conversation, id, record) =
             read_scope::find_summary_in_family(reader, conversation, text, within)?;
         if !found.iter().any(|named| named.id == id) {
@@ -337,7 +337,7 @@ fn gather_first_evidence(
         named,
         is_within_named: !named.is_empty() && question.query.is_none(),
         tokens_max: question.evidence_tokens_max.min(within.tokens_left()),
-        all: question.all,
+        all: question.all_conversations,
         only: question.only,
         within,
         now,
@@ -350,9 +350,9 @@ fn build_open_question(question: &Question, evidence: Evidence, truncated: bool)
     let held = |id: &String| QuestionGrant { id: id.clone(), truncated };
     OpenQuestion {
         question: question.question.clone(),
-        tokens_max: question.tokens_max,
+        tokens_max: question.answer_tokens_max,
         evidence_tokens_max: question.evidence_tokens_max,
-        all: question.all,
+        all: question.all_conversations,
         only: question.only,
         attempt: 1,
         passages: evidence.passages,

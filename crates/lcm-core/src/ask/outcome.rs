@@ -135,7 +135,7 @@ pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) 
     w.add_array("cited_ids", ids);
     w.add_number("completions", ending.completions.into());
     w.add_json("conversations", &ending.conversations);
-    w.add_number("expanded_summaries", int::to_u64(ending.expanded_count));
+    w.add_number("expanded_count", int::to_u64(ending.expanded_count));
     if let Some(expires_at) = ending.expires_at {
         w.add_time("expires_at", expires_at);
     }
@@ -175,7 +175,7 @@ pub(super) fn build_request_step(
     w.add_array("requests", requests);
     w.add_number("source_tokens", open.evidence_tokens.into());
     w.add_text("status", "asked");
-    w.add_number("timeout_ms", record.expires_at.saturating_sub(now));
+    w.add_number("deadline_ms", record.expires_at.saturating_sub(now));
     w.add_flag("truncated", open.truncated);
     let continuation = record.format_continuation();
     AskStep { document: w.end_object(), requests: alloc::vec![request], continuation }
@@ -214,7 +214,7 @@ pub(super) fn build_plan_step(
         candidates: int::to_usize(candidates.into()),
         tokens_max: question.evidence_tokens_max,
         has_messages: evidence.passages.iter().any(|passage| is_message(&passage.source)),
-        is_probe: question.summaries.is_empty(),
+        is_probe: question.summary_ids.is_empty(),
     };
     let mut conversations = JsonWriter::new_array();
     for (number, share) in evidence.shares.iter().enumerate() {
@@ -224,7 +224,7 @@ pub(super) fn build_plan_step(
             ids.push_text(&super::format_source_id(&share.conversation, passage.source));
         }
         row.add_array("ids", ids);
-        row.add_number("token_cap", share.tokens_max.into());
+        row.add_number("tokens_max", share.tokens_max.into());
         conversations.push_object(row);
     }
     let mut w = JsonWriter::new_object();

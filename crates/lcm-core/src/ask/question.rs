@@ -23,8 +23,8 @@ const SUMMARIES_MAX: usize = 32;
 const ANSWER_TOKENS_DEFAULT: u32 = 2_000;
 const ANSWER_TOKENS_MAX: u32 = 8_000;
 /// Milliseconds that a question stays open, the default: 120 s for the model and 30 s of headroom.
-const TIMEOUT_MS_DEFAULT: u64 = 150_000;
-pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
+const DEADLINE_MS_DEFAULT: u64 = 150_000;
+pub(crate) const DEADLINE_MS_MAX: u64 = 600_000;
 
 /// A question.
 #[derive(Clone, Debug)]
@@ -33,16 +33,16 @@ pub(super) struct Question {
     /// What is searched for; `None`: the question.
     pub(super) query: Option<String>,
     /// Texts that hold ids of summaries to answer from.
-    pub(super) summaries: Vec<String>,
+    pub(super) summary_ids: Vec<String>,
     /// Tokens of the answer.
-    pub(super) tokens_max: u32,
+    pub(super) answer_tokens_max: u32,
     /// Tokens of evidence that one request holds.
     pub(super) evidence_tokens_max: u32,
     /// Every conversation of the store.
-    pub(super) all: bool,
+    pub(super) all_conversations: bool,
     /// Not the family of the conversation.
     pub(super) only: bool,
-    pub(super) timeout_ms: u64,
+    pub(super) deadline_ms: u64,
     /// On which it is read; `None`: everything may be.
     pub(super) grant: Option<String>,
     /// Only what would be read is wanted.
@@ -57,17 +57,18 @@ impl Question {
     /// `invalid-input` naming the field.
     pub(super) fn read(question_json: &str, config: &Config) -> Result<Self> {
         let mut fields = JsonFields::parse_argument(QUESTION_ARGUMENT, question_json)?;
-        let tokens_max = fields.take_optional_u32("max_tokens").unwrap_or(ANSWER_TOKENS_DEFAULT);
-        let token_cap = fields.take_optional_u32("token_cap").unwrap_or(config.expand_tokens_max);
+        let tokens_max = fields.take_optional_u32("tokens_max").unwrap_or(config.expand_tokens_max);
         let question = Self {
             question: fields.take_text("question").trim().into(),
             query: fields.take_optional_text("query").filter(|query| !query.trim().is_empty()),
-            summaries: fields.take_optional_texts("summaries").unwrap_or_default(),
-            tokens_max,
-            evidence_tokens_max: token_cap.min(config.expand_tokens_max),
-            all: fields.take_flag("all"),
+            summary_ids: fields.take_optional_texts("summary_ids").unwrap_or_default(),
+            answer_tokens_max: fields
+                .take_optional_u32("answer_tokens_max")
+                .unwrap_or(ANSWER_TOKENS_DEFAULT),
+            evidence_tokens_max: tokens_max.min(config.expand_tokens_max),
+            all_conversations: fields.take_flag("all_conversations"),
             only: fields.take_flag("only"),
-            timeout_ms: fields.take_optional_u64("timeout_ms").unwrap_or(TIMEOUT_MS_DEFAULT),
+            deadline_ms: fields.take_optional_u64("deadline_ms").unwrap_or(DEADLINE_MS_DEFAULT),
             grant: fields.take_optional_text("grant"),
             plan_only: fields.take_flag("plan_only"),
         };
@@ -79,7 +80,7 @@ impl Question {
         let bounds = [
             ("question", self.question.len(), 1, QUESTION_BYTES_MAX, "bytes"),
             ("query", self.query.as_ref().map_or(1, String::len), 1, QUESTION_BYTES_MAX, "bytes"),
-            ("summaries", self.summaries.len(), 0, SUMMARIES_MAX, "ids"),
+            ("summary_ids", self.summary_ids.len(), 0, SUMMARIES_MAX, "ids"),
         ];
         for (key, length, least, most, unit) in bounds {
             if length < least || length > most {
@@ -89,9 +90,9 @@ impl Question {
             }
         }
         let numbers = [
-            ("max_tokens", self.tokens_max.into(), u64::from(ANSWER_TOKENS_MAX)),
-            ("token_cap", self.evidence_tokens_max.into(), u64::from(u32::MAX)),
-            ("timeout_ms", self.timeout_ms, TIMEOUT_MS_MAX),
+            ("answer_tokens_max", self.answer_tokens_max.into(), u64::from(ANSWER_TOKENS_MAX)),
+            ("tokens_max", self.evidence_tokens_max.into(), u64::from(u32::MAX)),
+            ("deadline_ms", self.deadline_ms, DEADLINE_MS_MAX),
         ];
         for (key, number, most) in numbers {
             if number == 0 || number > most {
@@ -100,8 +101,10 @@ impl Question {
                 )));
             }
         }
-        if self.all && self.only {
-            return Err(Error::invalid_input("`only` and `all` are mutually exclusive"));
+        if self.all_conversations && self.only {
+            return Err(Error::invalid_input(
+                "`only` and `all_conversations` are mutually exclusive",
+            ));
         }
         if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_dropped_conditions) {
             return Err(Error::limit_exceeded(

@@ -217,7 +217,7 @@ impl<'a> TaskSettlement<'a> {
         ApplyOutcome {
             applied,
             reason: reason.into(),
-            summary: summary.map(summary::format_summary_id),
+            summary_id: summary.map(summary::format_summary_id),
             purpose: self.task.completion_purpose(),
             depth: self.task.depth,
             level: self.task.level,
@@ -733,7 +733,7 @@ impl<'a> TaskSettlement<'a> {
             act: JournalAction::Compact { summary: id, made: record.to_provenance(), before },
         };
         let head = self.loaded.commit(reader, self.keys, self.now, &entry, puts, guards)?;
-        outcome.summary = Some(summary::format_summary_id(id));
+        outcome.summary_id = Some(summary::format_summary_id(id));
         outcome.level = match answer.level {
             StoredLevel::Fallback => Level::Fallback,
             _ => self.task.level,

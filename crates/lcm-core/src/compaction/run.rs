@@ -103,7 +103,7 @@ fn build_idle_outcome(reason: &str, sweep: String, tokens: u32) -> ApplyOutcome 
     ApplyOutcome {
         applied: ApplyStatus::Refused,
         reason: reason.into(),
-        summary: None,
+        summary_id: None,
         purpose: Purpose::Leaf,
         depth: 0,
         level: Level::Normal,

@@ -406,9 +406,9 @@ impl CompactionProgress {
             let mut pass = JsonWriter::new_object();
             pass.add_flag("capped", fields.take_flag("capped"));
             pass.add_number("depth", fields.take_u64("depth"));
-            pass.add_text("kind", &fields.take_text("purpose"));
+            pass.add_text("purpose", &fields.take_text("purpose"));
             pass.add_text("level", &fields.take_text("level"));
-            pass.add_text("summary", &fields.take_text("summary"));
+            pass.add_text("summary_id", &fields.take_text("summary_id"));
             pass.add_number("tokens_after", after);
             pass.add_number("tokens_before", before);
             reply.pass = Some(pass);

@@ -62,7 +62,7 @@ impl IntakeTask {
             count,
             bytes: fields.take_u64("bytes"),
             bytes_longest: fields.take_u64("bytes_longest"),
-            is_new: fields.take_optional_choice("mode", &["transcript", "new"]) == Some(1),
+            is_new: fields.take_optional_choice("append_mode", &["transcript", "new"]) == Some(1),
             is_list: is_append,
             repeat: fields.take_flag("repeat"),
             refuse_replay: fields.take_flag("refuse_replay"),
@@ -370,7 +370,7 @@ impl IntakeProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
-        let missing = fields.take_list("missing");
+        let missing = fields.take_list("missing_ranges");
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
         if self.confirmed == 0 {
@@ -385,11 +385,11 @@ impl IntakeProgress {
             if let Ok(mut found) =
                 JsonFields::parse_argument(EVENT, json::slice_span(json, element.span))
             {
-                range.from = found.take_u64("from");
-                range.end = found.take_u64("to").saturating_add(1);
+                range.from = found.take_u64("index_first");
+                range.end = found.take_u64("index_last").saturating_add(1);
             }
             if range.from < behind || range.end <= range.from || range.end > task.count {
-                fields.reject_field("missing", "ranges in the order of the messages");
+                fields.reject_field("missing_ranges", "ranges in the order of the messages");
             }
             behind = range.end;
             total = total.saturating_add(behind.saturating_sub(range.from));
@@ -504,11 +504,11 @@ impl IntakeProgress {
     /// Builds `transcript_json` without its entries, which the host adds.
     fn build_transcript(&self, task: &IntakeTask) -> String {
         let mut asked = JsonWriter::new_object();
+        asked.add_text("append_mode", if task.is_new { "new" } else { "transcript" });
         asked.add_number("confirmed", self.confirmed);
         if task.repeat && task.is_list {
             asked.add_text("list", &self.name);
         }
-        asked.add_flag("new", task.is_new);
         asked.add_flag("refuse_replay", task.refuse_replay);
         asked.end_object()
     }
@@ -531,8 +531,8 @@ impl IntakeProgress {
             extra.add_text("family", family);
         }
         if is_part {
-            extra.add_number("from", from);
             extra.add_text("list", &self.name);
+            extra.add_number("list_offset", from);
         }
         if is_whole && task.refuse_replay {
             extra.add_flag("refuse_replay", true);
@@ -547,7 +547,8 @@ impl IntakeProgress {
         if !extra.is_empty() {
             options.add_text("extra_json", &extra.end_object());
         }
-        options.add_text("mode", if task.is_new || !is_whole { "new" } else { "transcript" });
+        options
+            .add_text("append_mode", if task.is_new || !is_whole { "new" } else { "transcript" });
         options.add_flag("partial", !is_whole);
         let mut arguments = JsonWriter::new_object();
         arguments.add_text("conversation", &task.conversation);

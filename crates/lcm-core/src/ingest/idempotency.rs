@@ -14,7 +14,7 @@ use lcm_text::{
         error::{Error, Result},
         int, limits,
     },
-    types::api::{IngestMode, Timestamp},
+    types::api::{AppendMode, Timestamp},
 };
 
 use super::{AppendExtra, batch::AppendCandidate, reconcile::ENTRIES_MAX};
@@ -38,7 +38,7 @@ pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result
     let Some(name) = name else {
         return match from {
             None => Ok(None),
-            Some(_) => Err(Error::invalid_input("`from` requires `list`")),
+            Some(_) => Err(Error::invalid_input("`list_offset` requires `list`")),
         };
     };
     if name.is_empty() || name.len() > limits::CONVERSATION_BYTES_MAX {
@@ -52,7 +52,7 @@ pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result
     let from = from.unwrap_or(0);
     if from > most {
         return Err(Error::limit_exceeded(format_args!(
-            "`from` must be at most {most}, got {from}"
+            "`list_offset` must be at most {most}, got {from}"
         )));
     }
     let from = int::saturate_tokens(from);
@@ -86,7 +86,7 @@ impl IdempotencyKey {
     pub(super) fn from_call(
         extra: &AppendExtra,
         candidates: &[AppendCandidate<'_>],
-        mode: IngestMode,
+        mode: AppendMode,
         now: Timestamp,
     ) -> Self {
         match extra.list_part {
@@ -102,11 +102,11 @@ impl IdempotencyKey {
         head: &ConversationHead,
         count: u32,
         extra: &AppendExtra,
-        mode: IngestMode,
+        mode: AppendMode,
     ) -> u32 {
         let marked = head.recent_batches.iter().find(|batch| batch.hash == self.hash);
         match marked {
-            Some(batch) if extra.is_repeat || mode == IngestMode::Transcript => {
+            Some(batch) if extra.is_repeat || mode == AppendMode::Transcript => {
                 batch.consumed.saturating_sub(self.offset).min(count)
             }
             _ => 0,
@@ -124,11 +124,11 @@ impl IdempotencyKey {
 /// escape them in another way.
 fn hash_call(
     candidates: &[AppendCandidate<'_>],
-    mode: IngestMode,
+    mode: AppendMode,
     now: Timestamp,
     revision: Option<u64>,
 ) -> [u8; 12] {
-    let mode = [u8::from(mode == IngestMode::New)];
+    let mode = [u8::from(mode == AppendMode::New)];
     let now = now.to_be_bytes();
     let hashes: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.hash).collect();
     let revision = revision.map(u64::to_be_bytes);

@@ -46,7 +46,7 @@ use lcm_text::{
         sort::SortedMap,
     },
     config::Config,
-    types::api::{AppendOptions, Dialect, IngestMode, Receipt, Timestamp},
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt, Timestamp},
 };
 pub(crate) use reconcile::{identify, reconcile};
 use redaction::RedactedCopy;
@@ -110,8 +110,8 @@ pub(crate) fn append(
         batch::StagedUploads { records: &records, values: found, is_partial: options.partial };
     batch::resolve_uploads(reader, &shape, &mut candidates, staged)?;
     let consumed = int::to_u32(candidates.len());
-    let mark = IdempotencyKey::from_call(&extra, &candidates, options.mode, now);
-    let repeated = mark.count_repeated(&loaded.head, consumed, &extra, options.mode);
+    let mark = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, now);
+    let repeated = mark.count_repeated(&loaded.head, consumed, &extra, options.append_mode);
     let is_repeated = consumed > 0 && repeated == consumed;
     // Before the revision: a commit of unknown outcome that landed is what moved it on.
     let relied_on = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
@@ -121,9 +121,9 @@ pub(crate) fn append(
     }
     let (stored, large, node) =
         read_stored_state(reader, &keys, &loaded, &candidates, &mut upkeep)?;
-    let aligned = match options.mode {
-        IngestMode::Transcript => count_stored(reader, &keys, &loaded.head, &candidates, &stored)?,
-        IngestMode::New => int::to_usize(u64::from(repeated)),
+    let aligned = match options.append_mode {
+        AppendMode::Transcript => count_stored(reader, &keys, &loaded.head, &candidates, &stored)?,
+        AppendMode::New => int::to_usize(u64::from(repeated)),
     };
     let mut decided = select_new(&loaded, &candidates, stored, aligned);
     // `reconcile` has compared the whole transcript: what repeats in it was said again.
@@ -231,11 +231,11 @@ fn parse_extra(options: &AppendOptions) -> Result<AppendExtra> {
         family: fields.take_optional_text("family"),
         list_part: idempotency::parse_list_part(
             fields.take_optional_text("list"),
-            fields.take_optional_u64("from"),
+            fields.take_optional_u64("list_offset"),
         )?,
     };
     fields.finish(EXTRA_ARGUMENT)?;
-    if extra.list_part.is_some() && options.mode == IngestMode::Transcript {
+    if extra.list_part.is_some() && options.append_mode == AppendMode::Transcript {
         return Err(Error::invalid_input(
             "`list` requires another mode than `transcript`; call `reconcile` for a long transcript",
         ));

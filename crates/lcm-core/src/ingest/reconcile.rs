@@ -124,7 +124,8 @@ fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     let list = fields.take_list("entries");
     let confirmed = fields.take_optional_u64("confirmed").map_or(0, int::to_usize);
     let name = fields.take_optional_text("list");
-    let (is_new, refuse_replay) = (fields.take_flag("new"), fields.take_flag("refuse_replay"));
+    let append_mode = fields.take_optional_choice("append_mode", &["transcript", "new"]);
+    let (is_new, refuse_replay) = (append_mode == Some(1), fields.take_flag("refuse_replay"));
     let bounds = BacklogOptions::read(&mut fields);
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     if list.len() > ENTRIES_MAX {
@@ -446,7 +447,7 @@ fn build_plan(
         LastEntry { entry_id, hash: &hash, entries }
     });
     let mut plan = JsonWriter::new_object();
-    plan.add_array("missing", write_ranges(&missing));
+    plan.add_array("missing_ranges", write_ranges(&missing));
     plan.add_number("stored", stored);
     plan.add_text("by", by);
     // Of the conversation that this is true of; 0 when it does not exist.
@@ -460,8 +461,8 @@ fn write_ranges(missing: &[MissingRange]) -> JsonWriter {
     let mut ranges = JsonWriter::new_array();
     for MissingRange { from, to } in missing {
         let mut range = JsonWriter::new_object();
-        range.add_number("from", *from);
-        range.add_number("to", *to);
+        range.add_number("index_first", *from);
+        range.add_number("index_last", *to);
         ranges.push_object(range);
     }
     ranges

@@ -73,7 +73,8 @@ pub(crate) fn describe_uncharged(
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
     let mut fields = super::parse_options(options_json)?;
-    let (wanted, all) = (FileRangeOptions::read(&mut fields)?, fields.take_flag("all"));
+    let (wanted, all) =
+        (FileRangeOptions::read(&mut fields)?, fields.take_flag("all_conversations"));
     fields.finish(super::OPTIONS_ARGUMENT)?;
     if id == conversation {
         return describe_conversation(reader, conversation, within);
@@ -131,7 +132,7 @@ fn describe_summary(
     w.add_flag("capped", record.capped);
     w.add_time("created_at", record.created_at);
     w.add_number("depth", record.depth.into());
-    w.add_texts("derived", &derived);
+    w.add_texts("derived_ids", &derived);
     w.add_number("descendant_count", record.descendant_count);
     w.add_number("descendant_tokens", record.descendant_tokens);
     w.add_time("earliest_at", record.earliest_at);
@@ -150,7 +151,7 @@ fn describe_summary(
     w.add_number("seq_first", record.seq_first);
     w.add_number("seq_last", record.seq_last);
     w.add_number("source_tokens", record.source_tokens);
-    w.add_texts("sources", &record.source_ids());
+    w.add_texts("source_ids", &record.source_ids());
     w.add_array("subtree", subtree);
     w.add_flag("subtree_complete", complete);
     w.add_text("text", text);

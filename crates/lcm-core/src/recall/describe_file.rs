@@ -40,24 +40,18 @@ pub(crate) struct FileRangeOptions {
 }
 
 impl FileRangeOptions {
-    /// Reads the options by the names of the interface and of the agent tool.
+    /// Reads the options.
     ///
     /// # Errors
     ///
     /// `invalid-input`: a range of lines together with a range of bytes, line 0, an end before the
     /// start, or a `bytes_max` outside its bounds.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
-        let mut number = |ours: &str, tool: &str| {
-            let (ours, tool) = (fields.take_optional_u64(ours), fields.take_optional_u64(tool));
-            ours.or(tool)
-        };
-        let bytes_max = number("bytes_max", "expandFileMaxBytes").unwrap_or(CONTENT_BYTES_DEFAULT);
-        let [start_line, end_line] =
-            [number("start_line", "startLine"), number("end_line", "endLine")];
-        let [start_byte, end_byte] =
-            [number("start_byte", "startByte"), number("end_byte", "endByte")];
-        let content =
-            fields.take_optional_flag("expandFile").or(fields.take_optional_flag("content"));
+        let mut number = |key: &str| fields.take_optional_u64(key);
+        let bytes_max = number("bytes_max").unwrap_or(CONTENT_BYTES_DEFAULT);
+        let [start_line, end_line] = [number("start_line"), number("end_line")];
+        let [start_byte, end_byte] = [number("start_byte"), number("end_byte")];
+        let content = fields.take_optional_flag("include_content");
         let lines = start_line.is_some() || end_line.is_some();
         if lines && (start_byte.is_some() || end_byte.is_some()) {
             return Err(Error::invalid_input(
@@ -147,7 +141,7 @@ pub(crate) fn describe_file(
     w.add_text("id", &name);
     w.add_text("kind", file.kind.as_str());
     w.add_number("lines", file.lines);
-    w.add_text("message", &history.keys.message_id(seq));
+    w.add_text("message_id", &history.keys.message_id(seq));
     w.add_text("mime", &file.mime);
     w.add_optional_text("name", file.name.as_deref());
     w.add_number("seq", seq);

@@ -4,7 +4,7 @@
 //! here: choosing the cheapest of several summaries, which is for a model (`tools/expand`).
 //!
 //! The walk is depth first in the order of the conversation. A page ends when it holds enough, and
-//! `next` says after how many entries; walking past them again costs summaries only.
+//! `cursor` says after how many entries; walking past them again costs summaries only.
 
 use crate::storage::read_scope;
 use crate::storage::read_scope::{OmittedEntry, ReadLimits, RecallAnswer, ResolvedId};
@@ -38,13 +38,13 @@ const CURSOR_VERSION: &str = "e1:";
 
 #[derive(Clone, Default)]
 pub(crate) struct ExpandOptions {
-    /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
+    /// How many levels of sources; 0: none. Absent: one, or with messages as many as there are,
     /// because whoever wants messages does not want to know how deep they lie.
-    pub(crate) depth: Option<u32>,
+    pub(crate) depth_max: Option<u32>,
     /// Whether messages are listed, too.
-    pub(crate) messages: bool,
+    pub(crate) include_messages: bool,
     /// Most tokens of the whole answer; absent: everything, page by page.
-    pub(crate) token_cap: Option<u64>,
+    pub(crate) tokens_max: Option<u64>,
     pub(crate) cursor: Option<String>,
     /// Ids that the caller has shown: they are passed over.
     pub(crate) shown_ids: Vec<String>,
@@ -115,7 +115,7 @@ fn expand_in_conversation(
         Some(cursor) => cursor
             .strip_prefix(CURSOR_VERSION)
             .and_then(|count| count.parse().ok())
-            .ok_or_else(|| Error::invalid_input("after: not a cursor of this engine"))?,
+            .ok_or_else(|| Error::invalid_input("cursor: not a cursor of this engine"))?,
     };
     let loaded = LoadedHead::load_existing(reader, keys, conversation)?;
     let history = MessageHistory { keys, head: &loaded.head };
@@ -153,10 +153,10 @@ fn expand_in_conversation(
 fn parse_expand_options(options_json: &str) -> Result<ExpandOptions> {
     let mut fields = super::parse_options(options_json)?;
     let options = ExpandOptions {
-        depth: fields.take_optional_u32("depth"),
-        messages: fields.take_flag("messages"),
-        token_cap: fields.take_optional_u64("token_cap"),
-        cursor: fields.take_optional_text("after"),
+        depth_max: fields.take_optional_u32("depth_max"),
+        include_messages: fields.take_flag("include_messages"),
+        tokens_max: fields.take_optional_u64("tokens_max"),
+        cursor: fields.take_optional_text("cursor"),
         ..ExpandOptions::default()
     };
     fields.finish(super::OPTIONS_ARGUMENT)?;
@@ -192,11 +192,12 @@ enum ExpandEnd {
 
 impl ExpandWalk {
     fn new(mut options: ExpandOptions, skip: u64, within: ReadLimits<'_>) -> Self {
-        let mut depth = options.depth.unwrap_or(if options.messages { u32::MAX } else { 1 });
+        let mut depth =
+            options.depth_max.unwrap_or(if options.include_messages { u32::MAX } else { 1 });
         if let Some(permit) = within.permit {
             depth = depth.min(permit.depth_max());
             let left = u64::from(permit.tokens_left());
-            options.token_cap = Some(options.token_cap.map_or(left, |cap| cap.min(left)));
+            options.tokens_max = Some(options.tokens_max.map_or(left, |cap| cap.min(left)));
         }
         Self {
             options,
@@ -232,7 +233,9 @@ impl ExpandWalk {
                 continue;
             }
             match &record.sources {
-                SummarySources::Messages { seq_first, seq_last, .. } if self.options.messages => {
+                SummarySources::Messages { seq_first, seq_last, .. }
+                    if self.options.include_messages =>
+                {
                     self.list_message_range(reader, history, *seq_first, *seq_last)?;
                 }
                 SummarySources::Messages { .. } => {}
@@ -258,7 +261,7 @@ impl ExpandWalk {
     fn take_entry(&mut self, id: &str, tokens: u32, text: &str) -> bool {
         let tokens = u64::from(if self.is_charged { tokens::estimate(text) } else { tokens });
         let bytes = text.len();
-        let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
+        let over = self.options.tokens_max.is_some_and(|cap| self.tokens + tokens > cap);
         let is_full = !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX;
         if over || is_full {
             let behind = self.last_id.take();
@@ -358,8 +361,9 @@ impl ExpandWalk {
         let mut answer = JsonWriter::new_object();
         // No text is cut here: what does not fit is left out.
         let left = within.permit.map(|permit| u64::from(permit.tokens_left()));
-        let is_cut = self.end == Some(ExpandEnd::TokenCap) && self.options.token_cap == left;
+        let is_cut = self.end == Some(ExpandEnd::TokenCap) && self.options.tokens_max == left;
         within.write_grant_note(tokens, is_cut, &mut answer);
+        answer.add_optional_text("cursor", next.as_deref());
         answer.add_text("id", id);
         // Of a page it is just what comes next.
         match self.omitted.as_ref().filter(|_| self.end == Some(ExpandEnd::TokenCap)) {
@@ -372,7 +376,6 @@ impl ExpandWalk {
             None => answer.add_null("left_out"),
         }
         answer.add_array("messages", self.messages);
-        answer.add_optional_text("next", next.as_deref());
         answer.add_array("summaries", self.summaries);
         answer.add_number("tokens", self.tokens);
         answer.add_flag("truncated", self.end.is_some());

@@ -28,7 +28,7 @@ pub(crate) fn read_messages(
     let keys = ConversationKeys::new(conversation)?;
     if seq_from == 0 || seq_to < seq_from {
         return Err(Error::invalid_input(format_args!(
-            "seq-from: {seq_from} to {seq_to} is no range"
+            "seq-first: {seq_from} to {seq_to} is no range"
         )));
     }
     let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;

@@ -301,7 +301,7 @@ impl SessionLifecycle {
         let mut inner = JsonWriter::new_object();
         inner.add_text("cause", archived.cause.as_str());
         inner.add_optional_text("successor", successor.as_deref());
-        inner.add_time("time", archived.time);
+        inner.add_time("archived_at", archived.time);
         object.add_object("archived", inner);
     }
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 use lcm_text::types::{
     api::{
         AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        EvictionPolicy, IngestMode, Timestamp,
+        EvictionPolicy, AppendMode, Timestamp,
     },
     model::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -195,9 +195,9 @@ impl<'a> Args<'a> {
     pub fn append_options(&self) -> Result<AppendOptions, Misuse> {
         self.record("options", |fields| {
             Ok(AppendOptions {
-                mode: fields.choice(
-                    "mode",
-                    &[("transcript", IngestMode::Transcript), ("new", IngestMode::New)],
+                append_mode: fields.choice(
+                    "append_mode",
+                    &[("transcript", AppendMode::Transcript), ("new", AppendMode::New)],
                 )?,
                 partial: fields.boolean("partial")?,
                 extra_json: fields.optional_json("extra_json")?,

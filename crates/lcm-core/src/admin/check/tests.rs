@@ -17,7 +17,7 @@ use lcm_text::{
     message::{large_payload::PayloadRecord, trust::Trust},
     types::{
         api::{
-            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
+            AppendMode, AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
         },
         model::{CompletionRequest, CompletionResult},
     },
@@ -69,7 +69,7 @@ fn message(seq: u64) -> String {
 }
 
 fn append(store: &mut Memory, from: u64, to: u64) {
-    let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
     let messages: Vec<String> = (from..=to).map(message).collect();
     let receipt = engine().append(store, "c", Dialect::Lcm, &messages, &options, 1).unwrap();
     assert_eq!(u64::from(receipt.ingested), to + 1 - from);

@@ -8,7 +8,7 @@ use crate::{
     engine::Engine,
     storage::store::{Entry, Guard, Store},
 };
-use lcm_text::types::api::{AppendOptions, IngestMode, Receipt};
+use lcm_text::types::api::{AppendMode, AppendOptions, Receipt};
 
 /// More than any of these tests stores.
 const MESSAGES: u64 = 200;
@@ -37,7 +37,7 @@ impl Store for Map {
 }
 
 fn append(store: &mut Map, messages: &[String], partial: bool) -> Result<Receipt> {
-    let options = AppendOptions { mode: IngestMode::New, partial, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial, extra_json: None };
     Engine::new().append(store, "c", Dialect::Lcm, messages, &options, 1)
 }
 

@@ -293,7 +293,7 @@ impl EmbedUpdate<'_, '_> {
 
     /// What the conversation has, and what comes next.
     fn render_answer(&mut self, kept: usize) -> Result<String> {
-        let next = self.list_missing_ids()?;
+        let ids = self.list_missing_ids()?;
         let missing = CORPUS_ORDER.map(|corpus| {
             self.count_documents(corpus)
                 .saturating_sub(self.vectors.corpus_vectors(corpus).count_documents().0)
@@ -304,12 +304,12 @@ impl EmbedUpdate<'_, '_> {
             Some(u64::from(vectors.dimensions)).filter(|_| vectors.count_vectors() > 0);
         w.add_optional_number("dimensions", dimensions);
         w.add_number("kept", int::to_u64(kept));
-        w.add_number("missing", missing.iter().sum());
+        w.add_number("missing_count", missing.iter().sum());
+        w.add_texts("missing_ids", &ids);
         w.add_optional_text(
             "model",
             vectors.model.as_deref().filter(|_| vectors.count_vectors() > 0),
         );
-        w.add_texts("next", &next);
         w.add_number("stored", vectors.count_vectors());
         Ok(w.end_object())
     }

@@ -6,13 +6,13 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{Engine, search::tests::Memory, storage::keys::ConversationKeys};
 use lcm_text::{
     base::{error::ErrorCode, json::JsonFields},
-    types::api::{AppendOptions, Dialect, IngestMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 
 const DIMENSIONS: u64 = 24;
 
 fn append(store: &mut Memory, from: u64, to: u64) {
-    let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
     let text = |seq| format!(r#"{{"role":"user","content":"word{seq}","timestamp":{seq}}}"#);
     let all: Vec<String> = (from..=to).map(text).collect();
     for messages in all.chunks(100) {

@@ -17,6 +17,7 @@ mod request;
 mod results;
 mod searched_conversation;
 
+pub(crate) use cursor::{join_file_cursor, split_file_cursor};
 pub(crate) use render_hits::{find_query_offset, find_query_passage};
 pub(crate) use request::{LIMIT_MAX, NEIGHBOURS_MAX};
 
@@ -47,7 +48,7 @@ use lcm_text::{
 };
 
 /// Searches a conversation with its family, the conversation alone (`only`), or the whole store
-/// (`all`), and returns JSON.
+/// (`all_conversations`), and returns JSON.
 ///
 /// With a grant, searches the conversations of the grant and charges the passages to the grant.
 ///
@@ -127,7 +128,7 @@ fn retry_as_words(
     now: Timestamp,
     notes: &mut Vec<&'static str>,
 ) -> Option<GrepPattern> {
-    let is_without_match = results.total == 0 && results.unscanned_from.is_none();
+    let is_without_match = results.total == 0 && results.next_cursor.is_none();
     if query.mode != GrepMode::Auto
         || !matches!(pattern, GrepPattern::Regex(_))
         || !is_without_match
@@ -135,7 +136,7 @@ fn retry_as_words(
         return None;
     }
     let words = TextQuery::parse_at(&query.pattern, now);
-    if words.is_empty() || words.has_dropped_conditions || query.file_options.start_id().is_some() {
+    if words.is_empty() || words.has_dropped_conditions || query.file_options.cursor().is_some() {
         return None;
     }
     notes.retain(|note| *note != "mode-regex");
@@ -152,10 +153,10 @@ fn search_documents(
     query: &GrepQuery,
     notes: &mut Vec<&'static str>,
 ) -> Result<GrepResults> {
-    let (vector, start) = (query.vector.as_ref(), query.file_options.start_id());
+    let (vector, start) = (query.vector.as_ref(), query.file_options.cursor());
     if start.is_some() && matches!(pattern, GrepPattern::Text(_)) {
         return Err(Error::invalid_input(
-            "`start_id` requires a regular expression; set `mode` to `regex`, or omit `start_id`",
+            "`cursor` requires a regular expression; set `mode` to `regex`, or omit `cursor`",
         ));
     }
     let found = execute::execute_query(reader, context, pattern, vector, start)?;
@@ -166,7 +167,7 @@ fn search_documents(
         notes.push("neighbours-limited");
     }
     let FoundHits { total, is_cut, next_cursor, hit_cursors, .. } = found;
-    let unscanned_from = next_cursor.map(|cursor| (cursor.encode(conversations), 0));
+    let next_cursor = next_cursor.map(|cursor| cursor.encode(conversations));
     let cursors = hit_cursors.into_iter().map(|cursor| cursor.encode(conversations)).collect();
-    Ok(GrepResults { rows, total, is_cut, unscanned_from, cursors, has_more: false })
+    Ok(GrepResults { rows, total, is_cut, next_cursor, cursors, has_more: false })
 }

@@ -62,7 +62,7 @@ impl DeferredCompaction {
         object.add_flag("exhausted", self.exhausted_tokens.is_some());
         object.add_number("failures", self.failures.into());
         object.add_time("next_attempt_at", self.next_attempt_at.min(time::MS_MAX));
-        object.add_time("since", self.since);
+        object.add_time("began_at", self.since);
         object
     }
 }

@@ -93,7 +93,7 @@ impl FocusBrief {
         let mut object = JsonWriter::new_object();
         object.add_text("id", &self.name());
         object.add_number("seq_last", self.seq_last);
-        object.add_time("time", self.time);
+        object.add_time("created_at", self.time);
         object.add_number("tokens", tokens::estimate(&self.text).into());
         object
     }

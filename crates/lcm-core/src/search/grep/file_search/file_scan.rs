@@ -8,7 +8,8 @@ use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 
 use super::super::{
-    pattern::too_costly_error, results::GrepResults, searched_conversation::SearchedConversation,
+    cursor::join_file_cursor, pattern::too_costly_error, results::GrepResults,
+    searched_conversation::SearchedConversation,
 };
 use crate::{
     search::passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
@@ -145,7 +146,7 @@ impl<'q> FileScan<'q> {
             let Some(conversation) = conversations.get(first.conversation_number) else { break };
             if self.bytes_left == 0 && is_begun {
                 let id = conversation.keys.message_id(first.seq);
-                results.unscanned_from = Some((id, 0));
+                results.next_cursor = Some(id);
                 return Ok(());
             }
             is_begun = true;
@@ -230,7 +231,8 @@ impl<'q> FileScan<'q> {
                 let (next, has_more) = self.scan_file(reader, history, step, &file)?;
                 results.has_more |= has_more;
                 if let Some(byte) = next {
-                    results.unscanned_from = Some((large_payload::format_name(*id), byte));
+                    let name = large_payload::format_name(*id);
+                    results.next_cursor = Some(join_file_cursor(&name, byte));
                     return Ok(true);
                 }
             }

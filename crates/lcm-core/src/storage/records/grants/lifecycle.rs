@@ -50,11 +50,11 @@ impl GrantRequest {
         let mut fields = JsonFields::parse_argument(GRANT, if none { "{}" } else { grant_json })?;
         let asked = Self {
             conversations: read_id_list(&mut fields, "conversations", CONVERSATIONS_MAX),
-            summaries: read_id_list(&mut fields, "summaries", SUMMARIES_MAX),
+            summaries: read_id_list(&mut fields, "summary_ids", SUMMARIES_MAX),
             depth_max: read_limit(&mut fields, "depth_max", DEPTH_MAX.into()),
             tokens_max: read_limit(&mut fields, "tokens_max", TOKENS_MAX.into()),
             ttl_ms: read_limit(&mut fields, "ttl_ms", TTL_MS_MAX),
-            inherits_from: fields.take_optional_text("from"),
+            inherits_from: fields.take_optional_text("parent"),
         };
         fields.finish(GRANT)?;
         Ok(asked)
@@ -330,16 +330,16 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
     w.add_texts("conversations", conversations);
     w.add_number("depth_max", grant.depth_max.into());
     w.add_time("expires_at", grant.expires_at);
-    w.add_optional_text("from", grant.inherits_from.map(grant_name).as_deref());
     w.add_text("id", &grant_name(grant.id));
     w.add_time("issued_at", grant.issued_at);
+    w.add_optional_text("parent", grant.inherits_from.map(grant_name).as_deref());
     w.add_flag("revoked", grants.find_index(grant.id).is_some_and(|at| grants.is_revoked(at)));
     match &grant.summaries {
-        None => w.add_null("summaries"),
+        None => w.add_null("summary_ids"),
         Some(covered) => {
             let ids: Vec<String> =
                 covered.iter().map(|one| summary::format_summary_id(one.id)).collect();
-            w.add_texts("summaries", &ids);
+            w.add_texts("summary_ids", &ids);
         }
     }
     w.add_number("tokens_left", left.into());
