@@ -26,7 +26,7 @@ use lcm_core::Engine;
 use lcm_testing::{Fault, FaultStore, ModelStore, simulation::random::Random};
 use lcm_text::{
     base::error::{Error, ErrorCode, Result},
-    types::api::{AppendOptions, Dialect, AppendMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 use serde_json::json;
 

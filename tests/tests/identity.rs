@@ -10,7 +10,7 @@ use lcm_text::{
     base::error::{Error, ErrorCode},
     types::{
         api::{
-            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, AppendMode,
+            AppendMode, AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
         },
         model::{Completion, CompletionResult, Finish},
     },

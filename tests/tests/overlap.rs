@@ -19,7 +19,7 @@ use lcm_core::Engine;
 use lcm_testing::{ModelStore, simulation::random::Random};
 use lcm_text::{
     base::error::ErrorCode,
-    types::api::{AppendOptions, Dialect, AppendMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::{
     base::error::ErrorCode,
-    types::api::{AppendOptions, Dialect, AppendMode, Receipt},
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
 };
 
 const CHAT: &str = "c";

@@ -5,7 +5,7 @@
 
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline, simulation::random::Random};
-use lcm_text::types::api::{AppendOptions, ApplyStatus, CompactionOptions, Dialect, AppendMode};
+use lcm_text::types::api::{AppendMode, AppendOptions, ApplyStatus, CompactionOptions, Dialect};
 use serde_json::json;
 
 /// 2026-01-01T00:00:00Z in milliseconds.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, AppendMode,
+    AppendMode, AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect,
 };
 
 use crate::{bill::Bill, facts};
