@@ -98,14 +98,14 @@ struct Instruction {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 struct Cut {
-    from: usize,
+    index_first: usize,
     count: usize,
     bytes_max: usize,
 }
 
 impl Cut {
     fn range(self) -> Range<usize> {
-        self.from..self.from.saturating_add(self.count)
+        self.index_first..self.index_first.saturating_add(self.count)
     }
 }
 
@@ -255,7 +255,7 @@ impl Driver<'_> {
         let mut arguments = instruction.arguments.clone();
         if let Some(cut) = instruction.messages {
             if function == "ingest.append" {
-                (self.parts.progress)(Progress::Messages(cut.from));
+                (self.parts.progress)(Progress::Messages(cut.index_first));
                 self.parts.cancel.check()?;
             }
             arguments.insert("messages".to_owned(), self.cut(cut).into());
@@ -276,7 +276,7 @@ impl Driver<'_> {
         let repeats_max = if instruction.once { 0 } else { CONFLICT_RETRIES_MAX };
         let result = self.lcm.call_value(function, &arguments.into(), repeats_max)?;
         if let (true, Some(text)) = (instruction.keep, result.as_str()) {
-            if instruction.messages.is_some_and(|cut| cut.from == 0) {
+            if instruction.messages.is_some_and(|cut| cut.index_first == 0) {
                 self.kept.clear();
             }
             self.kept.push(text.trim_start_matches('[').trim_end_matches(']').to_owned());

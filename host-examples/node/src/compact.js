@@ -6,17 +6,17 @@ import { intake } from "./intake.js";
 import { budgeted, checkAsking, knownOptions } from "./options.js";
 
 const PLAN_OPTIONS = ["mode", "force", "target", "observed_tokens", "lease_ms", "extra_json"];
-const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "timeout_ms", "signal", "now"];
+const OWN_OPTIONS = ["model", "budget", "requests_max", "retries", "timeout_ms", "signal", "now"];
 
 /** The members of a task that options of `call` are; all are checked to be ones of a compaction. */
 function workOf(call, options) {
   checkAsking(knownOptions(call, options, [...PLAN_OPTIONS, ...OWN_OPTIONS]));
-  const { parallel, retries, timeout_ms, signal, now, ...work } = options;
+  const { retries, timeout_ms, signal, now, ...work } = options;
   for (const [key, value] of Object.entries(work)) {
     // JSON would leave it out.
     if (typeof value === "function") throw invalid(`\`${key}\` must not be a function`);
   }
-  return { ...work, requests_max: parallel };
+  return work;
 }
 
 /** What the engine decides by these options of its `evaluate`. */
@@ -57,10 +57,10 @@ export async function maintain(begun, models, clock, conversation, given) {
 
 /** Arguments of a turn, checked as far as that is done here: those of its append and the others. */
 function turnOptions(options, clock) {
-  const { append_mode: mode, repeat, defer = false, ...given } = budgeted("turn", options);
+  const { append_mode, repeat, defer = false, ...given } = budgeted("turn", options);
   if (typeof defer !== "boolean") throw invalid("`defer` must be true or false");
   const { dialect, refuse_replay, family, ...work } = given;
-  const appended = { dialect, refuse_replay, family, mode, repeat };
+  const appended = { dialect, refuse_replay, family, append_mode, repeat };
   return { defer, work, now: () => given.now ?? clock(), appended, asked: workOf("turn", work) };
 }
 

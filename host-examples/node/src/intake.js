@@ -3,7 +3,7 @@
 import { drive, Messages } from "./drive.js";
 
 export const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
-export const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
+export const APPEND_OPTIONS = [...INGEST_OPTIONS, "append_mode", "repeat"];
 
 /** Messages of one call that only reads them. */
 const IDENTIFY_MAX = 100;

@@ -177,7 +177,7 @@ impl Life {
         let status: Value = serde_json::from_str(&status).unwrap();
         let (ledger, number) = (&status["ledger"], |value: &Value| value.as_u64().unwrap());
         let gone = number(&ledger["saved_tokens"]) + number(&ledger["withdrawn_tokens"]);
-        let left = number(&status["raw_tokens"]) - gone;
+        let left = number(&status["message_tokens"]) - gone;
         assert_eq!(left, number(&status["context"]["tokens"]), "{at}");
         assert_eq!(number(&ledger["saved_tokens"]), self.saved_tokens, "{at}");
         assert_eq!(number(&ledger["completions"]), self.completions, "{at}");

@@ -58,7 +58,7 @@ class Compacting(Opened):
 
         Nothing is stored when an argument is wrong. The messages are then stored whatever the
         model does: what failed behind that is `failure` beside the receipt. `append_mode` and `repeat` are
-        as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
+        those of `append`. `defer`: compaction that can wait is left for
         `maintain`.
 
         ```python
@@ -68,7 +68,7 @@ class Compacting(Opened):
         """
         intake = {
             "dialect": dialect,
-            "mode": append_mode,
+            "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
