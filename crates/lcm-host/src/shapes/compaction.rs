@@ -134,7 +134,7 @@ pub struct CompactionPass {
     /// Id of the summary.
     pub summary_id: Option<String>,
     /// `leaf` or `condensed`.
-    pub kind: Purpose,
+    pub purpose: Purpose,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
     /// Prompt of the summary, or `fallback`.
