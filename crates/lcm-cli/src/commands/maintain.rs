@@ -53,12 +53,12 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
 fn owed(debt: Option<&DeferredCompaction>) -> String {
     match debt {
         None => "nothing is owed\n".to_owned(),
-        Some(DeferredCompaction { exhausted: true, since, .. }) => {
-            format!("owed since {since}: nothing can be done until the context changes\n")
+        Some(DeferredCompaction { exhausted: true, began_at, .. }) => {
+            format!("owed since {began_at}: nothing can be done until the context changes\n")
         }
-        Some(DeferredCompaction { failures, next_attempt_at, since, .. }) => {
+        Some(DeferredCompaction { failures, next_attempt_at, began_at, .. }) => {
             let failures = count(u64::from(*failures), "failure");
-            format!("owed since {since}: {failures}, tried again from {next_attempt_at}\n")
+            format!("owed since {began_at}: {failures}, tried again from {next_attempt_at}\n")
         }
     }
 }
