@@ -288,7 +288,10 @@ export interface Engine {
    * assert.equal(JSON.parse(texts[0]).role, "system");
    * ```
    */
-  messages(conversation: string, options?: { seq_first?: number; seq_last?: number }): Promise<string[]>;
+  messages(
+    conversation: string,
+    options?: { seq_first?: number; seq_last?: number },
+  ): Promise<string[]>;
   /**
    * The same one by one; about 1 MiB is read when the first of it is taken.
    *

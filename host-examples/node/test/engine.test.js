@@ -74,7 +74,8 @@ test("the five lines of the documentation work with a model, asked in parallel",
       assert.ok(Array.isArray(messages) && messages.length > 0);
       assert.ok(tokens <= 3000);
       assert.deepEqual(await lcm.messages("chat-1"), lines);
-      assert.deepEqual(await lcm.messages("chat-1", { seq_first: 3, seq_last: 4 }), lines.slice(2, 4));
+      const range = { seq_first: 3, seq_last: 4 };
+      assert.deepEqual(await lcm.messages("chat-1", range), lines.slice(2, 4));
       assert.equal((await lcm.compact("chat-1", { budget: 1_000_000 })).status, "nothing-to-do");
     },
     { complete },
@@ -279,7 +280,8 @@ test("of a list of new messages that has a wrong one nothing is stored", async (
     await lcm.append("c", many.slice(0, 1));
     const wrong = [...many, { content: "no role" }];
     await assert.rejects(lcm.append("c", wrong, { append_mode: "new" }), { code: "invalid-input" });
-    for (const [option, value] of Object.entries({ append_mode: "old", repeat: "x", refuse_replay: 1 })) {
+    const wrongs = { append_mode: "old", repeat: "x", refuse_replay: 1 };
+    for (const [option, value] of Object.entries(wrongs)) {
       const options = { append_mode: "new", [option]: value };
       const expected = { code: "invalid-input", message: new RegExp(option) };
       await assert.rejects(lcm.append("c", many, options), expected);

@@ -109,8 +109,9 @@ function fakeConversation(fault = () => {}) {
       const { entries, confirmed } = JSON.parse(transcript_json);
       const is = stored.every((text, i) => entries[i].hash === text);
       const from = is ? stored.length : confirmed;
-      const missing = from < entries.length ? [{ index_first: from, index_last: entries.length - 1 }] : [];
-      return JSON.stringify({ missing_ranges: missing, revision, warnings: is ? [] : ["none"] });
+      const last = entries.length - 1;
+      const missing_ranges = from <= last ? [{ index_first: from, index_last: last }] : [];
+      return JSON.stringify({ missing_ranges, revision, warnings: is ? [] : ["none"] });
     },
     "ingest.stage": ({ offset, text }) => offset + Buffer.byteLength(text),
     "ingest.append": ({ messages, options }) => {
@@ -387,7 +388,8 @@ test("an expansion follows its pages, and what was paid for is not lost with the
   const page = (number, note, next) => {
     const grant = note && { tokens: 3, tokens_left: 9 - 3 * number, truncated: note === "spent" };
     const lists = { summaries: [number], messages: [-number] };
-    return { id: "s", ...lists, tokens: 3, truncated: next !== null, cursor: next, ...(grant && { grant }) };
+    const ending = { truncated: next !== null, cursor: next };
+    return { id: "s", ...lists, tokens: 3, ...ending, ...(grant && { grant }) };
   };
   const reading = (pages) => async (after) => {
     const found = pages[after === null ? 0 : Number(after)];

@@ -105,7 +105,8 @@ test("a stream has what the call has, and is read as it is taken", async () => {
     pages.flatMap(({ messages }) => messages),
     whole.messages,
   );
-  const rest = await collected(lcm.iterExpand("c", first.id, { ...options, cursor: pages[0].cursor }));
+  const { cursor } = pages[0];
+  const rest = await collected(lcm.iterExpand("c", first.id, { ...options, cursor }));
   assert.deepEqual(
     rest.flatMap(({ messages }) => messages),
     whole.messages.slice(pages[0].messages.length),

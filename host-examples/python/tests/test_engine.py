@@ -240,7 +240,8 @@ class Compaction(unittest.TestCase):
             self.assertEqual([one["raw"] for one in found["messages"]], texts[: item["seq_last"]])
             self.assertGreater(sum(len(one["raw"]) for one in found["messages"]), 1_000_000)
             self.assertIsNone(found["cursor"])
-            capped = lcm.expand("c", item["id"], depth_max=99, include_messages=True, tokens_max=20_000)
+            options = {"depth_max": 99, "include_messages": True}
+            capped = lcm.expand("c", item["id"], **options, tokens_max=20_000)
             self.assertTrue(capped["truncated"])
             cursor = capped["cursor"]
             rest = lcm.expand("c", item["id"], depth_max=99, include_messages=True, cursor=cursor)
@@ -624,7 +625,8 @@ class Threads(unittest.TestCase):
         def converse(name: str) -> None:
             with opened(path) as lcm:
                 for number in range(20):
-                    lcm.append("c", [{"role": "user", "content": f"{name} {number}"}], append_mode="new")
+                    said = {"role": "user", "content": f"{name} {number}"}
+                    lcm.append("c", [said], append_mode="new")
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(converse, "xy"))

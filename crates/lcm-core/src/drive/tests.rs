@@ -37,7 +37,8 @@ fn identities(instruction: &Value) -> Value {
 fn plan(revision: u64, missing: &[(u64, u64)]) -> Value {
     let missing: Vec<_> =
         missing.iter().map(|(from, to)| json!({"index_first": from, "index_last": to})).collect();
-    let plan = json!({"missing_ranges": missing, "revision": revision, "warnings": [], "by": "none"});
+    let plan =
+        json!({"missing_ranges": missing, "revision": revision, "warnings": [], "by": "none"});
     json!({"result": plan.to_string()})
 }
 
@@ -88,7 +89,10 @@ fn a_plan_is_appended_under_its_revision() {
     assert_eq!(first["messages"], json!({"index_first": 10, "count": 100, "bytes_max": 524_288}));
     assert_eq!((extra(&first), &first["once"]), (json!({"revision": 4}), &json!(true)));
     let second = stepped(&first, &receipt(5, 60));
-    assert_eq!((&second["messages"]["index_first"], extra(&second)), (&json!(70), json!({"revision": 5})));
+    assert_eq!(
+        (&second["messages"]["index_first"], extra(&second)),
+        (&json!(70), json!({"revision": 5}))
+    );
     let done = stepped(&second, &receipt(6, 80));
     assert_eq!(
         done["result"],

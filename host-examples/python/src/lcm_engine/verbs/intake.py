@@ -30,7 +30,8 @@ class Intake(Opened):
         """Stores what is not stored yet of the newest messages of a conversation.
 
         A list that one engine call takes is recognised against the stored tail; a longer one is
-        ingested (see `ingest`). `append_mode` `new`: every message is new unless its id or event key is stored.
+        ingested (see `ingest`). With the `append_mode` `new`
+        every message is new unless its id or event key is stored.
         `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
         is an error (`exists`) instead of a warning.
 

@@ -87,7 +87,8 @@ class Reading(Opened):
         """What is known of a summary, message or file.
 
         Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
-        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `include_content` (False: nothing).
+        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`,
+        `include_content` (False: nothing).
         `all_conversations`: the id is looked for in every conversation of the store.
         `options` is a dict of the same; what is given by name comes before it.
 
@@ -194,7 +195,8 @@ class Reading(Opened):
         `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
         comes before it. `all_conversations`: the whole store; `only`: not the family. With the
         scope `files` large payloads are searched, all or those of `file_ids`. Where an answer
-        has a `cursor`, the same search goes on with it. `neighbours`: so many messages before and after each one that is found.
+        has a `cursor`, the same search goes on with it. `neighbours`: so many messages before and
+        after each one that is found.
         `vector`: an embedding of what is looked for, by the model of `embed`.
 
         ```python
