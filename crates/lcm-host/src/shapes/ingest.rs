@@ -16,13 +16,13 @@ pub enum AppendMode {
 }
 
 /// Further options of `ingest.append`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AppendExtra {
     /// This call repeats an earlier call with the same messages, `now` and `revision` whose outcome
     /// is unknown. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Name of the list that takes several calls; requires the mode `new`.
+    /// Name of the list that takes several calls; requires the append mode `new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
     /// Number of messages of the list before those of this call; requires `list`. Default: 0.
@@ -40,7 +40,7 @@ pub struct AppendExtra {
 }
 
 /// Known facts about a text that is uploaded in pieces.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageExtra {
     /// Size of the whole text, so that a text over the limit is refused before the first write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct StageExtra {
 }
 
 /// The identity of a message, for `reconcile`; opaque to hosts.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageIdentity {
     /// Id that the host gave the message.
     pub entry_id: Option<String>,
@@ -74,7 +74,7 @@ pub struct MessageIdentity {
 }
 
 /// A whole transcript as identities, for `reconcile`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptDocument {
     /// Identity of every message of the transcript.
     pub entries: Vec<MessageIdentity>,
@@ -108,7 +108,7 @@ pub struct TranscriptDocument {
 }
 
 /// The end of the transcript at which everything before was stored.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Checkpoint {
     /// Id of the last entry.
     pub entry_id: Option<String>,
@@ -121,7 +121,7 @@ pub struct Checkpoint {
 }
 
 /// A range of entries, both ends included.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct EntryRange {
     /// Index of the first entry, from 0.
     pub index_first: u64,
@@ -148,7 +148,7 @@ pub enum AlignmentMethod {
 }
 
 /// The entries of a transcript that are not stored.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReconcilePlan {
     /// Ranges of entries that are not stored.
     pub missing_ranges: Vec<EntryRange>,
