@@ -9,7 +9,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 use crate::{
     admin::{self, ListRequest},
     agent_tools, ask,
-    assembly::{self, RenderCache},
+    assembly::{self, AssembleRequest, RenderCache},
     compaction, drive, ingest, recall, search,
     storage::{
         call::Call, keys::ConversationKeys, records::grants, store::Store, summary::OFFLINE_MODEL,
@@ -259,12 +259,14 @@ impl Engine {
         budget: u32,
         dialect: Dialect,
         options: &AssembleOptions,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<AssembledContext> {
+        let keys = ConversationKeys::new(conversation)?;
         let config = Rc::clone(&self.config);
-        let reader = &mut StoreSession::new(store, &mut self.cache);
-        let cache = &mut self.render_cache;
-        assembly::assemble(reader, cache, &config, conversation, budget, dialect, options)
+        let call = Call { config: &config, conversation, keys: &keys, now };
+        let session = &mut StoreSession::new(store, &mut self.cache);
+        let request = AssembleRequest { budget, dialect, options };
+        assembly::assemble(session, &mut self.render_cache, call, &request)
     }
 
     /// Lists the findings for which a provider would refuse an array of messages, as JSON.

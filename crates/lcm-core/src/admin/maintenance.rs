@@ -6,6 +6,7 @@ use alloc::string::String;
 use crate::{
     compaction::{self, reason},
     storage::{
+        call::Call,
         changes::Changes,
         head::JournalAction,
         record_key::GuardedRecord,
@@ -80,7 +81,7 @@ impl CommandContext<'_, '_> {
         grants: Option<GuardedRecord<GrantRecord>>,
     ) -> Result<JsonWriter> {
         self.ensure_writable()?;
-        let now = self.call.now;
+        let Call { now, .. } = self.call;
         let conversation = self.loaded.head.conversation.clone();
         let options = request.compaction_options();
         let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;

@@ -56,7 +56,7 @@ pub(super) fn grep(
 ) -> Result<ToolReply> {
     let mut query = JsonWriter::new_object();
     invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
-    add_mode_and_start(&invocation.arguments, &mut query);
+    add_mode_and_start(invocation.arguments, &mut query);
     query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
     let limits = invocation.read_limits();

@@ -10,8 +10,7 @@ use lcm_text::base::hash;
 use crate::{
     ingest::{self, ImportedMessages},
     storage::{
-        call::Call, head::LoadedHead, keys::ConversationKeys, session::SessionLifecycle,
-        store_session::StoreSession,
+        call::Call, head::LoadedHead, session::SessionLifecycle, store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -252,10 +251,8 @@ impl ImportWriter<'_, '_> {
         }
         let upload = hash::hex(&large.sha256);
         let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
-        let keys = ConversationKeys::new(&section.conversation)?;
-        let (config, conversation, now) = (self.config, &*section.conversation, self.now);
-        let call = Call { config, conversation, keys: &keys, now };
-        ingest::stage(self.session, call, &piece)?;
+        let Some(stored) = &self.stored else { return Ok(LineDisposition::NextCommit) };
+        ingest::stage(self.session, stored.call(self.config, self.now), &piece)?;
         Ok(LineDisposition::AcceptedLast)
     }
 
@@ -267,6 +264,8 @@ impl ImportWriter<'_, '_> {
         let Some(OpenConversation { name, keys, loaded }) = self.stored.take() else {
             return Ok(());
         };
+        let Self { config, now, .. } = *self;
+        let call = Call { config, conversation: &name, keys: &keys, now };
         let restored = ImportedMessages {
             dialect: large.dialect,
             texts: &[format!("@upload {}", hash::hex(&large.sha256))],
@@ -275,7 +274,6 @@ impl ImportWriter<'_, '_> {
             frontier: Some(large.frontier),
         };
         ensure_follows(&loaded, large.seq, &loaded.head.frontier)?;
-        let call = Call { config: self.config, conversation: &name, keys: &keys, now: self.now };
         ingest::import_messages(self.session, call, loaded, &restored)?;
         progress.totals.ingested += 1;
         Ok(())

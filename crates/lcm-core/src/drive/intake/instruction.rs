@@ -74,8 +74,8 @@ impl IntakeProgress {
             extra.add_text("family", family);
         }
         if is_part {
-            extra.add_number("list_offset", from);
             extra.add_text("list", &self.name);
+            extra.add_number("list_offset", from);
         }
         if is_whole && task.refuse_replay {
             extra.add_flag("refuse_replay", true);
