@@ -122,11 +122,6 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
-    /// Returns the key of the pack whose first message has this seq.
-    pub(crate) fn key(keys: &ConversationKeys, seq_first: u64) -> RecordKey<Self> {
-        RecordKey::new(keys.pack_key(seq_first))
-    }
-
     /// Returns the first bytes of the last running hash, which the reference repeats.
     pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
         self.frontiers.last().map(|last| hash::hash_prefix(last)).unwrap_or_default()
