@@ -151,7 +151,8 @@ impl<'a> VectorUpdate<'a> {
         if self.record.corpus_vectors(corpus).block_counts(number).0 > 0 {
             let key = block_key(self.call.keys, corpus, number);
             let value = session.read_one_uncached(&key)?;
-            let Some(read) = SignBlock::from_value(&key, value.as_deref(), self.count_dimensions())?
+            let Some(read) =
+                SignBlock::from_value(&key, value.as_deref(), self.count_dimensions())?
             else {
                 let guard = self.read.build_guard();
                 return Err(diagnose_damage(session, self.call.keys, guard.value.as_deref(), &key));
