@@ -33,7 +33,8 @@ impl Chat {
         self.now += 1_000;
         self.store.begin_call();
         let mode = if extra.is_some() { AppendMode::New } else { AppendMode::Transcript };
-        let options = AppendOptions { mode, partial: true, extra_json: extra.map(String::from) };
+        let options =
+            AppendOptions { append_mode: mode, partial: true, extra_json: extra.map(String::from) };
         self.engine
             .append(&mut self.store, CHAT, Dialect::Lcm, messages, &options, self.now)
             .map(|receipt| receipt.ingested)
@@ -442,7 +443,8 @@ fn what_is_skipped_does_not_hide_another_of_its_ids() {
         r#"{"role":"user","content":"three","id":"c"}"#,
     ];
     let plan = Chat::new().plan_with(&chained.map(String::from), "").unwrap();
-    let wanted = serde_json::json!([{"index_first": 0, "index_last": 0}, {"index_first": 2, "index_last": 2}]);
+    let at = |index: u64| serde_json::json!({"index_first": index, "index_last": index});
+    let wanted = serde_json::json!([at(0), at(2)]);
     assert_eq!(plan.get("missing_ranges"), Some(&wanted));
 }
 

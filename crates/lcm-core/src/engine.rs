@@ -9,7 +9,7 @@ use alloc::{rc::Rc, string::String, vec::Vec};
 use crate::{
     admin::{self, ListRequest},
     agent_tools, ask,
-    assembly::{self, RenderCache},
+    assembly::{self, AssembleRequest, RenderCache},
     compaction, drive, ingest, recall, search,
     storage::{
         call::Call, keys::ConversationKeys, records::grants, store::Store, summary::OFFLINE_MODEL,
@@ -106,9 +106,9 @@ impl Engine {
         options: &AppendOptions,
         now: Timestamp,
     ) -> Result<Receipt> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        ingest::append(reader, &config, conversation, dialect, messages, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            ingest::append(session, call, dialect, messages, options)
+        })
     }
 
     /// Stages one piece of a text that is too large for one call; returns the offset of the next
@@ -125,9 +125,7 @@ impl Engine {
         piece: &UploadChunk<'_>,
         now: Timestamp,
     ) -> Result<u64> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        ingest::stage(reader, &config, conversation, piece, now)
+        self.run_call(store, conversation, now, |session, call| ingest::stage(session, call, piece))
     }
 
     /// Returns the identities of messages as a JSON array. Reads no store.
@@ -150,10 +148,11 @@ impl Engine {
         store: &mut dyn Store,
         conversation: &str,
         transcript_json: &str,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        ingest::reconcile(&mut self.open_session(store), &config, conversation, transcript_json)
+        self.run_call(store, conversation, now, |session, call| {
+            ingest::reconcile(session, call, transcript_json)
+        })
     }
 
     /// Evaluates whether compaction is due, and why.
@@ -169,15 +168,9 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<Decision> {
-        let config = Rc::clone(&self.config);
-        compaction::evaluate(
-            &mut self.open_session(store),
-            &config,
-            conversation,
-            budget,
-            options,
-            now,
-        )
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::evaluate(session, call, budget, options)
+        })
     }
 
     /// Proposes the next tasks of a sweep as completion requests.
@@ -194,8 +187,9 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<PlanResult> {
-        let config = Rc::clone(&self.config);
-        compaction::plan(&mut self.open_session(store), &config, conversation, budget, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::plan(session, call, budget, options)
+        })
     }
 
     /// Applies the completion of a request: stores the summary, or rejects the answer.
@@ -213,9 +207,9 @@ impl Engine {
         options: &ApplyOptions,
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        compaction::apply(reader, &config, conversation, request_id, answer, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::apply(session, call, request_id, answer, options)
+        })
     }
 
     /// Makes one pass of compaction with a model that may block.
@@ -232,9 +226,9 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        compaction::run(reader, model, &config, conversation, budget, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::run(session, call, model, budget, options)
+        })
     }
 
     /// Completes a request without a model: deterministic, extractive, within the target.
@@ -265,12 +259,14 @@ impl Engine {
         budget: u32,
         dialect: Dialect,
         options: &AssembleOptions,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<AssembledContext> {
+        let keys = ConversationKeys::new(conversation)?;
         let config = Rc::clone(&self.config);
-        let reader = &mut StoreSession::new(store, &mut self.cache);
-        let cache = &mut self.render_cache;
-        assembly::assemble(reader, cache, &config, conversation, budget, dialect, options)
+        let call = Call { config: &config, conversation, keys: &keys, now };
+        let session = &mut StoreSession::new(store, &mut self.cache);
+        let request = AssembleRequest { budget, dialect, options };
+        assembly::assemble(session, &mut self.render_cache, call, &request)
     }
 
     /// Lists the findings for which a provider would refuse an array of messages, as JSON.

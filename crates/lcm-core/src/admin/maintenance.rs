@@ -81,17 +81,10 @@ impl CommandContext<'_, '_> {
         grants: Option<GuardedRecord<GrantRecord>>,
     ) -> Result<JsonWriter> {
         self.ensure_writable()?;
-        let Call { config, now, .. } = self.call;
+        let Call { now, .. } = self.call;
         let conversation = self.loaded.head.conversation.clone();
         let options = request.compaction_options();
-        let decision = compaction::evaluate(
-            self.session,
-            config,
-            &conversation,
-            request.budget,
-            &options,
-            now,
-        )?;
+        let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
         let context_tokens = self.loaded.head.context.tokens;
         let before = self.loaded.head.deferred;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));

@@ -9,7 +9,9 @@ use crate::{
         codec,
         head::{ConversationHead, LoadedHead},
         keys,
-        records::{calibration, focus::FocusBrief, usage::UsageRecord},
+        records::{
+            calibration, focus::FocusBrief, model_breaker::ModelBreaker, usage::UsageRecord,
+        },
         session::SessionLifecycle,
         store_session::StoreSession,
         summary::Summary,
@@ -221,9 +223,8 @@ fn format_ratio(part: u64, whole: u64) -> String {
 
 fn list_breakers(session: &mut StoreSession<'_>, scope: &str) -> Result<JsonWriter> {
     let mut breakers = JsonWriter::new_array();
-    let key: String = keys::breaker_key(scope);
-    let Some(value) = session.read_one_uncached(&key)? else { return Ok(breakers) };
-    let breaker: compaction::ModelBreaker = codec::decode(&key, &value)?;
+    let breaker = session.read_record(&ModelBreaker::key(scope))?;
+    let Some(breaker) = breaker else { return Ok(breakers) };
     let mut row = JsonWriter::new_object();
     row.add_number("failures", breaker.failures.into());
     row.add_number("open_until", breaker.open_until);

@@ -7,7 +7,6 @@
 use crate::{
     compaction,
     storage::{
-        call::Call,
         changes::Changes,
         head::JournalAction,
         records::usage::{UsageRecord, UsageReport},
@@ -37,8 +36,6 @@ impl CommandContext<'_, '_> {
 
     /// Returns whether compaction now saves money; writes nothing.
     pub(super) fn advise(self, request: &compaction::advise::AdviseRequest) -> Result<JsonWriter> {
-        let Call { config, now, .. } = self.call;
-        let conversation = &self.loaded.head.conversation;
-        compaction::advise::advise(self.session, config, conversation, request, now)
+        compaction::advise::advise(self.session, self.call, request)
     }
 }

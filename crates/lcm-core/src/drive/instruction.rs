@@ -137,7 +137,7 @@ pub(super) fn build_failure(failed: &CallFailure) -> JsonWriter {
 }
 
 /// Builds the failure of a completion, with the milliseconds until a retry may succeed.
-pub(super) fn completion_failure(failed: &CallFailure) -> JsonWriter {
+pub(super) fn build_completion_failure(failed: &CallFailure) -> JsonWriter {
     let mut failure = JsonWriter::new_object();
     failure.add_text("code", &failed.code);
     failure.add_text("message", &failed.message);

@@ -40,6 +40,19 @@ impl Changes {
         Ok(bytes)
     }
 
+    /// Writes a record in place of an earlier write of these changes to the same key.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the value would be larger than 256 KiB.
+    pub(crate) fn rewrite_record<T>(&mut self, key: &RecordKey<T>, record: &T) -> Result<u32>
+    where
+        T: Serialize + SoundRecord,
+    {
+        self.puts.retain(|put| put.key != key.name());
+        self.write_record(key, record)
+    }
+
     /// Deletes a record.
     pub(crate) fn delete_record<T>(&mut self, key: &RecordKey<T>) {
         self.puts.push(Put { key: key.name().into(), value: None });
@@ -73,6 +86,12 @@ impl Changes {
     /// Adds writes whose keys and values were made in the storage or search layer.
     pub(crate) fn add_puts(&mut self, puts: impl IntoIterator<Item = Put>) {
         self.puts.extend(puts);
+    }
+
+    /// Adds the changes of `other` behind these.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.puts.extend(other.puts);
+        self.guards.extend(other.guards);
     }
 
     /// Returns the writes, for the storage and search layers to add to and to measure.

@@ -11,7 +11,8 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     head::ConversationHead,
     keys::ConversationKeys,
-    pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    pack::{self, DirectoryNode, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    record_key::RecordKey,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -59,10 +60,56 @@ pub(crate) fn slice_by_seq(messages: &[PlacedMessage], from: u64, to: u64) -> &[
     messages.get(start..end).unwrap_or(&[])
 }
 
+impl Pack {
+    /// Returns the key of the pack whose first message has this seq.
+    pub(crate) fn key(keys: &ConversationKeys, seq_first: u64) -> RecordKey<Self> {
+        RecordKey::new(keys.pack_key(seq_first))
+    }
+}
+
+impl DirectoryNode {
+    /// Returns the key of the directory node with this number.
+    pub(crate) fn key(keys: &ConversationKeys, number: u64) -> RecordKey<Self> {
+        RecordKey::new(keys.directory_key(number))
+    }
+}
+
 impl<'a> MessageHistory<'a> {
     /// Returns the history of the call's conversation, as of this head.
     pub(crate) fn new(call: Call<'a>, head: &'a ConversationHead) -> Self {
         Self { keys: call.keys, head }
+    }
+
+    /// Lists the keys of packs with the sizes of their values.
+    pub(crate) fn list_pack_keys(&self, packs: &[PackRef]) -> Vec<(String, u32)> {
+        packs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect()
+    }
+
+    /// Reads packs into the cache.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn prefetch_packs(
+        &self,
+        session: &mut StoreSession<'_>,
+        packs: &[PackRef],
+    ) -> Result<()> {
+        session.prefetch_records(self.keys, &self.list_pack_keys(packs), &[])
+    }
+
+    /// Reads the nodes of the context and these directory nodes into the cache.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn prefetch_nodes(
+        &self,
+        session: &mut StoreSession<'_>,
+        directory_nodes: &[u64],
+    ) -> Result<()> {
+        let context_nodes = self.head.context.node_keys(self.keys);
+        session.prefetch_records(self.keys, &context_nodes, directory_nodes)
     }
 
     /// Returns the first seq in the packs that the head lists.

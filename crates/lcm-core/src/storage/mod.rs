@@ -1,4 +1,4 @@
-//! What is stored, how it is read within the bounds of a host call, and how it is written.
+//! Stored records: their keys and encodings, reads within the bounds of a host call, and commits.
 
 pub(crate) mod call;
 pub(crate) mod changes;
@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;
+pub(crate) mod prefetch;
 pub(crate) mod read_scope;
 pub(crate) mod record_key;
 pub(crate) mod records;

@@ -168,6 +168,15 @@ impl Summary {
         RecordKey::new(keys.summary_key(id))
     }
 
+    /// Returns the bytes of the stored record.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the record is too large.
+    pub(crate) fn encoded_bytes(&self) -> Result<u32> {
+        Ok(int::to_u32(codec::encode_record(self)?.len()))
+    }
+
     /// Returns the key of the record that names the summary which was made from the summary `id`.
     pub(crate) fn derived_key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<[u8; 8]> {
         RecordKey::new(keys.derived_key(id))

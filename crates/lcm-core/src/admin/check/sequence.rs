@@ -1,20 +1,17 @@
 //! Check of the message sequence: packs, directory, texts, hashes, counts and identities.
 
-use crate::storage::pack::PlacedMessage;
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Ordering;
 use lcm_text::base::hash;
 
-use crate::{
-    ingest::{StoredIdentity, collect_lookups},
-    storage::{
-        codec,
-        compressed_pack::CompressedPack,
-        head::ConversationHead,
-        history::{self, MessageHistory},
-        pack::{self, Pack, PackRef, RawText, StoredMessage},
-        store_session::StoreSession,
-    },
+use crate::storage::{
+    codec,
+    compressed_pack::CompressedPack,
+    head::ConversationHead,
+    history::{self, MessageHistory},
+    pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    records::identity::{IdentityLookup, StoredIdentity, collect_lookups},
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{derivation_version::DERIVATION_VERSION, error::Result, int, json, limits},
@@ -110,7 +107,7 @@ fn check_pack(
         place.is_compressed == (place.seq_last() <= history.head.compressed_through),
         || format!("`{key}` is on the wrong side of message {}", history.head.compressed_through),
     );
-    let mut identities: Vec<(String, crate::ingest::IdentityLookup, u64)> = Vec::new();
+    let mut identities: Vec<(String, IdentityLookup, u64)> = Vec::new();
     for placed in &pack.messages {
         let PlacedMessage { stored, frontier, .. } = placed;
         running.seq += 1;
@@ -229,7 +226,7 @@ fn decode_pack(
 /// Checks that every id, event key and call key leads to its message.
 fn check_identities(
     session: &mut StoreSession<'_>,
-    identities: &[(String, crate::ingest::IdentityLookup, u64)],
+    identities: &[(String, IdentityLookup, u64)],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = identities.iter().map(|(key, ..)| key.clone()).collect();

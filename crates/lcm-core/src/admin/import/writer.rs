@@ -251,7 +251,8 @@ impl ImportWriter<'_, '_> {
         }
         let upload = hash::hex(&large.sha256);
         let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
-        ingest::stage(self.session, self.config, &section.conversation, &piece, self.now)?;
+        let Some(stored) = &self.stored else { return Ok(LineDisposition::NextCommit) };
+        ingest::stage(self.session, stored.call(self.config, self.now), &piece)?;
         Ok(LineDisposition::AcceptedLast)
     }
 
@@ -260,9 +261,11 @@ impl ImportWriter<'_, '_> {
         progress: &mut ImportProgress,
         large: &LargeMessageLine,
     ) -> Result<()> {
-        let Some(OpenConversation { keys, loaded, .. }) = self.stored.take() else {
+        let Some(OpenConversation { name, keys, loaded }) = self.stored.take() else {
             return Ok(());
         };
+        let Self { config, now, .. } = *self;
+        let call = Call { config, conversation: &name, keys: &keys, now };
         let restored = ImportedMessages {
             dialect: large.dialect,
             texts: &[format!("@upload {}", hash::hex(&large.sha256))],
@@ -271,7 +274,7 @@ impl ImportWriter<'_, '_> {
             frontier: Some(large.frontier),
         };
         ensure_follows(&loaded, large.seq, &loaded.head.frontier)?;
-        ingest::import_messages(self.session, &keys, loaded, &restored, self.now)?;
+        ingest::import_messages(self.session, call, loaded, &restored)?;
         progress.totals.ingested += 1;
         Ok(())
     }
@@ -348,7 +351,7 @@ impl ImportWriter<'_, '_> {
                     payload_tokens_min: &batch.payload_tokens_min,
                     frontier: None,
                 };
-                let receipt = ingest::import_messages(session, &keys, loaded, &restored, now)?;
+                let receipt = ingest::import_messages(session, call, loaded, &restored)?;
                 let stored = int::to_usize(u64::from(receipt.ingested));
                 let after =
                     stored.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));

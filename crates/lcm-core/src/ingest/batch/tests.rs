@@ -2,13 +2,24 @@
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
-use super::*;
+use super::{
+    commit_limits::{PACK_RECORD_BYTES_MAX, PACKS_MAX},
+    record_size::estimate_stored_bytes,
+};
 use crate::{
     ErrorCode,
     engine::Engine,
-    storage::store::{Entry, Guard, Store},
+    storage::{
+        codec,
+        keys::ConversationKeys,
+        pack::Pack,
+        store::{Entry, Guard, Put, Store},
+    },
 };
-use lcm_text::types::api::{AppendMode, AppendOptions, Receipt};
+use lcm_text::{
+    base::error::Result,
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
+};
 
 /// More than any of these tests stores.
 const MESSAGES: u64 = 200;
