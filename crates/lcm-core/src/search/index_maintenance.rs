@@ -90,23 +90,6 @@ pub(crate) struct IndexMaintenance<'k> {
 }
 
 impl<'k> IndexMaintenance<'k> {
-    /// Decodes the manifest from the value under its key; absent: an empty index.
-    ///
-    /// # Errors
-    ///
-    /// As [`codec::decode`].
-    pub(crate) fn new(keys: &'k ConversationKeys, value: Option<&[u8]>) -> Result<Self> {
-        let manifest = IndexManifest::read(keys, value)?;
-        Ok(Self {
-            keys,
-            manifest,
-            corpus: Corpus::Messages,
-            packs: Vec::new(),
-            unflushed: Vec::new(),
-            merge_inputs: None,
-        })
-    }
-
     /// Starts from the manifest that was read; absent: an empty index.
     pub(crate) fn from_manifest(
         keys: &'k ConversationKeys,

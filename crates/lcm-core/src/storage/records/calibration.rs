@@ -185,32 +185,6 @@ impl CalibratedModel {
         model.map(|model| Self::new(keys, model)).transpose()
     }
 
-    /// Takes the calibration of `model` from the last of the values; `None`: the call names no
-    /// model, or nothing was reported.
-    ///
-    /// # Errors
-    ///
-    /// `corrupt`.
-    pub(crate) fn pop_calibration(
-        model: Option<&Self>,
-        values: &mut Vec<Option<Vec<u8>>>,
-    ) -> Result<Option<Calibration>> {
-        let Some(model) = model else { return Ok(None) };
-        model.decode_calibration(values.pop().flatten())
-    }
-
-    /// Decodes the value of the key; `None`: nothing was reported for this model.
-    ///
-    /// # Errors
-    ///
-    /// `corrupt`.
-    pub(crate) fn decode_calibration(&self, value: Option<Vec<u8>>) -> Result<Option<Calibration>> {
-        let Some(value) = value else { return Ok(None) };
-        let record = decode_record(&self.key, &value)?;
-        // A record of another model with the same hash is ignored; the next report replaces it.
-        Ok(Some(record).filter(|record| record.model == self.model))
-    }
-
     /// Adds the record of this model to a read.
     pub(crate) fn add_to(&self, reads: &mut RecordReads) -> RecordSlot<Calibration> {
         reads.add(self.record_key())
