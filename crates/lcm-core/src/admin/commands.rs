@@ -84,13 +84,8 @@ pub(crate) fn run_command(
         .then(|| reads.add(GrantRecord::key(call.keys)));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let call = Call { now: loaded.effective_time(call.now)?, ..call };
-    let skip_reason = session_rules::find_skip_reason(
-        session,
-        call.config,
-        call.keys,
-        &loaded.head,
-        request.family(),
-    )?;
+    let family = request.family();
+    let skip_reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     let is_writable = skip_reason.is_none();
     let command = CommandContext { session, call, loaded, is_writable, dry_run };
     let mut answer = match request {

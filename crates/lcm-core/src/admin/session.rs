@@ -3,7 +3,6 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    call::Call,
     changes::Changes,
     context::ContextItem,
     head::{JournalAction, LoadedHead},
@@ -31,10 +30,9 @@ impl CommandContext<'_, '_> {
     /// Adds the conversation to a family.
     pub(super) fn join_family(mut self, key: &str) -> Result<JsonWriter> {
         let mut changes = Changes::default();
-        let Call { keys, now, .. } = self.call;
         let head = &mut self.loaded.head;
         let changed = self.is_writable
-            & session_rules::join_family(head, keys, key, None, now, changes.puts_mut())?;
+            & session_rules::join_family(self.call, head, key, None, &mut changes)?;
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &self.loaded.head.conversation);
@@ -215,18 +213,16 @@ impl CommandContext<'_, '_> {
         let name = next.head.conversation.clone();
         let changes = call.with_conversation(&name, |next_call| {
             let mut changes = Changes::default();
-            let puts = changes.puts_mut();
             let (head, now) = (&mut self.loaded.head, call.now);
-            session_rules::join_family(head, call.keys, family, None, now, puts)?;
+            session_rules::join_family(call, head, family, None, &mut changes)?;
             let cause = ArchiveCause::ManualReset;
             let archived =
                 head.archived.get_or_insert(ArchiveRecord { cause, time: now, successor: None });
             archived.successor = Some(next_call.keys.conversation_hash());
             let act = JournalAction::Archive { cause: archived.cause };
             self.loaded.append_changes(call, act, &mut changes)?;
-            let puts = changes.puts_mut();
-            let (head, keys) = (&mut next.head, next_call.keys);
-            if session_rules::join_family(head, keys, family, numbered_from, now, puts)? {
+            let head = &mut next.head;
+            if session_rules::join_family(next_call, head, family, numbered_from, &mut changes)? {
                 next.append_changes(next_call, JournalAction::Join, &mut changes)?;
             } else {
                 next.add_guard(next_call, &mut changes);

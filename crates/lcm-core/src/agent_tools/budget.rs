@@ -9,7 +9,7 @@ use super::invocation::{ToolInvocation, ToolReply};
 use crate::storage::{
     head::{ConversationHead, LoadedHead},
     records::usage::UsageRecord,
-    session::select_policy,
+    session::{PolicyRequest, select_policy},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -39,8 +39,8 @@ pub(super) fn report_budget(
         invocation.arguments.get_number("budget").and_then(|budget| u32::try_from(budget).ok());
     match asked.or(call.config.assembly_tokens_max) {
         Some(budget) => {
-            let (policy, _) =
-                select_policy(session, call.config, call.keys, head, None, (budget, budget))?;
+            let request = PolicyRequest { model: None, budget, estimated_budget: budget };
+            let (policy, _) = select_policy(session, call, head, &request)?;
             let left = u64::from(policy.budget).saturating_sub(head.context.tokens);
             out.push_str(&format!("Budget: {} tokens, {left} left\n", policy.budget));
             out.push_str(&format_next_compaction(

@@ -115,7 +115,7 @@ fn prepare_question(
     let call = Call { now, ..call };
     let slot = QuestionSlot::read(session, call)?;
     if !question.plan_only {
-        ensure_not_skipped(session, call.config, call.keys, &loaded.head)?;
+        ensure_not_skipped(session, call, &loaded.head)?;
         if let Some(other) = slot.find_open_question(now)
             && is_blocking(session, call, other)?
         {

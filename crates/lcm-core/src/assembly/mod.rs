@@ -35,7 +35,7 @@ use crate::storage::{
     history::MessageHistory,
     record_key::RecordReads,
     records::{calibration, focus::FocusBrief},
-    session as session_rules,
+    session::{self as session_rules, PolicyRequest},
     store_session::StoreSession,
 };
 use eviction_policy::EvictionPlan;
@@ -106,11 +106,11 @@ pub(crate) fn assemble(
     };
     let brief = records.decode(&brief)?;
     let head = &loaded.head;
-    let named = model.map(calibration::CalibratedModel::model_name);
-    let (estimated, reserved) =
+    let model = model.map(calibration::CalibratedModel::model_name);
+    let (estimated_budget, reserved) =
         estimate_amounts(calibration.as_ref(), budget, options.reserve_tokens);
-    let (policy, _) =
-        session_rules::select_policy(session, config, keys, head, named, (budget, estimated))?;
+    let request = PolicyRequest { model, budget, estimated_budget };
+    let (policy, _) = session_rules::select_policy(session, call, head, &request)?;
     let policy = subtract_reserve(policy, reserved)?;
     let history = MessageHistory::new(call, head);
     let mut items = select::load_items(session, &history, &policy)?;

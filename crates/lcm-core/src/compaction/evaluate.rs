@@ -62,11 +62,11 @@ pub(crate) fn evaluate(
     budget: u32,
     options: &CompactionOptions,
 ) -> Result<Decision> {
-    let Call { config, keys, .. } = call;
+    let config = call.config;
     let setup = CompactionSetup::open(session, call, budget, options, RecordReads::default())?;
     let head = &setup.loaded.head;
     let archived = head.archived.map(|_| "archived");
-    let closed = session_rules::find_skip_reason(session, config, keys, head, None)?.or(archived);
+    let closed = session_rules::find_skip_reason(session, call, head, None)?.or(archived);
     // Before the first message there is nothing to do, and that is no error.
     let exists = setup.loaded.bytes.is_some();
     let sweep = SweepToken::start(head.context.tokens, setup.options.observed_tokens);

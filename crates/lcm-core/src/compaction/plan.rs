@@ -125,7 +125,7 @@ pub(crate) fn decide_next(
     budget: u32,
     options: &CompactionOptions,
 ) -> Result<(LoadedHead, PlanDecision)> {
-    let Call { config, keys, .. } = call;
+    let config = call.config;
     let mut reads = RecordReads::default();
     let scope = task::build_breaker_scope(config.summary_model.as_deref());
     let breaker = reads.add(ModelBreaker::key(&scope));
@@ -133,7 +133,7 @@ pub(crate) fn decide_next(
     let CompactionSetup { loaded, values, policy, options, .. } = setup;
     let (policy, options) = (policy.with_reserve(0), &options);
     let given = SweepToken::parse(options.sweep.as_deref())?;
-    let skipped = session_rules::find_skip_reason(session, config, keys, &loaded.head, None)?;
+    let skipped = session_rules::find_skip_reason(session, call, &loaded.head, None)?;
     // Before the first message there is nothing to do, and that is no error.
     if skipped.is_some() || loaded.bytes.is_none() {
         return Ok((loaded, nothing_due()));

@@ -7,7 +7,7 @@ use crate::storage::{
     head::LoadedHead,
     record_key::{RecordReads, RecordValues},
     records::calibration::{CalibratedModel, Calibration},
-    session as session_rules,
+    session::{self as session_rules, PolicyRequest},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -75,10 +75,10 @@ impl CompactionSetup {
             let observed = options.observed_tokens;
             options.observed_tokens = observed.map(|tokens| calibration.to_estimated_ceil(tokens));
         }
-        let name = model.as_ref().map(|(_, model)| model.model_name());
-        let head = &loaded.head;
+        let model = model.as_ref().map(|(_, model)| model.model_name());
+        let request = PolicyRequest { model, budget, estimated_budget: estimated };
         let (policy, override_index) =
-            session_rules::select_policy(session, config, keys, head, name, (budget, estimated))?;
+            session_rules::select_policy(session, call, &loaded.head, &request)?;
         Ok(Self { loaded, values, policy, options, calibration, override_index })
     }
 }

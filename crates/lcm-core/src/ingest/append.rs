@@ -128,8 +128,7 @@ fn skip_session(
     family: Option<&str>,
     count: usize,
 ) -> Result<Option<Receipt>> {
-    let Call { config, keys, .. } = call;
-    let reason = session_rules::find_skip_reason(session, config, keys, &loaded.head, family)?;
+    let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);
         build_receipt(&loaded.head, 0, int::to_u32(count), None, warnings)

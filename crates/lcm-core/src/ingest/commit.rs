@@ -108,9 +108,8 @@ pub(super) fn join_family(
 ) -> Result<Changes> {
     let mut changes = Changes::default();
     if let Some(family) = family {
-        let now = loaded.effective_time(call.now)?;
-        let head = &mut loaded.head;
-        session::join_family(head, call.keys, family, None, now, changes.puts_mut())?;
+        let call = Call { now: loaded.effective_time(call.now)?, ..call };
+        session::join_family(call, &mut loaded.head, family, None, &mut changes)?;
     }
     Ok(changes)
 }

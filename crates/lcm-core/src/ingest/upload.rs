@@ -49,9 +49,8 @@ pub(crate) fn stage(
     let mut reads = RecordReads::default();
     let slot = reads.add(Upload::key(call.keys, &name));
     let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
-    let Call { config, keys, .. } = call;
     let family = family.as_deref();
-    let reason = session_rules::find_skip_reason(session, config, keys, &loaded.head, family)?;
+    let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     if reason.is_some() {
         return Ok(end);
     }
@@ -66,15 +65,15 @@ pub(crate) fn stage(
     }
     let number = find_chunk_number(&record, offset)?;
     if offset < record.bytes {
-        if Upload::has_chunk(session, keys, &name, number, text)? {
+        if Upload::has_chunk(session, call.keys, &name, number, text)? {
             return Ok(end);
         }
         record.chunks.truncate(int::to_usize(u64::from(number)));
         record.bytes = offset;
     }
     let mut changes = Changes::default();
-    record.write_chunk(keys, &name, text, &mut changes)?;
-    changes.write_record(&Upload::key(keys, &name), &record)?;
+    record.write_chunk(call.keys, &name, text, &mut changes)?;
+    changes.write_record(&Upload::key(call.keys, &name), &record)?;
     let act = JournalAction::Stage { sha256: name, offset };
     loaded.commit_changes(session, call, act, changes)?;
     Ok(end)

@@ -11,7 +11,7 @@ use crate::{
         call::Call,
         head::LoadedHead,
         history::MessageHistory,
-        payload_text,
+        payload_text::{self, PayloadPart},
         read_scope::{ReadLimits, RecallAnswer},
         records::large_payload::payload_record_key,
         store_session::StoreSession,
@@ -219,7 +219,8 @@ fn read_range(
     let (begun, ended) = (false, false);
     let mut collector =
         FileRangeCollector { wanted, bytes, line_ends, range, has_begun: begun, has_ended: ended };
-    payload_text::for_each_text(session, history, file, start, u64::MAX, &mut |text| {
+    let part = PayloadPart { file, start, written_bytes_max: u64::MAX };
+    payload_text::for_each_text(session, history, &part, &mut |text| {
         collector.take_text(text);
         !collector.has_ended
     })?;

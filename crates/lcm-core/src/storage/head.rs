@@ -196,14 +196,14 @@ impl LoadedHead {
     /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
     /// newer format.
     pub(crate) fn read_with_keys(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         conversation: &str,
         further: &[String],
     ) -> Result<(Self, Vec<Option<Vec<u8>>>)> {
         let mut wanted = alloc::vec![keys.head_key(), String::from(keys::FORMAT_VERSION_KEY)];
         wanted.extend_from_slice(further);
-        let mut values = reader.read_uncached(&wanted)?;
+        let mut values = session.read_uncached(&wanted)?;
         let rest = values.split_off(2.min(values.len()));
         let mut values = values.into_iter();
         let bytes = values.next().flatten();
@@ -220,7 +220,7 @@ impl LoadedHead {
                 keys.head_key()
             )));
         }
-        reader.bind_head(keys, head.revision, bytes.as_deref());
+        session.bind_head(keys, head.revision, bytes.as_deref());
         Ok((Self { head, bytes }, rest))
     }
 
@@ -264,11 +264,11 @@ impl LoadedHead {
     ///
     /// As [`LoadedHead::read_with_keys`].
     pub(crate) fn load_head(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         conversation: &str,
     ) -> Result<Self> {
-        Self::read_with_keys(reader, keys, conversation, &[]).map(|(loaded, _)| loaded)
+        Self::read_with_keys(session, keys, conversation, &[]).map(|(loaded, _)| loaded)
     }
 
     /// Reads the head alone; the conversation must exist.
@@ -277,11 +277,11 @@ impl LoadedHead {
     ///
     /// As [`LoadedHead::read_with_keys`]; `not-found`.
     pub(crate) fn load_existing(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         conversation: &str,
     ) -> Result<Self> {
-        Self::load_head(reader, keys, conversation)?.require_existing()
+        Self::load_head(session, keys, conversation)?.require_existing()
     }
 
     /// Returns the head, or refuses a conversation that does not exist.
@@ -324,53 +324,33 @@ impl LoadedHead {
         Ok(now.max(self.head.time))
     }
 
-    /// Commits the changed head together with `puts`: the one commit of an exported call, and its
-    /// last store call.
-    ///
-    /// # Errors
-    ///
-    /// `conflict`: another instance was faster; nothing was written. `limit-exceeded`: the commit
-    /// has too many puts. Errors of the store leave the outcome unknown.
-    pub(crate) fn commit(
-        self,
-        reader: &mut StoreSession<'_>,
-        keys: &ConversationKeys,
-        now: Timestamp,
-        entry: &JournalEntry,
-        mut puts: Vec<Put>,
-        further_guards: Vec<Guard>,
-    ) -> Result<ConversationHead> {
-        let mut guards = Vec::new();
-        let head = self.append_head_puts(keys, now, entry, &mut puts, &mut guards)?;
-        guards.extend(further_guards);
-        if puts.len() > limits::PUTS_MAX {
-            return Err(Error::limit_exceeded(format_args!(
-                "a commit must have at most {} puts, got {}",
-                limits::PUTS_MAX,
-                puts.len()
-            )));
-        }
-        reader.commit(&guards, &puts)?;
-        Ok(head)
-    }
-
     /// Commits the changed head together with `changes`: the one commit of an exported call, and
     /// its last store call. The journal entry has the effective time of the call.
     ///
     /// # Errors
     ///
     /// `conflict`: another instance was faster, and nothing was written. `limit-exceeded`: the
-    /// commit would pass the bounds of a host call. Others from the store: outcome unknown.
+    /// commit has too many puts. Other errors of the store leave the outcome unknown.
     pub(crate) fn commit_changes(
         self,
         session: &mut StoreSession<'_>,
         call: Call<'_>,
         act: JournalAction,
-        changes: Changes,
+        mut changes: Changes,
     ) -> Result<ConversationHead> {
-        let time = self.effective_time(call.now)?;
-        let entry = JournalEntry { time, act };
-        self.commit(session, call.keys, time, &entry, changes.puts, changes.guards)
+        // The guard of the head precedes the others.
+        let further_guards = core::mem::take(&mut changes.guards);
+        let head = self.append_changes(call, act, &mut changes)?;
+        changes.guards.extend(further_guards);
+        if changes.puts.len() > limits::PUTS_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "a commit must have at most {} puts, got {}",
+                limits::PUTS_MAX,
+                changes.puts.len()
+            )));
+        }
+        session.commit_changes(&changes)?;
+        Ok(head)
     }
 
     /// Appends the puts and the guard of the changed head to the changes of a commit of two heads.
@@ -384,44 +364,28 @@ impl LoadedHead {
         act: JournalAction,
         changes: &mut Changes,
     ) -> Result<ConversationHead> {
+        let keys = call.keys;
         let time = self.effective_time(call.now)?;
-        let entry = JournalEntry { time, act };
-        self.append_head_puts(call.keys, time, &entry, &mut changes.puts, &mut changes.guards)
+        let mut head = self.head;
+        head.time = head.time.max(time);
+        head.revision += 1;
+        let puts = &mut changes.puts;
+        let entry = codec::encode(&JournalEntry { time, act })?;
+        puts.push(Put { key: keys.journal_key(head.revision), value: Some(entry) });
+        if self.bytes.is_none() {
+            let name = (head.tenant.as_str(), head.conversation.as_str());
+            puts.push(Put { key: keys.name_key(), value: Some(codec::encode(&name)?) });
+            let format = Some(codec::encode(&())?);
+            puts.push(Put { key: keys::FORMAT_VERSION_KEY.into(), value: format });
+        }
+        puts.push(Put { key: keys.head_key(), value: Some(codec::encode(&head)?) });
+        changes.guards.push(Guard { key: keys.head_key(), value: self.bytes });
+        Ok(head)
     }
 
     /// Adds the guard of an unchanged head to the changes of a commit.
     pub(crate) fn add_guard(self, call: Call<'_>, changes: &mut Changes) {
         changes.guards.push(Guard { key: call.keys.head_key(), value: self.bytes });
-    }
-
-    /// Appends the puts and the guard of the changed head.
-    ///
-    /// # Errors
-    ///
-    /// `limit-exceeded`: a record is too large.
-    pub(crate) fn append_head_puts(
-        self,
-        keys: &ConversationKeys,
-        now: Timestamp,
-        entry: &JournalEntry,
-        puts: &mut Vec<Put>,
-        guards: &mut Vec<Guard>,
-    ) -> Result<ConversationHead> {
-        let mut head = self.head;
-        head.time = head.time.max(now);
-        head.revision += 1;
-        puts.push(Put { key: keys.journal_key(head.revision), value: Some(codec::encode(entry)?) });
-        if self.bytes.is_none() {
-            let name = (head.tenant.as_str(), head.conversation.as_str());
-            puts.push(Put { key: keys.name_key(), value: Some(codec::encode(&name)?) });
-            puts.push(Put {
-                key: keys::FORMAT_VERSION_KEY.into(),
-                value: Some(codec::encode(&())?),
-            });
-        }
-        puts.push(Put { key: keys.head_key(), value: Some(codec::encode(&head)?) });
-        guards.push(Guard { key: keys.head_key(), value: self.bytes });
-        Ok(head)
     }
 }
 

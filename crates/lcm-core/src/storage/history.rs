@@ -125,7 +125,7 @@ impl<'a> MessageHistory<'a> {
     /// As [`StoreSession::read_immutable`].
     pub(crate) fn find_pack_refs(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         from: u64,
         to: u64,
     ) -> Result<Vec<PackRef>> {
@@ -141,7 +141,7 @@ impl<'a> MessageHistory<'a> {
             let wanted: Vec<(u64, u64)> = (directory_node(from)..=directory_node(last))
                 .map(|node| (node, flushed_last.min((node + 1) * limits::DIRECTORY_SPAN)))
                 .collect();
-            for node in reader.read_directory(self.keys, &wanted)? {
+            for node in session.read_directory(self.keys, &wanted)? {
                 refs.extend_from_slice(&node.packs);
             }
         }
@@ -153,7 +153,7 @@ impl<'a> MessageHistory<'a> {
             |pair: &[PackRef]| matches!(pair, [left, right] if left.seq_last() >= right.seq_first);
         match refs.windows(2).find(|pair| overlaps(pair)) {
             // Another commit compressed packs that this head lists.
-            Some([_, gone]) => Err(reader.missing_record_error(&gone.key(self.keys))),
+            Some([_, gone]) => Err(session.missing_record_error(&gone.key(self.keys))),
             _ => Ok(refs),
         }
     }
@@ -165,12 +165,12 @@ impl<'a> MessageHistory<'a> {
     /// As [`StoreSession::read_immutable`]; `corrupt`: the packs do not hold every seq once.
     pub(crate) fn read_messages(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         from: u64,
         to: u64,
     ) -> Result<Vec<PlacedMessage>> {
-        let refs = self.find_pack_refs(reader, from, to)?;
-        self.read_messages_of_packs(reader, &refs, from, to)
+        let refs = self.find_pack_refs(session, from, to)?;
+        self.read_messages_of_packs(session, &refs, from, to)
     }
 
     /// Reads the messages from `from` to the end of their pack, at least one and none after `to`.
@@ -180,13 +180,13 @@ impl<'a> MessageHistory<'a> {
     /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_page(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         from: u64,
         to: u64,
     ) -> Result<Vec<PlacedMessage>> {
-        let refs = self.find_pack_refs(reader, from, from)?;
+        let refs = self.find_pack_refs(session, from, from)?;
         let last = refs.last().map_or(from, PackRef::seq_last);
-        self.read_messages_of_packs(reader, &refs, from, last.min(to))
+        self.read_messages_of_packs(session, &refs, from, last.min(to))
     }
 
     /// Reads the messages `[from, to]` of these packs.
@@ -196,7 +196,7 @@ impl<'a> MessageHistory<'a> {
     /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_messages_of_packs(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         refs: &[PackRef],
         from: u64,
         to: u64,
@@ -207,14 +207,14 @@ impl<'a> MessageHistory<'a> {
             refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
         let mut out = Vec::new();
         let mut next = from;
-        let values = reader.read_immutable(&wanted)?;
+        let values = session.read_immutable(&wanted)?;
         for ((place, (key, _)), value) in refs.iter().zip(&wanted).zip(values) {
             let found = if place.is_compressed {
-                let opened = self.open_compressed_pack(reader, place, &value, to)?;
+                let opened = self.open_compressed_pack(session, place, &value, to)?;
                 let (first, last) = opened.seq_range();
                 (first.max(from)..=last.min(to)).map_while(|seq| opened.message(seq)).collect()
             } else {
-                place_messages(self.load_pack(reader, place, &value)?.as_ref(), from, to)
+                place_messages(self.load_pack(session, place, &value)?.as_ref(), from, to)
             };
             for message in found {
                 if message.seq != next {
@@ -240,11 +240,11 @@ impl<'a> MessageHistory<'a> {
     /// As [`StoreSession::read_checked`].
     pub(crate) fn load_pack(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
     ) -> Result<Rc<Pack>> {
-        reader.read_pack(&place.key(self.keys), place, value, true)
+        session.read_pack(&place.key(self.keys), place, value, true)
     }
 
     /// Opens the compressed pack of a reference from the value of its key, with the texts up to
@@ -257,13 +257,13 @@ impl<'a> MessageHistory<'a> {
     /// As [`StoreSession::read_checked`].
     pub(crate) fn open_compressed_pack(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
         to: u64,
     ) -> Result<Rc<CompressedPack>> {
         let key = place.key(self.keys);
-        let known = reader
+        let known = session
             .find_open_pack(&key)
             .filter(|opened| opened.frontier_prefix() == place.frontier_prefix);
         let to = match known {
@@ -277,11 +277,11 @@ impl<'a> MessageHistory<'a> {
                 CompressedPack::open(&key, value, 0)
                     .is_ok_and(|opened| opened.frontier_prefix() == place.frontier_prefix)
             };
-            let value = reader.read_checked(&key, place.bytes, &is_pack)?;
+            let value = session.read_checked(&key, place.bytes, &is_pack)?;
             opened = CompressedPack::open(&key, &value, to)?;
         }
         let opened = Rc::new(opened);
-        reader.keep_open_pack(&key, &opened);
+        session.keep_open_pack(&key, &opened);
         Ok(opened)
     }
 
@@ -293,9 +293,9 @@ impl<'a> MessageHistory<'a> {
     /// # Errors
     ///
     /// As [`MessageHistory::read_messages`].
-    pub(crate) fn frontier_at(&self, reader: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
-        let placed = self.read_messages(reader, seq, seq)?;
-        self.frontier_of_message(reader, placed.first())
+    pub(crate) fn frontier_at(&self, session: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
+        let placed = self.read_messages(session, seq, seq)?;
+        self.frontier_of_message(session, placed.first())
     }
 
     /// Returns the running hash after a message; zeros for `None`.
@@ -305,19 +305,19 @@ impl<'a> MessageHistory<'a> {
     /// As [`MessageHistory::read_messages`].
     pub(crate) fn frontier_of_message(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         placed: Option<&PlacedMessage>,
     ) -> Result<[u8; 16]> {
         let Some(placed) = placed else { return Ok([0; 16]) };
         if let Some(frontier) = placed.frontier {
             return Ok(frontier);
         }
-        let refs = self.find_pack_refs(reader, placed.seq, placed.seq)?;
+        let refs = self.find_pack_refs(session, placed.seq, placed.seq)?;
         let Some(place) = refs.first() else { return Ok([0; 16]) };
         let wanted = [(place.key(self.keys), place.bytes)];
-        let values = reader.read_immutable(&wanted)?;
+        let values = session.read_immutable(&wanted)?;
         let value = values.first().map(|value| value.as_slice()).unwrap_or_default();
-        let opened = self.open_compressed_pack(reader, place, value, placed.seq)?;
+        let opened = self.open_compressed_pack(session, place, value, placed.seq)?;
         let (before, mut frontier) = opened.nearest_frontier_before(placed.seq);
         for seq in before + 1..=placed.seq {
             let raw = opened.text(seq).unwrap_or_default();
@@ -335,23 +335,23 @@ impl<'a> MessageHistory<'a> {
     /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_messages_at(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         seqs: &[u64],
     ) -> Result<Vec<PlacedMessage>> {
         let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
-        let refs = self.find_pack_refs_of_ranges(reader, &ranges)?;
+        let refs = self.find_pack_refs_of_ranges(session, &ranges)?;
         let wanted: Vec<(String, u32)> =
             refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
-        let values = reader.read_immutable(&wanted)?;
+        let values = session.read_immutable(&wanted)?;
         let mut out: Vec<PlacedMessage> = Vec::new();
         for (place, value) in refs.iter().zip(values) {
             let of_pack = seqs_in_pack(&ranges, place);
             let last = of_pack.clone().last().unwrap_or(place.seq_first);
             if place.is_compressed {
-                let opened = self.open_compressed_pack(reader, place, &value, last)?;
+                let opened = self.open_compressed_pack(session, place, &value, last)?;
                 out.extend(of_pack.filter_map(|seq| opened.message(seq)));
             } else {
-                let pack = self.load_pack(reader, place, &value)?;
+                let pack = self.load_pack(session, place, &value)?;
                 out.extend(of_pack.flat_map(|seq| place_messages(&pack, seq, seq)));
             }
         }
@@ -369,7 +369,7 @@ impl<'a> MessageHistory<'a> {
     /// The ranges ascend and do not overlap. Seqs after the newest message are ignored.
     fn find_pack_refs_of_ranges(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         ranges: &[(u64, u64)],
     ) -> Result<Vec<PackRef>> {
         let mut nodes = Vec::new();
@@ -378,11 +378,11 @@ impl<'a> MessageHistory<'a> {
             nodes.extend(directory_node(*from)..=directory_node(flushed_last.min(*to)));
         }
         nodes.dedup();
-        reader.prefetch_records(self.keys, &[], &nodes)?;
+        session.prefetch_records(self.keys, &[], &nodes)?;
         let mut refs: Vec<PackRef> = Vec::new();
         for (from, to) in ranges {
             let known = refs.last().map_or(0, PackRef::seq_last);
-            refs.extend(self.find_pack_refs(reader, (*from).max(known + 1), *to)?);
+            refs.extend(self.find_pack_refs(session, (*from).max(known + 1), *to)?);
         }
         Ok(refs)
     }
@@ -398,11 +398,11 @@ impl<'a> MessageHistory<'a> {
     /// As [`MessageHistory::read_messages`]; errors of `each`.
     pub(crate) fn visit_messages(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         ranges: &[(u64, u64)],
         each: MessageVisitor<'_>,
     ) -> Result<()> {
-        let refs = self.find_pack_refs_of_ranges(reader, ranges)?;
+        let refs = self.find_pack_refs_of_ranges(session, ranges)?;
         let mut rest = refs.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0u32;
@@ -415,9 +415,9 @@ impl<'a> MessageHistory<'a> {
             rest = later;
             let wanted: Vec<(String, u32)> =
                 now.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
-            let values = reader.read_immutable_uncached(&wanted)?;
+            let values = session.read_immutable_uncached(&wanted)?;
             for (place, value) in now.iter().zip(values) {
-                self.visit_messages_of_pack(reader, place, &value, ranges, each)?;
+                self.visit_messages_of_pack(session, place, &value, ranges, each)?;
             }
         }
         Ok(())
@@ -426,7 +426,7 @@ impl<'a> MessageHistory<'a> {
     /// Visits as [`MessageHistory::visit_messages`] within one pack.
     fn visit_messages_of_pack(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
         ranges: &[(u64, u64)],
@@ -437,27 +437,27 @@ impl<'a> MessageHistory<'a> {
         let missing = |seq| Error::corrupt_store(format_args!("no pack holds message {seq}"));
         if place.is_compressed {
             let needed = seqs.clone().last().unwrap_or(place.seq_first);
-            let opened = self.open_compressed_pack(reader, place, value, needed)?;
+            let opened = self.open_compressed_pack(session, place, value, needed)?;
             for seq in seqs {
                 let (time, parts) = opened.time_and_parts(seq).ok_or_else(|| missing(seq))?;
                 match opened.text(seq) {
-                    Some(text) => each(reader, &VisitedMessage { seq, time, parts, text })?,
+                    Some(text) => each(session, &VisitedMessage { seq, time, parts, text })?,
                     None => {
                         let placed = opened.message(seq).ok_or_else(|| missing(seq))?;
-                        let text = self.read_text(reader, &placed.stored)?;
-                        each(reader, &VisitedMessage { seq, time, parts, text: &text })?;
+                        let text = self.read_text(session, &placed.stored)?;
+                        each(session, &VisitedMessage { seq, time, parts, text: &text })?;
                     }
                 }
             }
             return Ok(());
         }
-        let pack = reader.read_pack(&place.key(self.keys), place, value, false)?;
+        let pack = session.read_pack(&place.key(self.keys), place, value, false)?;
         for seq in seqs {
             let index = int::to_usize(seq - pack.seq_first);
             let stored = pack.messages.get(index).ok_or_else(|| missing(seq))?;
-            let text = self.read_text(reader, stored)?;
+            let text = self.read_text(session, stored)?;
             let (time, parts) = (stored.time, stored.parts.as_slice());
-            each(reader, &VisitedMessage { seq, time, parts, text: &text })?;
+            each(session, &VisitedMessage { seq, time, parts, text: &text })?;
         }
         Ok(())
     }
@@ -470,7 +470,7 @@ impl<'a> MessageHistory<'a> {
     /// Errors of the store.
     pub(crate) fn prefetch_texts(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         messages: &[PlacedMessage],
     ) -> Result<()> {
         let mut wanted = Vec::new();
@@ -479,7 +479,7 @@ impl<'a> MessageHistory<'a> {
                 wanted.extend(chunk_keys(self.keys, sha256, chunks));
             }
         }
-        reader.prefetch_records(self.keys, &wanted, &[])
+        session.prefetch_records(self.keys, &wanted, &[])
     }
 
     /// Prefetches the chunks that hold a range of bytes of a text.
@@ -489,7 +489,7 @@ impl<'a> MessageHistory<'a> {
     /// Errors of the store.
     pub(crate) fn prefetch_text_range(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         raw: &RawText,
         (from, to): (u64, u64),
     ) -> Result<()> {
@@ -504,7 +504,7 @@ impl<'a> MessageHistory<'a> {
             }
             begin = end;
         });
-        reader.prefetch_records(self.keys, &inside, &[])
+        session.prefetch_records(self.keys, &inside, &[])
     }
 
     /// Reads one chunk of a large text.
@@ -514,13 +514,13 @@ impl<'a> MessageHistory<'a> {
     /// As [`MessageHistory::read_text`].
     pub(crate) fn read_chunk(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         sha256: &[u8; 32],
         number: u32,
         bytes: u32,
     ) -> Result<String> {
         let key = self.keys.chunk_key(sha256, number);
-        let value = reader.read_immutable(&[(key.clone(), bytes.saturating_add(2))])?;
+        let value = session.read_immutable(&[(key.clone(), bytes.saturating_add(2))])?;
         let value = value
             .first()
             .ok_or_else(|| Error::corrupt_store(format_args!("`{key}` is missing")))?;
@@ -540,10 +540,10 @@ impl<'a> MessageHistory<'a> {
     /// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
     pub(crate) fn read_text<'s>(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         stored: &'s StoredMessage,
     ) -> Result<Cow<'s, str>> {
-        self.read_raw_text(reader, &stored.raw)
+        self.read_raw_text(session, &stored.raw)
     }
 
     /// Reads the text that contexts and summaries render for a message: its placeholder, if it has
@@ -554,21 +554,21 @@ impl<'a> MessageHistory<'a> {
     /// As [`MessageHistory::read_text`].
     pub(crate) fn read_rendered_text<'s>(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         stored: &'s StoredMessage,
     ) -> Result<Cow<'s, str>> {
-        self.read_raw_text(reader, stored.rendered_content().0)
+        self.read_raw_text(session, stored.rendered_content().0)
     }
 
     fn read_raw_text<'s>(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         raw: &'s RawText,
     ) -> Result<Cow<'s, str>> {
         match raw {
             RawText::Inline(text) => Ok(Cow::Borrowed(text)),
             RawText::Chunked { sha256, chunks } => {
-                join_chunks(reader, self.keys, sha256, chunks).map(Cow::Owned)
+                join_chunks(session, self.keys, sha256, chunks).map(Cow::Owned)
             }
         }
     }
@@ -621,14 +621,14 @@ fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec
 ///
 /// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
 fn join_chunks(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     sha256: &[u8; 32],
     chunks: &[u32],
 ) -> Result<String> {
     let wanted = chunk_keys(keys, sha256, chunks);
     let mut text = Vec::new();
-    let values = reader.read_immutable(&wanted)?;
+    let values = session.read_immutable(&wanted)?;
     for (((key, _), bytes), value) in wanted.iter().zip(chunks).zip(values) {
         let chunk = codec::decode_chunk(key, &value)?;
         if int::to_u32(chunk.len()) != *bytes {

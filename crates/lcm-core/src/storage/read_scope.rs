@@ -109,12 +109,12 @@ impl RecallAnswer {
 
 /// Charges the grant of the caller, then returns the JSON of an answer.
 pub(crate) fn charge_answer(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     answer: RecallAnswer,
     permit: Option<GrantAccess>,
 ) -> Result<String> {
     if let Some(permit) = permit {
-        permit.commit_charge(reader, answer.tokens)?;
+        permit.commit_charge(session, answer.tokens)?;
     }
     Ok(answer.json)
 }
@@ -182,9 +182,9 @@ pub(crate) fn find_in_family<T>(
 }
 
 /// Lists the ids of all conversations of the store, in order.
-pub(crate) fn list_all_conversations(reader: &mut StoreSession<'_>) -> Result<Vec<String>> {
+pub(crate) fn list_all_conversations(session: &mut StoreSession<'_>) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    reader.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
+    session.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
         let (_, name): (String, String) = codec::decode(key, value)?;
         names.push(name);
         Ok(())
@@ -196,7 +196,7 @@ pub(crate) fn list_all_conversations(reader: &mut StoreSession<'_>) -> Result<Ve
 /// Lists the conversations that may have the id. A message id holds three bytes of the hash of its
 /// conversation, so a listed conversation may not have the message.
 pub(crate) fn find_conversations_with_id(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     others: Vec<String>,
     id: &str,
 ) -> Result<Vec<String>> {
@@ -213,7 +213,7 @@ pub(crate) fn find_conversations_with_id(
         members.push(member);
         wanted.push(key);
     }
-    let found = reader.read_uncached(&wanted)?;
+    let found = session.read_uncached(&wanted)?;
     let known = members.into_iter().zip(found).filter(|(_, value)| value.is_some());
     Ok(known.map(|(member, _)| member).collect())
 }

@@ -225,8 +225,7 @@ fn adopt_family_and_archive(
 ) -> Result<bool> {
     let mut changed = false;
     if let (None, Some(family)) = (head.family, &life.family) {
-        let puts = changes.puts_mut();
-        changed = session_rules::join_family(head, call.keys, family, None, call.now, puts)?;
+        changed = session_rules::join_family(call, head, family, None, changes)?;
     }
     if let (None, Some((archived, successor))) = (head.archived, &life.archived) {
         let hash_name =

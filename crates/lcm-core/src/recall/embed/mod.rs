@@ -123,7 +123,7 @@ pub(crate) fn embed(
     let loaded = loaded.require_existing()?;
     let has_changes = asked.forget || !asked.entries.is_empty();
     if has_changes {
-        ensure_not_skipped(session, call.config, call.keys, &loaded.head)?;
+        ensure_not_skipped(session, call, &loaded.head)?;
     }
     let vectors = VectorUpdate::new(call, values.decode_guarded(record)?);
     let index = SearchIndex::open(session, call.keys, &loaded.head)?;

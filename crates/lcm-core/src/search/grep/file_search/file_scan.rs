@@ -13,7 +13,12 @@ use super::super::{
 };
 use crate::{
     search::passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
-    storage::{codec, history::MessageHistory, payload_text, store_session::StoreSession},
+    storage::{
+        codec,
+        history::MessageHistory,
+        payload_text::{self, PayloadPart},
+        store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -335,14 +340,11 @@ impl<'q> FileScan<'q> {
             is_json: !record.place.is_text,
         };
         let mut passages = PassageFinder::new(&mut self.query, begin);
-        let (read, is_complete) = payload_text::for_each_text(
-            reader,
-            history,
-            record,
-            seek_point,
-            bytes_max,
-            &mut |text| passages.push_text(text),
-        )?;
+        let part = PayloadPart { file: record, start: seek_point, written_bytes_max: bytes_max };
+        let (read, is_complete) =
+            payload_text::for_each_text(reader, history, &part, &mut |text| {
+                passages.push_text(text)
+            })?;
         let found = passages.finish(is_complete);
         if let PassageQuery::Regex(regex) = &self.query
             && regex.is_refused()
