@@ -406,10 +406,13 @@ fn a_replay_in_a_long_transcript_is_refused_as_a_whole() {
     let mut chat = Chat::new();
     chat.append(&lines(1, 100));
     let replayed = [lines(101, 250), lines(81, 100)].concat();
-    let error = chat.plan_with(&replayed, "\"new\":true,\"refuse_replay\":true,").unwrap_err();
+    let error =
+        chat.plan_with(&replayed, "\"append_mode\":\"new\",\"refuse_replay\":true,").unwrap_err();
     assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
     assert!(error.message.contains("likely replay"), "{error:?}");
-    let plan = chat.plan_with(&lines(101, 250), "\"new\":true,\"refuse_replay\":true,").unwrap();
+    let plan = chat
+        .plan_with(&lines(101, 250), "\"append_mode\":\"new\",\"refuse_replay\":true,")
+        .unwrap();
     assert_eq!(
         plan.get("missing_ranges"),
         Some(&serde_json::json!([{"index_first": 0, "index_last": 149}]))
@@ -419,7 +422,7 @@ fn a_replay_in_a_long_transcript_is_refused_as_a_whole() {
         plan.get("missing_ranges"),
         Some(&serde_json::json!([{"index_first": 100, "index_last": 149}]))
     );
-    let plan = chat.plan_with(&lines(1, 3), "\"new\":true,").unwrap();
+    let plan = chat.plan_with(&lines(1, 3), "\"append_mode\":\"new\",").unwrap();
     assert_eq!(
         plan.get("missing_ranges"),
         Some(&serde_json::json!([{"index_first": 0, "index_last": 2}]))
