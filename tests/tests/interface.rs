@@ -177,7 +177,9 @@ fn begin_tasks(host: &mut Host) {
     step(host, &stage, &json!({"staged": 1}));
     let error = json!({"error": {"code": "denied", "message": "archived"}});
     assert_eq!(step(host, &stage, &error)["do"], "fail");
-    let compaction = |task: &str| json!({"task": task, "conversation": "c", "budget": 8000, "mode": "threshold"});
+    let compaction = |task: &str| -> Value {
+        json!({"task": task, "conversation": "c", "budget": 8000, "mode": "threshold"})
+    };
     let mut instruction = begin(host, &compaction("compact"));
     let plan = ask(host, "compaction.plan", &instruction["arguments"]);
     instruction = step(host, &instruction, &json!({"result": plan}));
