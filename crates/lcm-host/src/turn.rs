@@ -4,7 +4,6 @@
 //! done. Whether something is due, whether it may wait and when it is tried again is the
 //! component's decision.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -14,6 +13,7 @@ use crate::{
     error::{Code, Error, Result},
     ingest::{IngestError, IngestOptions, IngestReport},
     lcm::Lcm,
+    shapes::DeferredCompaction,
 };
 
 /// How a turn is taken in.
@@ -48,24 +48,11 @@ pub struct TurnReport {
     pub failure: Option<Error>,
 }
 
-/// Compaction that is due and was put off.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Debt {
-    /// Whether nothing can be done until the context changes.
-    pub exhausted: bool,
-    /// Failures in a row.
-    pub failures: u32,
-    /// From when on it is tried again, such as `2026-01-02T03:04:05.000Z`.
-    pub next_attempt_at: String,
-    /// When it was seen first.
-    pub since: String,
-}
-
 /// What a call of [`Lcm::maintain`] did.
 #[derive(Clone, Debug)]
 pub struct MaintainReport {
     /// What is owed now; `None`: nothing.
-    pub debt: Option<Debt>,
+    pub debt: Option<DeferredCompaction>,
     /// What the compaction did; `None`: it was not time for one, or the model refused to serve.
     pub compacted: Option<CompactReport>,
     /// How the model refused its key or the content.

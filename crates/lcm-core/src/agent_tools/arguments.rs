@@ -1,8 +1,8 @@
 //! The arguments of a tool: their definitions, and their parser over the same table.
 //!
-//! In: the JSON of a model. Out: values by name, or one line that names the argument and its allowed
-//! values. Models write `null` or an empty string for optional arguments, and numbers as strings;
-//! the parser accepts both. Not here: the meaning of an argument.
+//! In: the JSON of a model. Out: values by name, or one line that names the argument and its
+//! allowed values. Models write `null` or an empty string for optional arguments, and numbers as
+//! strings; the parser accepts both. Not here: the meaning of an argument.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 

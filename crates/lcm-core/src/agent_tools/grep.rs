@@ -23,8 +23,8 @@ use lcm_text::base::{
     tokens,
 };
 
-/// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A second,
-/// narrower search costs less than a longer answer.
+/// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A
+/// second, narrower search costs less than a longer answer.
 const TOKENS_MAX: u32 = 1_500;
 
 /// Names of arguments, and their names in a query.
@@ -56,7 +56,7 @@ pub(super) fn grep(
 ) -> Result<ToolReply> {
     let mut query = JsonWriter::new_object();
     invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
-    add_mode_and_start(&invocation.arguments, &mut query);
+    add_mode_and_start(invocation.arguments, &mut query);
     query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
     let limits = invocation.read_limits();

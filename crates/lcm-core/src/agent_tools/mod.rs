@@ -1,9 +1,9 @@
 //! The tools that an agent's model calls, all named `lcm_`.
 //!
-//! In: a name and the arguments of a model. Out: text for the model, bounded in tokens, that reports
-//! a cut and names the next call. A mistake of the model is an answer, not an error. The engine's
-//! own lines precede all stored text of an answer, and only the last block has more than one line of
-//! stored text. So no stored text can look like a line of the engine. Not here: search
+//! In: a name and the arguments of a model. Out: text for the model, bounded in tokens, that
+//! reports a cut and names the next call. A mistake of the model is an answer, not an error. The
+//! engine's own lines precede all stored text of an answer, and only the last block has more than
+//! one line of stored text. So no stored text can look like a line of the engine. Not here: search
 //! ([`crate::search::grep`]) and reading ([`crate::recall`]).
 
 mod arguments;

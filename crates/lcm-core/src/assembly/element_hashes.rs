@@ -20,8 +20,8 @@ const LOOKAHEAD_MAX: usize = 512;
 /// Hashes of the elements of one assembly.
 #[derive(Debug, Default)]
 pub(crate) struct ElementHashes {
-    /// Key root of the conversation.
-    root: String,
+    /// Key prefix of the conversation.
+    key_prefix: String,
     elements: Vec<HashedElement>,
     /// The hash of each element, and the chain up to it.
     chain: Vec<([u8; 32], [u8; 32])>,
@@ -80,9 +80,9 @@ fn is_equal_text(a: &str, b: &str) -> bool {
 
 impl ElementHasher {
     /// Creates a hasher; hashes of another conversation are ignored.
-    pub(super) fn new(previous: Rc<ElementHashes>, root: &str) -> Self {
-        let previous = if previous.root == root { previous } else { Rc::default() };
-        let current = ElementHashes { root: root.into(), ..ElementHashes::default() };
+    pub(super) fn new(previous: Rc<ElementHashes>, key_prefix: &str) -> Self {
+        let previous = if previous.key_prefix == key_prefix { previous } else { Rc::default() };
+        let current = ElementHashes { key_prefix: key_prefix.into(), ..ElementHashes::default() };
         Self { previous, position: 0, current, cached_bytes: 0 }
     }
 

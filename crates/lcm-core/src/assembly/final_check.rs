@@ -82,7 +82,7 @@ fn is_turn_start(raw: &str, value: JsonValue) -> bool {
                 || get_object_either(&block, "functionResponse", "function_response").is_some()
         })
     };
-    // Gemini takes a content without a role for a user's.
+    // Gemini treats a content without a role as the user's.
     let is_user = message.get_text("role") == "user"
         || (message.get_value("role").is_none() && message.get_value("parts").is_some());
     let blocks = || message.get_list("content").into_iter().chain(message.get_list("parts"));

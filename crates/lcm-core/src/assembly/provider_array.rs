@@ -26,8 +26,8 @@ const CUTS_MAX: usize = 3;
 /// A rendered array for a provider.
 #[derive(Debug, Default)]
 pub(super) struct ProviderArray {
-    /// Key root of its conversation.
-    root: String,
+    /// Key prefix of its conversation.
+    key_prefix: String,
     dialect: Option<Dialect>,
     pub(super) entries: Vec<RenderEntry>,
     /// The messages, separated by commas, without the brackets.
@@ -73,13 +73,13 @@ pub(super) struct ArrayCut {
 
 impl ProviderArray {
     /// Returns an empty array.
-    pub(super) fn new(root: &str, dialect: Dialect) -> Self {
-        Self { root: root.into(), dialect: Some(dialect), ..Self::default() }
+    pub(super) fn new(key_prefix: &str, dialect: Dialect) -> Self {
+        Self { key_prefix: key_prefix.into(), dialect: Some(dialect), ..Self::default() }
     }
 
-    /// Returns whether the array is of the conversation with this key root.
-    pub(super) fn has_root(&self, root: &str) -> bool {
-        self.root == root
+    /// Returns whether the array is of the conversation with this key prefix.
+    pub(super) fn has_key_prefix(&self, key_prefix: &str) -> bool {
+        self.key_prefix == key_prefix
     }
 
     /// Counts the first entries that equal the entries of this array.

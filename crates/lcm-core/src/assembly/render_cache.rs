@@ -42,8 +42,8 @@ impl RenderCache {
 /// Arrays of the last assemblies for providers.
 #[derive(Debug, Default)]
 pub(super) struct RenderedArrays {
-    /// Key root of the conversation that is assembled.
-    root: String,
+    /// Key prefix of the conversation that is assembled.
+    key_prefix: String,
     /// In the order of their last use.
     arrays: Vec<ProviderArray>,
     /// How many of the last arrays were rendered in this assembly.
@@ -52,13 +52,13 @@ pub(super) struct RenderedArrays {
 
 impl RenderedArrays {
     /// Starts an assembly of a conversation.
-    pub(super) fn begin_assembly(&mut self, root: &str) {
-        (self.root, self.current_count) = (root.into(), 0);
+    pub(super) fn begin_assembly(&mut self, key_prefix: &str) {
+        (self.key_prefix, self.current_count) = (key_prefix.into(), 0);
     }
 
     /// Returns the entry of a summary that was rendered before, by id and size of its record.
     pub(super) fn find_summary(&self, origin: EntryOrigin) -> Option<RenderEntry> {
-        let own = self.arrays.iter().rev().filter(|array| array.has_root(&self.root));
+        let own = self.arrays.iter().rev().filter(|array| array.has_key_prefix(&self.key_prefix));
         // Summaries are among the first entries.
         own.flat_map(|array| &array.entries).find(|entry| entry.origin == origin).cloned()
     }
@@ -68,7 +68,7 @@ impl RenderedArrays {
         let earlier = self.arrays.len().saturating_sub(self.current_count);
         let mut best: Option<(usize, usize)> = None;
         for (at, array) in self.arrays.iter().enumerate().take(earlier) {
-            if !array.has_root(&self.root) {
+            if !array.has_key_prefix(&self.key_prefix) {
                 continue;
             }
             let equal = array.count_equal_entries(dialect, &entries);
@@ -83,7 +83,7 @@ impl RenderedArrays {
                 return array;
             }
         }
-        let mut array = ProviderArray::new(&self.root, dialect);
+        let mut array = ProviderArray::new(&self.key_prefix, dialect);
         array.append_output(dialect::render(dialect, &entries, ArrayPart::Whole), 0);
         array.entries = entries;
         array

@@ -1,5 +1,5 @@
-//! Selection of the items of a context: the fresh tail, the pinned message, what the policy
-//! requires, then the newest items that fit.
+//! Selection of the items of a context: the fresh tail, the pinned message, the items that the
+//! policy requires, then the newest items that fit.
 //!
 //! In: the stored context and a [`FillPlan`], in which the eviction policy
 //! ([`super::eviction_policy`]) names the required items and a number of tokens for the rest. Out:

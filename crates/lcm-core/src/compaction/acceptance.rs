@@ -42,12 +42,14 @@ impl RejectionRule {
     pub(crate) const fn warning_text(self) -> &'static str {
         match self {
             Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
-            Self::Blank => "answer-rejected: blank: nothing is left of it without its reasoning",
-            Self::TooLarge => "answer-rejected: too-large: not smaller than what it summarises",
-            Self::CutOff => "answer-rejected: cut-off: it ended at its limit of tokens",
+            Self::Blank => "answer-rejected: blank: the answer has no text beside its reasoning",
+            Self::TooLarge => {
+                "answer-rejected: too-large: the answer is not smaller than its sources"
+            }
+            Self::CutOff => "answer-rejected: cut-off: the answer ended at its token limit",
             Self::Findings => {
-                "answer-rejected: findings: names or numbers that its sources do not have, or a \
-                 failure left out or told as a success"
+                "answer-rejected: findings: the answer has names or numbers that its sources do \
+                 not have, or drops a failure or reports it as a success"
             }
         }
     }

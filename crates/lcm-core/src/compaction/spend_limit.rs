@@ -71,8 +71,8 @@ pub(crate) fn count_answer(
 pub(crate) fn build_pause_warning(until: Timestamp) -> String {
     let until = time::iso_millis(until.min(time::MS_MAX));
     format!(
-        "models-paused: too many answers in a row became no summary; until {until} no model is \
-         asked, unless forced"
+        "models-paused: too many answers in a row were rejected; no model is asked until {until} \
+         unless compaction is forced"
     )
 }
 

@@ -142,12 +142,12 @@ impl BacklogOptions {
     pub(super) fn build_warning(&self, bounded: &BoundedBacklog) -> Option<String> {
         if bounded.blocked_reason.is_some() {
             return Some(String::from(
-                "import-cap: the transcript does not go on where the stored messages end, and has \
-                 too many others for a bounded plan",
+                "import-cap: the transcript does not continue after the stored messages, and has \
+                 too many new messages for a bounded plan",
             ));
         }
         let entries = bounded.fork_entries?;
-        Some(format!("fork-bounded: only the newest of {entries} entries are taken over"))
+        Some(format!("fork-bounded: only the newest of {entries} entries are imported"))
     }
 }
 

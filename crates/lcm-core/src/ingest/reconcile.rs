@@ -4,7 +4,7 @@
 //! [`reconcile`] compares the list of entries with the stored messages. One hash proves that the
 //! transcript begins with the stored messages. Else ids decide entry by entry, and
 //! [`anchor_alignment`] places the entries without ids. A transcript without ids is compared by
-//! content ([`transcript_diff`]).
+//! content ([`TranscriptComparison`]).
 
 use alloc::{string::String, vec::Vec};
 

@@ -101,7 +101,11 @@ impl PlanInput<'_> {
             let of_kind = entries.filter(|entry| entry.is_from_user == from_user);
             let count = of_kind.filter(is_equal).count();
             if int::to_u32(count) >= count_min {
-                let message = format!("a likely replay: {count} messages equal stored ones");
+                let message = format!(
+                    "`entries` must have fewer than {count_min} new messages that equal stored \
+                     messages, got {count}: a likely replay; without `refuse_replay` they are \
+                     stored"
+                );
                 return Err(Error::new(ErrorCode::Exists, message));
             }
         }
@@ -114,16 +118,16 @@ impl PlanInput<'_> {
         let mut warnings = JsonWriter::new_array();
         if by == "none" && stored > 0 && !missing.is_empty() {
             warnings.push_text(&format!(
-                "no-overlap: the transcript does not go on where the {stored} stored messages end; \
+                "no-overlap: the transcript does not continue after the {stored} stored messages; \
                  all of it counts as new"
             ));
         }
         if by == "branch" {
             let first = missing.first().map_or(0, |range| range.from) + 1;
             warnings.push_text(&format!(
-                "branch: message {first} of the transcript is not the one that is stored in its \
-                 place; what is stored from there on stays, and the rest of the transcript follows \
-                 it"
+                "branch: message {first} of the transcript differs from the stored message at that \
+                 place; the stored messages stay, and the rest of the transcript is stored after \
+                 them"
             ));
         }
         warnings

@@ -57,7 +57,8 @@ pub(super) fn add_replay_warnings(
             let count = seqs.len();
             decided.is_likely_replay = true;
             decided.warnings.push(format!(
-                "possible-replay: {count} messages of {first} to {last} equal stored ones"
+                "possible-replay: {count} of the messages with seq {first} to {last} equal stored \
+                 messages"
             ));
         }
     }

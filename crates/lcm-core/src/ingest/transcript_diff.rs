@@ -204,8 +204,9 @@ impl TranscriptComparison<'_> {
         Error::new(
             ErrorCode::Exists,
             format!(
-                "the transcript was changed: its message {place} is not the one that is stored \
-                 there, but {shared} of the {compared} that follow are stored"
+                "message {place} of the transcript must equal the stored message at that place: \
+                 {shared} of the {compared} messages after it are stored, so the transcript was \
+                 changed"
             ),
         )
     }

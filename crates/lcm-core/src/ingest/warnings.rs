@@ -57,7 +57,7 @@ pub(super) fn add_warnings(
         let Some(count) = describe_count(&applies) else { continue };
         let advice = match looks_like {
             Some(look) => format!("they look like `{}`: give `dialect`", look.as_str()),
-            None => "what was not reaches no model".into(),
+            None => "no model is shown the other parts".into(),
         };
         let dialect = dialect.as_str();
         lines.push(format!(
@@ -67,7 +67,7 @@ pub(super) fn add_warnings(
     lines.extend(describe_count(&|message| message.has_invalid_timestamp).map(|count| {
         format!(
             "timestamp-not-understood: {count} have a `timestamp` that is neither ISO 8601 nor \
-             milliseconds; the time of the call stands for it"
+             milliseconds; the time of the call is used"
         )
     }));
     decided.warnings.extend(lines);

@@ -39,8 +39,8 @@ const CURSOR_VERSION: &str = "e1:";
 /// Options of an expansion.
 #[derive(Clone, Default)]
 pub(crate) struct ExpandOptions {
-    /// Levels of sources to list. Absent: one level, or with `include_messages` all levels, because a
-    /// caller who wants messages does not know their depth.
+    /// Levels of sources to list. Absent: one level, or with `include_messages` all levels, because
+    /// a caller who wants messages does not know their depth.
     pub(crate) depth_max: Option<u32>,
     /// Whether the answer lists messages, too.
     pub(crate) include_messages: bool,

@@ -11,7 +11,8 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     head::ConversationHead,
     keys::ConversationKeys,
-    pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    pack::{self, DirectoryNode, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    record_key::RecordKey,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -57,6 +58,20 @@ pub(crate) fn slice_by_seq(messages: &[PlacedMessage], from: u64, to: u64) -> &[
     let start = messages.partition_point(|placed| placed.seq < from);
     let end = messages.partition_point(|placed| placed.seq <= to);
     messages.get(start..end).unwrap_or(&[])
+}
+
+impl Pack {
+    /// Returns the key of the pack whose first message has this seq.
+    pub(crate) fn key(keys: &ConversationKeys, seq_first: u64) -> RecordKey<Self> {
+        RecordKey::new(keys.pack_key(seq_first))
+    }
+}
+
+impl DirectoryNode {
+    /// Returns the key of the directory node with this number.
+    pub(crate) fn key(keys: &ConversationKeys, number: u64) -> RecordKey<Self> {
+        RecordKey::new(keys.directory_key(number))
+    }
 }
 
 impl<'a> MessageHistory<'a> {

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{
     codec::{self, SoundRecord},
-    keys::{self, ConversationKeys},
-    record_key::RecordKey,
+    keys,
 };
 use lcm_text::{
     base::{json::ByteSpan, limits},
@@ -123,11 +122,6 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
-    /// Returns the key of the pack whose first message has this seq.
-    pub(crate) fn key(keys: &ConversationKeys, seq_first: u64) -> RecordKey<Self> {
-        RecordKey::new(keys.pack_key(seq_first))
-    }
-
     /// Returns the first bytes of the last running hash, which the reference repeats.
     pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
         self.frontiers.last().map(|last| hash::hash_prefix(last)).unwrap_or_default()
@@ -207,13 +201,6 @@ impl SoundRecord for PackRef {
         self.seq_first > 0
             && self.count > 0
             && codec::are_countable(&[self.seq_first, u64::from(self.count), self.tokens])
-    }
-}
-
-impl DirectoryNode {
-    /// Returns the key of the directory node with this number.
-    pub(crate) fn key(keys: &ConversationKeys, number: u64) -> RecordKey<Self> {
-        RecordKey::new(keys.directory_key(number))
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes
         pads_start: part == ArrayPart::Whole,
         pads_end: !served.is_paused(turns),
     };
-    padding.pad(&mut out, notes);
+    padding.add_turns(&mut out, notes);
     limit_cache_controls(&mut out);
     role_alternation::write_messages(Dialect::Anthropic, &out, "content", notes)
 }

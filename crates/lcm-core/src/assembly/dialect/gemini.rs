@@ -64,7 +64,7 @@ pub(super) fn write(
         }
     }
     let pads_start = part == ArrayPart::Whole;
-    UserPadding { text_json, pads_start, pads_end: true }.pad(&mut out, notes);
+    UserPadding { text_json, pads_start, pads_end: true }.add_turns(&mut out, notes);
     role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 

@@ -56,7 +56,7 @@ pub(super) struct UserPadding {
 
 impl UserPadding {
     /// Adds the placeholder turns to messages.
-    pub(super) fn pad(&self, out: &mut Vec<RoleMessage>, notes: &mut RenderNotes) {
+    pub(super) fn add_turns(&self, out: &mut Vec<RoleMessage>, notes: &mut RenderNotes) {
         let mut placeholder = |fragment: Option<&JsonFragment>, text: &str| {
             let entry = fragment.map_or(0, |fragment| fragment.entry);
             notes.add_note(entry, RenderNote::SyntheticTurn);

@@ -125,8 +125,8 @@ fn entries_beyond_a_commit_are_not_kept() {
     }
 }
 
-/// Goal: `check` finds damage to any value of vectors, and a call on the damage fails with `corrupt`
-/// at most. Method: each value truncated, changed, lost, and stored under a wrong key.
+/// Goal: `check` finds damage to any value of vectors, and a call on the damage fails with
+/// `corrupt` at most. Method: each value truncated, changed, lost, and stored under a wrong key.
 #[test]
 fn damaged_vectors_are_found_and_never_panic() {
     let mut store = Memory::default();

@@ -73,7 +73,7 @@ impl<'a> VectorUpdate<'a> {
         documents_total: &[u64],
     ) -> Result<usize> {
         let kept = self.count_fitting(vectors, documents_total);
-        let dimensions = self.dimensions();
+        let dimensions = self.count_dimensions();
         for DocumentVector { corpus, document, vector } in vectors.iter().take(kept) {
             let (number, at) = locate_document(*document);
             let block = self.load_block(session, *corpus, number)?;
@@ -95,7 +95,7 @@ impl<'a> VectorUpdate<'a> {
 
     /// Counts the vectors that fit a commit, from the first on.
     fn count_fitting(&self, vectors: &[DocumentVector<'_>], documents_total: &[u64]) -> usize {
-        let dimensions = self.dimensions();
+        let dimensions = self.count_dimensions();
         // The record has two bytes for each block and few more, in the guard and in the put.
         let blocks: u64 = documents_total.iter().map(|count| count / BLOCK_DOCUMENTS + 1).sum();
         let mut bytes = 4 * int::to_usize(blocks) + 4 * MODEL_BYTES_MAX;
@@ -115,7 +115,7 @@ impl<'a> VectorUpdate<'a> {
         kept
     }
 
-    fn dimensions(&self) -> usize {
+    fn count_dimensions(&self) -> usize {
         int::to_usize(self.record.dimensions.into())
     }
 
@@ -151,7 +151,8 @@ impl<'a> VectorUpdate<'a> {
         if self.record.corpus_vectors(corpus).block_counts(number).0 > 0 {
             let key = block_key(self.call.keys, corpus, number);
             let value = session.read_one_uncached(&key)?;
-            let Some(read) = SignBlock::from_value(&key, value.as_deref(), self.dimensions())?
+            let Some(read) =
+                SignBlock::from_value(&key, value.as_deref(), self.count_dimensions())?
             else {
                 let guard = self.read.build_guard();
                 return Err(diagnose_damage(session, self.call.keys, guard.value.as_deref(), &key));

@@ -200,6 +200,7 @@ impl CalibratedModel {
         values: &RecordValues,
         slot: &RecordSlot<Calibration>,
     ) -> Result<Option<Calibration>> {
+        // A record of another model with the same hash is ignored; the next report replaces it.
         Ok(values.decode(slot)?.filter(|record| record.model == self.model))
     }
 

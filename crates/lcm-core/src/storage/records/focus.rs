@@ -52,6 +52,7 @@ impl FocusBrief {
     pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
         RecordKey::new(keys.focus_key())
     }
+
     /// Creates a brief for a conversation of `messages` messages; `seq_last` of `None` covers all.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import flows, paging
 from ..flows import Flow
-from ..results import ArchiveCause, Checked, Imported, ListingKind
+from ..results import ArchiveCause, CheckResult, ImportReport, ListingKind
 from ..texts import to_json
 from ..verb import Opened, Pages, Stream, Verb
 
@@ -149,7 +149,7 @@ class Keeping(Opened):
         return paging.life(conversation, "focus", arguments, self._now(now))
 
     @Verb
-    def check(self, conversation: str) -> Flow[Checked]:
+    def check(self, conversation: str) -> Flow[CheckResult]:
         """Whether what is stored of a conversation agrees with itself.
 
         ```python
@@ -195,7 +195,7 @@ class Keeping(Opened):
         return paging.exported(conversation)
 
     @Verb
-    def import_lines(self, lines: Iterable[str], *, now: int | None = None) -> Flow[Imported]:
+    def import_lines(self, lines: Iterable[str], *, now: int | None = None) -> Flow[ImportReport]:
         """Takes an export in; everything is verified before the first message is stored.
 
         Repeating it changes nothing.

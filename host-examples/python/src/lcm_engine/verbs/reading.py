@@ -8,18 +8,18 @@ from typing import Any
 from .. import compaction, flows, paging
 from ..flows import Flow
 from ..results import (
-    Asked,
-    Assembled,
+    AskResult,
+    AssembledContext,
     Dialect,
-    Embedded,
-    Expanded,
-    Found,
+    EmbedResult,
+    EvictionPolicy,
+    ExpandResult,
     Grant,
     GrepMode,
+    GrepResult,
     GrepScope,
     GrepSort,
-    Planned,
-    Policy,
+    QuestionPlan,
     ToolAnswer,
 )
 from ..texts import Message, to_texts
@@ -37,7 +37,7 @@ class Reading(Opened):
         budget: int,
         *,
         dialect: Dialect = "lcm",
-        policy: Policy | None = None,
+        policy: EvictionPolicy | None = None,
         prompt: str | None = None,
         reserve_tokens: int = 0,
         model: str | None = None,
@@ -46,7 +46,7 @@ class Reading(Opened):
         explain: bool = False,
         mark_caches: bool = False,
         now: int | None = None,
-    ) -> Flow[Assembled]:
+    ) -> Flow[AssembledContext]:
         """A context that fits the budget, in tokens; reads only.
 
         `mark_caches`: messages behind which Anthropic's cache may end are marked, and no others.
@@ -121,7 +121,7 @@ class Reading(Opened):
         cursor: str | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Flow[Expanded]:
+    ) -> Flow[ExpandResult]:
         """What a summary was made from; without `tokens_max` and `cursor` everything, all pages.
 
         ```python
@@ -150,7 +150,7 @@ class Reading(Opened):
         cursor: str | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Pages[Expanded]:
+    ) -> Pages[ExpandResult]:
         """The pages of an expansion, each read when it is taken; `tokens_max` is that of a page.
 
         ```python
@@ -189,7 +189,7 @@ class Reading(Opened):
         model: str | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Flow[Found]:
+    ) -> Flow[GrepResult]:
         """Searches for a pattern.
 
         `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
@@ -231,7 +231,7 @@ class Reading(Opened):
         *,
         model: str | None = None,
         forget: bool = False,
-    ) -> Flow[Embedded]:
+    ) -> Flow[EmbedResult]:
         """Attaches embeddings to messages and summaries, by id, for `vector` of `grep`.
 
         None in place of a vector: it is to have none. `model`: the name of the model that made
@@ -263,7 +263,7 @@ class Reading(Opened):
         retries: int | None = None,
         timeout_ms: int | None = None,
         now: int | None = None,
-    ) -> Flow[Asked]:
+    ) -> Flow[AskResult]:
         """Has a question answered from what was said, with the ids that say so.
 
         `query`: what to search for in its place; `summary_ids`: those to answer from, without `query`
@@ -305,7 +305,7 @@ class Reading(Opened):
         only: bool | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Flow[Planned]:
+    ) -> Flow[QuestionPlan]:
         """What `ask` would read, and whether that is worth it; asks no model, writes nothing.
 
         For programs whose own sub-agents read. Arguments are those of `ask`.
