@@ -34,7 +34,8 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
             continue;
         }
         let module = module_name(&file.name);
-        files.push((format!("{FOLDER}/{module}.rs"), write_module(schema, &file.description, &own)));
+        files
+            .push((format!("{FOLDER}/{module}.rs"), write_module(schema, &file.description, &own)));
         modules.push((module, file.description.clone()));
     }
     modules.sort_unstable();
