@@ -25,6 +25,7 @@ from .instance import MEMORY_BYTES_MAX, Instance
 from .lines import Lines, Locks, Place
 from .models import Asking, Complete, Model, models_of
 from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
+from .results import CompletionRequest, Configuration, JsonObject, JsonValue
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun
@@ -42,7 +43,7 @@ _AROUND: ContextVar[frozenset[Hashable]] = ContextVar("around", default=frozense
 def open_async(
     store: str | os.PathLike[str] | Store | AsyncStore = "memory:",
     complete: Complete | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Configuration | None = None,
     *,
     wasm: bytes | str | os.PathLike[str] | None = None,
     clock: Clock = wall_clock,
@@ -81,11 +82,11 @@ def open_async(
 class Opening:
     """A store that is being opened: to be awaited, or entered."""
 
-    def __init__(self, opened: Callable[[], Coroutine[Any, Any, AsyncLcm]]) -> None:
+    def __init__(self, opened: Callable[[], Coroutine[object, None, AsyncLcm]]) -> None:
         self._opened = opened
         self._lcm: AsyncLcm | None = None
 
-    def __await__(self) -> Generator[Any, None, AsyncLcm]:
+    def __await__(self) -> Generator[object, None, AsyncLcm]:
         return self._opened().__await__()
 
     async def __aenter__(self) -> AsyncLcm:
@@ -133,11 +134,13 @@ class AsyncLcm(Verbs, Awaited):
             session = Session(make(), store)  # type: ignore[arg-type]
             self._session = ThreadSession(session) if in_thread else session
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    async def call(self, name: str, arguments: Mapping[str, object]) -> JsonValue:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
         conversation = arguments.get("conversation")
         flow = begun(flows.called(name, dict(arguments)))
-        return await self._run(flow, conversation if isinstance(conversation, str) else None)
+        name_given = conversation if isinstance(conversation, str) else None
+        answer: JsonValue = await self._run(flow, name_given)
+        return answer
 
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
         if not isinstance(self._session, Session):
@@ -209,7 +212,7 @@ class AsyncLcm(Verbs, Awaited):
             for task in tasks:
                 task.cancel()
 
-    async def _ask(self, request: Any, model: Model, seconds: float) -> Any:
+    async def _ask(self, request: CompletionRequest, model: Model, seconds: float) -> Any:
         try:
             async with asyncio.timeout(seconds) as limit:
                 answer = await _answer(request, model, seconds)
@@ -279,7 +282,7 @@ def _around(name: Hashable) -> Iterator[None]:
         _AROUND.reset(token)
 
 
-async def _answer(request: Any, model: Model, seconds: float) -> Any:
+async def _answer(request: CompletionRequest, model: Model, seconds: float) -> Any:
     """What a model answers; one that may block is asked in a thread."""
     if model.is_awaited:
         return await model(request, seconds)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from .models import Model
+from .results import CompletionRequest
 from .texts import to_json
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ class Complete:
     `seconds`: it is waited for no longer than that.
     """
 
-    request: dict[str, Any]
+    request: CompletionRequest
     model: Model
     seconds: float
 

@@ -20,6 +20,7 @@ from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Asking, Complete, Model, models_of
 from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
+from .results import CompletionRequest, Configuration, JsonObject, JsonValue
 from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking
@@ -44,7 +45,7 @@ def _compaction(place: str, conversation: str) -> Turn:
 def open(
     store: str | os.PathLike[str] | Store = "memory:",
     complete: Complete | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Configuration | None = None,
     *,
     wasm: bytes | str | os.PathLike[str] | None = None,
     clock: Clock = wall_clock,
@@ -94,9 +95,10 @@ class Lcm(Verbs, Blocking):
         self._session = Session(instance, store)
         self._place = place_of(store)
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    def call(self, name: str, arguments: Mapping[str, object]) -> JsonValue:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
-        return self._session.call(name, dict(arguments))
+        answer: JsonValue = self._session.call(name, dict(arguments))
+        return answer
 
     def _run(self, flow: flows.Flow[T]) -> T:
         try:
@@ -129,7 +131,7 @@ class Lcm(Verbs, Blocking):
             case flows.Alone(conversation, flow):
                 return _compaction(self._place, conversation).take(self._run, flow)
 
-    def _ask(self, request: Any, model: Model, seconds: float) -> Any:
+    def _ask(self, request: CompletionRequest, model: Model, seconds: float) -> Any:
         try:
             answer = model(request, seconds)
             return completions.answered(completions.refuse_awaitable(answer), request)

@@ -7,16 +7,33 @@ Where there is none, the engine makes the text itself.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from .completions import TIMEOUT_MS, checked
 from .errors import LcmError
+from .results import Completion, CompletionRequest
 
 PURPOSES = ("leaf", "condensed", "file", "ask", "focus")
 
-Callback = Callable[..., Any]
+Answer = str | Completion
+"""A completion, or its text alone."""
+
+
+class TimedCallback(Protocol):
+    """A callback that is told how long its model may take."""
+
+    def __call__(
+        self, request: CompletionRequest, /, *, timeout: float
+    ) -> Answer | Awaitable[Answer]:
+        """Answers a request within `timeout` seconds."""
+        ...
+
+
+Callback = Callable[[CompletionRequest], Answer | Awaitable[Answer]] | TimedCallback
+"""Answers a request; a coroutine function serves `open_async` alone."""
+
 Complete = Callback | Sequence[Callback] | Mapping[str, Callback | Sequence[Callback]]
 """One callback, several as a fallback chain, or these by purpose with `default` for the rest."""
 
@@ -25,13 +42,13 @@ Complete = Callback | Sequence[Callback] | Mapping[str, Callback | Sequence[Call
 class Model:
     """One callback."""
 
-    callback: Callback
+    callback: Callable[..., Any]
     takes_timeout: bool
     """Whether it has a parameter `timeout`: the seconds in which it is to answer."""
     is_awaited: bool
     """Whether it is a coroutine function; any other one may block."""
 
-    def __call__(self, request: dict[str, Any], timeout_seconds: float) -> Any:
+    def __call__(self, request: CompletionRequest, timeout_seconds: float) -> Any:
         if self.takes_timeout:
             return self.callback(request, timeout=timeout_seconds)
         return self.callback(request)
@@ -82,8 +99,12 @@ def _is_awaited(callback: Callback) -> bool:
     return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(call)
 
 
-def _listed(given: Any, name: str) -> tuple[Model, ...]:
-    callbacks = [] if given is None else given if isinstance(given, (list, tuple)) else [given]
+def _listed(given: Callback | Sequence[Callback] | None, name: str) -> tuple[Model, ...]:
+    callbacks: Sequence[Callback] = (
+        [] if given is None else [given] if callable(given) else given
+    )
+    if not isinstance(callbacks, (list, tuple)):
+        raise LcmError("invalid-input", f"`{name}` must be a function")
     for callback in callbacks:
         if not callable(callback):
             raise LcmError("invalid-input", f"`{name}` must be a function")

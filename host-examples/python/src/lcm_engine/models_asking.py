@@ -5,22 +5,23 @@ from __future__ import annotations
 import time
 
 from . import completions
-from .flows import Call, Complete, Fields, Flow, Pause
+from .completions import Answered
+from .flows import Call, Complete, Flow, Pause
 from .models import Asking
+from .results import CompletionRequest
 
 
-def ask(asking: Asking, request: Fields, limit_ms: int | None = None) -> Flow[tuple[Fields, int]]:
-    """The answer of the first model that has one in so much time, or the last failure.
-
-    Also how often a model was asked.
-    """
+def ask(
+    asking: Asking, request: CompletionRequest, limit_ms: int | None = None
+) -> Flow[tuple[Answered, int]]:
+    """Returns the first answer within `limit_ms`, else the last failure, and the count of tries."""
     models = asking.models.of(request["purpose"])
     if not models:
         done = yield Call("compaction.complete_offline", {"request": request})
         return {"done": done}, 1
     asked = 0
     end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
-    answer: Fields = {}
+    answer: Answered = {}
     for model in models:
         for attempt in range(1, asking.asks + 1):
             left = None if end is None else end - time.monotonic()

@@ -11,12 +11,13 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .component import Program
 from .errors import LcmError
 from .instance import Instance
 from .ports import NoStore
+from .results import Configuration
 from .settings import configuration
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 from .stores.contract import check_store
@@ -54,7 +55,7 @@ def place_of(store: Store | AsyncStore) -> str:
 
 
 def configured(
-    program: Program, config: Mapping[str, Any] | None, environment: Mapping[str, str] | None
+    program: Program, config: Configuration | None, environment: Mapping[str, str] | None
 ) -> str | None:
     """The configuration for every instance, checked by the engine before the first call.
 

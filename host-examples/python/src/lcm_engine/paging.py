@@ -6,11 +6,25 @@ In: ids, ranges, options. Out: parsed documents. Cursors are the engine's and ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .errors import LcmError
 from .flows import Call, Fields, Flow, Page, parsed
+from .results import (
+    CheckResult,
+    Description,
+    EmbedResult,
+    ExpandResult,
+    Grant,
+    GrepResult,
+    ImportReport,
+    ListedItem,
+    StatusReport,
+    SummaryPrompt,
+)
 from .texts import batches, to_json
+
+T = TypeVar("T")
 
 PAGE_BYTES_MAX = 1024 * 1024
 EXPORT_BYTES_MAX = 512 * 1024
@@ -20,7 +34,7 @@ SEQ_MAX = 2**64 - 1
 LISTS = ("file_ids", "summary_ids", "conversations")
 
 
-def named(document: Mapping[str, Any] | None, **members: Any) -> Fields:
+def named(document: Mapping[str, object] | None, **members: object) -> Fields:
     """A document of options with the members that were given by name.
 
     Any iterable will do for a list but a text, which would be taken apart into characters.
@@ -39,14 +53,14 @@ def named(document: Mapping[str, Any] | None, **members: Any) -> Fields:
     return fields
 
 
-def _listed(name: str, given: Any) -> list[Any]:
+def _listed(name: str, given: object) -> list[Any]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         message = f"`{name}` must be a list, not {type(given).__name__}"
         raise LcmError("invalid-input", message)
     return list(given)
 
 
-def _vector(name: str, given: Any) -> list[float]:
+def _vector(name: str, given: object) -> list[float]:
     """The numbers of an embedding, also of those that JSON does not write, such as of numpy."""
     try:
         return [float(number) for number in _listed(name, given)]
@@ -56,9 +70,9 @@ def _vector(name: str, given: Any) -> list[float]:
 
 def describe(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Flow[Any]:
+) -> Flow[Description]:
     """What is known of a summary or file, and of a file the range that is asked for."""
-    document: Fields = yield from parsed(
+    document: Description = yield from parsed(
         "recall.describe",
         {
             "conversation": conversation,
@@ -71,9 +85,9 @@ def describe(
     return document
 
 
-def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[Any]:
+def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[GrepResult]:
     """One search."""
-    document: Fields = yield from parsed(
+    document: GrepResult = yield from parsed(
         "recall.grep",
         {
             "conversation": conversation,
@@ -90,7 +104,7 @@ def embed(
     vectors: Mapping[str, Iterable[float] | None] | None,
     model: str | None,
     forget: bool,
-) -> Flow[Any]:
+) -> Flow[EmbedResult]:
     """Vectors by id, kept or forgotten."""
     given: Fields = {} if model is None else {"model": model}
     if forget:
@@ -103,7 +117,7 @@ def embed(
             {"id": id, "vector": None if vector is None else _vector(f"vectors.{id}", vector)}
             for id, vector in vectors.items()
         ]
-    document: Fields = yield from parsed(
+    document: EmbedResult = yield from parsed(
         "recall.embed", {"conversation": conversation, "vectors_json": to_json(given)}
     )
     return document
@@ -111,15 +125,15 @@ def embed(
 
 def expanded(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Callable[[Any], Flow[Page[Any]]]:
+) -> Callable[[Any], Flow[Page[ExpandResult]]]:
     """How a page of what a summary was made from is read."""
     options = {name: value for name, value in options.items() if value is not None}
 
-    def page(cursor: str | None) -> Flow[Page[Any]]:
+    def page(cursor: str | None) -> Flow[Page[ExpandResult]]:
         asked = options if cursor is None else options | {"cursor": cursor}
         arguments = {"conversation": conversation, "id": id, "grant": grant, "now": now}
         arguments["options_json"] = to_json(asked)
-        document: Fields = yield from parsed("recall.expand", arguments)
+        document: ExpandResult = yield from parsed("recall.expand", arguments)
         following = document.get("cursor")
         is_spent = grant is not None and document["grant"]["truncated"]
         if following is not None and following == asked.get("cursor"):
@@ -131,7 +145,7 @@ def expanded(
 
 def expand(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
-) -> Flow[Any]:
+) -> Flow[ExpandResult]:
     """What a summary was made from: one page when `tokens_max` is given, else everything.
 
     What was read on a grant is paid for: when something goes wrong behind the first page, that is
@@ -148,18 +162,19 @@ def expand(
                 raise
             return whole
         (further,) = page.items
-        for members in ("summaries", "messages", "tokens"):
-            further[members] = whole[members] + further[members]
+        further["summaries"] = whole["summaries"] + further["summaries"]
+        further["messages"] = whole["messages"] + further["messages"]
+        further["tokens"] += whole["tokens"]
         if "grant" in further:
             further["grant"]["tokens"] += whole["grant"]["tokens"]
         whole = further
     return whole
 
 
-def grant(conversation: str, limits: Fields, now: int) -> Flow[Any]:
+def grant(conversation: str, limits: Fields, now: int) -> Flow[Grant]:
     """Makes a limited right to read."""
     arguments = {"conversation": conversation, "grant_json": to_json(limits), "now": now}
-    document: Fields = yield from parsed("recall.grant", arguments)
+    document: Grant = yield from parsed("recall.grant", arguments)
     return document
 
 
@@ -190,9 +205,9 @@ def messages(conversation: str, seq_first: int, seq_last: int | None) -> Flow[li
     return (yield from _all_of(messages_from(conversation, seq_first, seq_last)))
 
 
-def _all_of(read: Callable[[Any], Flow[Page[Any]]]) -> Flow[list[Any]]:
+def _all_of(read: Callable[[Any], Flow[Page[T]]]) -> Flow[list[T]]:
     """The items of all pages."""
-    items: list[Any] = []
+    items: list[T] = []
     cursor = None
     while True:
         page = yield from read(cursor)
@@ -202,9 +217,10 @@ def _all_of(read: Callable[[Any], Flow[Page[Any]]]) -> Flow[list[Any]]:
         cursor = page.cursor
 
 
-def status(conversation: str | None, now: int) -> Flow[Fields]:
+def status(conversation: str | None, now: int) -> Flow[StatusReport]:
     """Counts and sizes."""
-    document: Fields = yield from parsed("admin.status", {"conversation": conversation, "now": now})
+    arguments = {"conversation": conversation, "now": now}
+    document: StatusReport = yield from parsed("admin.status", arguments)
     return document
 
 
@@ -215,10 +231,11 @@ def life(conversation: str, verb: str, arguments: Fields, now: int) -> Flow[Any]
     return (yield from parsed("admin.call", call | {"arguments_json": to_json(given)}))
 
 
-def prompts() -> Flow[Any]:
+def prompts() -> Flow[list[SummaryPrompt]]:
     """The prompts of summaries; they are of no conversation."""
     answer: Fields = yield from life("", "prompts", {}, 0)
-    return answer["prompts"]
+    listed: list[SummaryPrompt] = answer["prompts"]
+    return listed
 
 
 def _paged(name: str, arguments: Fields) -> Callable[[Any], Flow[Page[Fields]]]:
@@ -239,15 +256,14 @@ def _pages(name: str, arguments: Fields) -> Flow[list[Fields]]:
     return (yield from _all_of(_paged(name, arguments)))
 
 
-def check(conversation: str) -> Flow[Any]:
+def check(conversation: str) -> Flow[CheckResult]:
     """The report of all pages."""
     pages = yield from _pages("admin.check", {"conversation": conversation})
-    report = dict(pages[-1])
-    report["ok"] = all(page["ok"] for page in pages)
-    if len(pages) > 1:
-        report["checks"] = [check for page in pages for check in page["checks"]]
-    report.pop("cursor", None)
-    return report
+    return {
+        "ok": all(page["ok"] for page in pages),
+        "checks": [check for page in pages for check in page["checks"]],
+        "metrics": pages[-1]["metrics"],
+    }
 
 
 def digest(logical: bool) -> Flow[str]:
@@ -256,7 +272,7 @@ def digest(logical: bool) -> Flow[str]:
     return str(pages[-1]["sha256"])
 
 
-def listing(kind: str, conversation: str | None) -> Flow[list[Any]]:
+def listing(kind: str, conversation: str | None) -> Flow[list[ListedItem]]:
     """All entries of a kind."""
     arguments = {"kind": kind, "conversation": conversation, "bytes_max": PAGE_BYTES_MAX}
     pages = yield from _pages("admin.listing", arguments)
@@ -277,7 +293,7 @@ def exported(conversation: str | None) -> Callable[[Any], Flow[Page[str]]]:
     return page
 
 
-def import_lines(lines: Iterable[str], now: int) -> Flow[Any]:
+def import_lines(lines: Iterable[str], now: int) -> Flow[ImportReport]:
     """Hands over the lines of an export, twice where the engine wants to see them again."""
     lines = [_line(line) for line in _listed("lines", lines)]
     at, cursor = 0, None
@@ -288,13 +304,13 @@ def import_lines(lines: Iterable[str], now: int) -> Flow[Any]:
         following = report.pop("cursor")
         consumed, is_rewound = report.pop("consumed"), report.pop("rewind")
         if following is None:
-            return report
+            return cast(ImportReport, report)
         if not (consumed or is_rewound) and following == cursor:
             raise LcmError("trap", "`admin.import-page` took none of the lines")
         at, cursor = 0 if is_rewound else at + consumed, following
 
 
-def _line(line: Any) -> str:
+def _line(line: object) -> str:
     if not isinstance(line, str):
         raise LcmError("invalid-input", f"`lines` must be texts, not {type(line).__name__}")
     return line.rstrip("\r\n")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import cast
 
 from .errors import LcmError
+from .results import Configuration, ConfigurationReport, JsonObject, JsonValue
 from .texts import to_json
 
 PREFIX = "LCM_"
@@ -33,14 +34,14 @@ def _finite(text: str) -> float:
     return number
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> JsonValue:
     try:
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+        return cast(JsonValue, json.loads(text, parse_float=_finite, parse_constant=_finite))
     except ValueError:
         return text
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+def from_environment(environment: Mapping[str, str]) -> JsonObject:
     """What `LCM_*` variables say, under reference names."""
     return {
         _reference_name(variable): _value(environment[variable])
@@ -50,7 +51,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def configuration(
-    config: Mapping[str, Any] | None,
+    config: Configuration | None,
     environment: Mapping[str, str],
     configure: Callable[[str], str],
 ) -> tuple[str | None, list[str]]:
@@ -64,7 +65,7 @@ def configuration(
     said = from_environment(environment)
     if config is None and not said:
         return None, []
-    own = dict(config or {})
+    own: dict[str, object] = dict(config or {})
     report = _report(configure, own, "config")
     accepted = set(_report(configure, said, "environment")["accepted"]) if said else set()
     aliases = {alias["key"]: alias["as"] for alias in report["aliased"]}
@@ -75,10 +76,13 @@ def configuration(
     return to_json(merged, "config"), report["unknown"]
 
 
-def _report(configure: Callable[[str], str], given: Mapping[str, Any], source: str) -> Any:
+def _report(
+    configure: Callable[[str], str], given: Mapping[str, object], source: str
+) -> ConfigurationReport:
     """What the engine makes of one source; an error names it."""
     text = to_json(given, source)
     try:
-        return json.loads(configure(text))
+        report: ConfigurationReport = json.loads(configure(text))
     except LcmError as error:
         raise LcmError(error.code, f"{source}: {error.message}") from error
+    return report

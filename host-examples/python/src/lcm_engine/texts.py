@@ -10,12 +10,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from .errors import LcmError
-
-Message = str | Mapping[str, Any]
-"""One message: a JSON text, kept byte for byte, or a mapping that is written as JSON."""
+from .results import Message
 
 BATCH_MESSAGES_MAX = 100
 BATCH_BYTES_MAX = 512 * 1024
@@ -23,7 +20,7 @@ BATCH_BYTES_MAX = 512 * 1024
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def to_json(value: Any, path: str = "options") -> str:
+def to_json(value: object, path: str = "options") -> str:
     """Compact JSON text, keys in their order, everything but lone surrogates unescaped.
 
     `path` names the value in the error of one that JSON cannot hold.

@@ -15,7 +15,7 @@ from .base import Entries
 FUNCTIONS = ("get_many", "scan", "commit", "close")
 
 
-def check_store(store: Any) -> None:
+def check_store(store: object) -> None:
     """Raises `invalid-input` for what is no store."""
     if isinstance(store, type):
         message = f"the store must be an object, not the class `{store.__name__}`"
@@ -25,9 +25,9 @@ def check_store(store: Any) -> None:
             raise LcmError("invalid-input", f"the store has no function `{name}`")
 
 
-def checked_values(answer: Any, keys: Sequence[str]) -> list[bytes | None]:
+def checked_values(answer: object, keys: Sequence[str]) -> list[bytes | None]:
     """The answer of `get_many`: one value or None for every key."""
-    values = _listed(answer, "get_many")
+    values: list[bytes | None] = _listed(answer, "get_many")
     if len(values) != len(keys):
         raise _broken("get_many", f"{len(keys)} keys with {len(values)} values")
     for value in values:
@@ -37,7 +37,7 @@ def checked_values(answer: Any, keys: Sequence[str]) -> list[bytes | None]:
 
 
 def checked_page(
-    answer: Any, start: str, end: str, reverse: bool, entries_max: int, bytes_max: int
+    answer: object, start: str, end: str, reverse: bool, entries_max: int, bytes_max: int
 ) -> tuple[Entries, bool]:
     """The answer of `scan`: entries of the range, each once and in order, and within the bounds."""
     pair = _listed(answer, "scan")
@@ -66,18 +66,18 @@ def _broken(name: str, answered: str) -> LcmError:
     return LcmError("store-unavailable", f"the store answered `{name}` with {answered}")
 
 
-def _listed(answer: Any, name: str) -> list[Any]:
+def _listed(answer: object, name: str) -> list[Any]:
     if not isinstance(answer, (list, tuple)):
         raise _broken(name, f"a {type(answer).__name__} in place of a list")
     return list(answer)
 
 
-def _check_bytes(value: Any, name: str) -> None:
+def _check_bytes(value: object, name: str) -> None:
     if not isinstance(value, bytes):
         raise _broken(name, f"a {type(value).__name__} in place of bytes")
 
 
-def _entry(given: Any) -> tuple[str, bytes]:
+def _entry(given: object) -> tuple[str, bytes]:
     entry = _listed(given, "scan")
     if len(entry) != 2 or not isinstance(entry[0], str):
         raise _broken("scan", "an entry that is no key with its value")

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
 from .. import compaction, paging
-from ..flows import Flow
+from ..flows import Fields, Flow
 from ..opening import Clock
 from ..results import (
     AdviseAnswer,
     AppendMode,
+    CalibrateAnswer,
     CompactionMode,
     CompactReport,
     Decision,
     Dialect,
     MaintainReport,
+    Message,
     SummaryPrompt,
     TokenPrices,
     TurnReport,
     UsageAnswer,
     UsagePurpose,
 )
-from ..texts import Message, to_texts
+from ..texts import to_texts
 from ..verb import Opened, Verb
-
 
 
 class Compacting(Opened):
@@ -196,7 +195,7 @@ class Compacting(Opened):
         self,
         conversation: str,
         budget: int,
-        options: dict[str, Any],
+        options: Fields,
         now: Clock,
         retries: int | None = None,
         timeout_ms: int | None = None,
@@ -225,7 +224,7 @@ class Compacting(Opened):
         *,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[CalibrateAnswer]:
         """Reports what a provider counted of a prompt, and the estimate of the same prompt.
 
         The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from .. import intake
 from ..flows import Flow
-from ..results import AppendMode, Dialect, Receipt
-from ..texts import Message, to_texts
+from ..results import AppendMode, Dialect, Message, Receipt
+from ..texts import to_texts
 from ..verb import Opened, Verb
 
 

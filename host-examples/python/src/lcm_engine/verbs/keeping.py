@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from .. import flows, paging
 from ..flows import Flow
-from ..results import ArchiveCause, CheckResult, ImportReport, ListingKind
+from ..results import (
+    ArchiveAnswer,
+    ArchiveCause,
+    CheckResult,
+    Configuration,
+    ConfigurationReport,
+    FamilyAnswer,
+    FocusAnswer,
+    ImportReport,
+    ListedItem,
+    ListingKind,
+    NewSessionAnswer,
+    ResetAnswer,
+    StatusReport,
+)
 from ..texts import to_json
 from ..verb import Opened, Pages, Stream, Verb
-
 
 
 class Keeping(Opened):
     """Status, sessions, checks, exports and configuration."""
 
     @Verb
-    def configure(self, config: Mapping[str, Any]) -> Flow[dict[str, Any]]:
+    def configure(self, config: Configuration) -> Flow[ConfigurationReport]:
         """Replaces the configuration, also what came from the environment.
 
         The answer says what became of each key.
@@ -42,7 +54,7 @@ class Keeping(Opened):
     @Verb
     def status(
         self, conversation: str | None = None, *, now: int | None = None
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[StatusReport]:
         """Counts and sizes of a conversation, or of the whole store.
 
         ```python
@@ -55,7 +67,7 @@ class Keeping(Opened):
     @Verb
     def family(
         self, conversation: str, family: str, *, dry_run: bool = False, now: int | None = None
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[FamilyAnswer]:
         """Makes the conversation one of a family, whose members are searched together.
 
         ```python
@@ -75,7 +87,7 @@ class Keeping(Opened):
         successor: str | None = None,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[ResetAnswer]:
         """Archives the conversation; `conversation` of the answer is the empty one to go on in.
 
         ```python
@@ -94,7 +106,7 @@ class Keeping(Opened):
         retain_depth: int | None = None,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[NewSessionAnswer]:
         """Withdraws messages and summaries of less than this depth from the context.
 
         They are found, expanded and exported as before. -1: everything stays.
@@ -115,7 +127,7 @@ class Keeping(Opened):
         *,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[ArchiveAnswer]:
         """Archives the conversation: it is read as before and not written to.
 
         ```python
@@ -135,7 +147,7 @@ class Keeping(Opened):
         seq_last: int | None = None,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[FocusAnswer]:
         """Sets the brief that stands for the summaries of messages up to `seq_last`.
 
         Absent, that is the newest message. Without `text` there is no brief any more.
@@ -171,7 +183,7 @@ class Keeping(Opened):
         return paging.digest(logical)
 
     @Verb
-    def listing(self, kind: ListingKind, conversation: str | None = None) -> Flow[list[Any]]:
+    def listing(self, kind: ListingKind, conversation: str | None = None) -> Flow[list[ListedItem]]:
         """All entries of a kind: `conversations`, or `summaries`, `messages`, `grants` of one.
 
         ```python

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import NotRequired
 
 from .. import compaction, flows, paging
 from ..flows import Flow
 from ..results import (
     AskResult,
     AssembledContext,
+    DescribeOptions,
+    Description,
     Dialect,
     EmbedResult,
     EvictionPolicy,
     ExpandResult,
     Grant,
     GrepMode,
+    GrepOptions,
     GrepResult,
     GrepScope,
     GrepSort,
+    JsonObject,
+    JsonValue,
+    Message,
     QuestionPlan,
     ToolAnswer,
 )
-from ..texts import Message, to_texts
+from ..texts import to_texts
 from ..verb import Opened, Pages, Stream, Verb
 
+
+class GrepQuery(GrepOptions):
+    """A search as one dict: the pattern and the options of the search."""
+
+    pattern: NotRequired[str]
+    """Text, words or regular expression to search for; absent: `vector` alone."""
 
 
 class Reading(Opened):
@@ -72,7 +84,7 @@ class Reading(Opened):
         self,
         conversation: str,
         id: str,
-        options: Mapping[str, Any] | None = None,
+        options: DescribeOptions | None = None,
         *,
         all_conversations: bool | None = None,
         include_content: bool | None = None,
@@ -83,7 +95,7 @@ class Reading(Opened):
         end_byte: int | None = None,
         grant: str | None = None,
         now: int | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> Flow[Description]:
         """What is known of a summary, message or file.
 
         Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
@@ -106,8 +118,11 @@ class Reading(Opened):
             end_line=end_line,
             start_byte=start_byte,
             end_byte=end_byte,
+            grant=grant,
+            now=now,
         )
-        return paging.describe(conversation, id, given, grant, self._now(now))
+        grant, moment = given.pop("grant", None), self._now(given.pop("now", None))
+        return paging.describe(conversation, id, given, grant, moment)
 
     @Verb
     def expand(
@@ -171,7 +186,7 @@ class Reading(Opened):
     def grep(
         self,
         conversation: str,
-        query: str | Mapping[str, Any],
+        query: str | GrepQuery,
         *,
         mode: GrepMode | None = None,
         scope: GrepScope | None = None,
@@ -220,8 +235,11 @@ class Reading(Opened):
             only=only,
             vector=vector,
             model=model,
+            grant=grant,
+            now=now,
         )
-        return paging.grep(conversation, given, grant, self._now(now))
+        grant, moment = given.pop("grant", None), self._now(given.pop("now", None))
+        return paging.grep(conversation, given, grant, moment)
 
     @Verb
     def embed(
@@ -405,7 +423,7 @@ class Reading(Opened):
         return paging.revoke(conversation, grant, self._now(now))
 
     @Verb
-    def tools(self, dialect: Dialect = "lcm", *, grant: str | None = None) -> Flow[list[Any]]:
+    def tools(self, dialect: Dialect = "lcm", *, grant: str | None = None) -> Flow[list[JsonObject]]:
         """Definitions of the agent's tools in the provider's format.
 
         With `grant`, those of a sub-agent.
@@ -433,7 +451,7 @@ class Reading(Opened):
         self,
         conversation: str,
         name: str,
-        arguments: Any,
+        arguments: Mapping[str, object] | str,
         *,
         grant: str | None = None,
         retries: int | None = None,
