@@ -6,7 +6,7 @@
 //! | equal run | lines of code that follow each other in two files of one language |
 //! | loose TypeScript type | the type `any` or `unknown` in a `.d.ts` file of the package |
 //! | loose Python type | the word `Any` in a public signature or field |
-//! | driving code | the files of [`DRIVING`]: what carries out the instructions of a task, and the verbs of intake, compaction and turns |
+//! | driving code | the files of [`DRIVING`]: carrying out instructions, and verbs of several calls |
 //!
 //! Driving code has no store, no model and no declared shape: options, reports and instructions are
 //! types of the interface, as in `index.d.ts` of Node and `results.py` of Python.
