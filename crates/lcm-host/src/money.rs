@@ -1,42 +1,41 @@
-//! What turns and summaries cost, and whether compacting now pays.
+//! Cost of turns and summaries, and advice whether to compact now.
 //!
-//! In: what a provider said of an answer; prices. Out: sums, and advice. Both are the component's:
-//! [`Lcm::usage`] hands over a report, [`Lcm::advise`] asks. Advice is not followed here: a caller
-//! who wants to compacts with `force`.
+//! In: token counts of a provider, and prices. Out: sums and advice of the component. A caller that
+//! follows the advice compacts with `force`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{error::Result, json, lcm::Lcm};
 
-/// What an answer of a model was for.
+/// Purpose of a model answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpentOn {
     /// A turn of the conversation.
     Turn,
-    /// A summary of it.
+    /// A summary of the conversation.
     Summary,
 }
 
-/// What one answer of a model took. A number that is not known is 0.
+/// Tokens and cost of one model answer; 0: unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct UsageReport {
-    /// What it was for.
+    /// Purpose of the answer.
     pub purpose: SpentOn,
-    /// Tokens of the whole prompt, those in the provider's cache included.
+    /// Tokens of the whole prompt, including tokens in the provider's cache.
     pub input_tokens: u32,
-    /// Of them those that were read from the cache.
+    /// Prompt tokens that were read from the cache.
     pub cache_read_tokens: u32,
-    /// Of them those that were written to it.
+    /// Prompt tokens that were written to the cache.
     pub cache_write_tokens: u32,
     /// Tokens of the answer.
     pub output_tokens: u32,
-    /// Millionths of the one currency that all reports count in.
+    /// Cost in millionths of a currency; all reports use the same currency.
     pub cost_micros: u64,
 }
 
 impl UsageReport {
-    /// A report that says nothing yet.
+    /// Returns an empty report.
     #[must_use]
     pub const fn new(purpose: SpentOn) -> Self {
         Self {
@@ -50,55 +49,55 @@ impl UsageReport {
     }
 }
 
-/// What some answers took, summed.
+/// Sums over answers.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Spent {
-    /// Answers.
+    /// Number of answers.
     pub calls: u64,
-    /// Tokens of their prompts, those in the cache included.
+    /// Tokens of the prompts, including tokens in the cache.
     pub input_tokens: u64,
-    /// Of them those that were read from the cache.
+    /// Prompt tokens that were read from the cache.
     pub cache_read_tokens: u64,
-    /// Of them those that were written to it.
+    /// Prompt tokens that were written to the cache.
     pub cache_write_tokens: u64,
     /// Tokens of the answers.
     pub output_tokens: u64,
-    /// Millionths of the currency.
+    /// Cost in millionths of the currency.
     pub cost_micros: u64,
 }
 
-/// What was reported of a conversation so far.
+/// Sums of all reports of a conversation.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Usage {
-    /// Of its turns.
+    /// Sums of the turns.
     pub turns: Spent,
-    /// Of its summaries.
+    /// Sums of the summaries.
     pub summaries: Spent,
 }
 
 /// Prices of a million tokens, in millionths of a currency, each at most 1,000,000,000.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct Prices {
-    /// Of a prompt.
+    /// Price of prompt tokens.
     pub input: u64,
-    /// Of an answer.
+    /// Price of answer tokens.
     pub output: u64,
-    /// Of what a prompt has in the cache; `None`: as `input`, so that a cache saves nothing.
+    /// Price of tokens read from the cache; `None`: `input`, so that a cache saves nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<u64>,
-    /// Of what is written to the cache; `None`: as `input`.
+    /// Price of tokens written to the cache; `None`: `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<u64>,
-    /// Of a prompt of the model that summarises; `None`: as `input`.
+    /// Price of prompt tokens of the summary model; `None`: `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_input: Option<u64>,
-    /// Of an answer of it; `None`: as `output`.
+    /// Price of answer tokens of the summary model; `None`: `output`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_output: Option<u64>,
 }
 
 impl Prices {
-    /// Prices of a provider without a cache, whose model also summarises.
+    /// Returns prices of a provider without a cache, whose model also summarises.
     #[must_use]
     pub const fn new(input: u64, output: u64) -> Self {
         Self {
@@ -112,77 +111,76 @@ impl Prices {
     }
 }
 
-/// What advice is asked for.
+/// Options of advice.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct AdviseOptions {
-    /// Tokens of the model's context window that the conversation may use, at least 1.
+    /// Token budget of the conversation in the context window of the model, at least 1.
     pub budget: u32,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: Prices,
-    /// Tokens of the whole prompt as the provider counted them last, what the host adds included;
-    /// `None`: unknown.
+    /// Provider's last token count of the whole prompt, including text added by the host; `None`:
+    /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// The model whose tokens `budget` and `observed_tokens` are, once the verb `calibrate` has
-    /// reported of it; `None`: they are estimated tokens.
+    /// Model whose tokens `budget` and `observed_tokens` count, after a report by `calibrate`;
+    /// `None`: estimated tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How long the provider keeps a prefix, in milliseconds; `None`: 5 minutes.
+    /// Lifetime of a cached prefix in milliseconds; `None`: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_ms: Option<u64>,
-    /// Prompts that are still to come; `None`: as many as there were.
+    /// Number of prompts to come; `None`: the number of prompts so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
 }
 
 impl AdviseOptions {
-    /// Asks with nothing known but prices.
+    /// Returns options with prices only.
     #[must_use]
     pub const fn new(budget: u32, prices: Prices) -> Self {
         Self { budget, prices, observed_tokens: None, model: None, cache_ms: None, turns: None }
     }
 }
 
-/// Whether compacting now costs less than waiting. Costs are millionths of the currency of the
-/// prices.
+/// Comparison of compacting now and waiting. Costs are in millionths of the currency of the prices.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Advice {
     /// `compact` or `wait`.
     pub advice: String,
-    /// Why: `saves-more-than-it-costs`, `costs-more-than-it-saves`, `nothing-to-compact` or
+    /// Reason: `saves-more-than-it-costs`, `costs-more-than-it-saves`, `nothing-to-compact` or
     /// `over-budget`.
     pub reason: String,
-    /// What the provider's cache is by the newest reported turn: `warm`, `cold` or `unknown`.
+    /// State of the provider's cache at the newest reported turn: `warm`, `cold` or `unknown`.
     pub cache: String,
-    /// What the prompts to come and their summaries cost when the context is compacted now.
+    /// Cost of the prompts to come and of summaries, with compaction now.
     pub cost_now_micros: u64,
-    /// What they cost when it is compacted when that is best later.
+    /// Cost of the prompts to come and of summaries, with compaction at the best later turn.
     pub cost_wait_micros: u64,
-    /// What the summaries cost that would be made now.
+    /// Cost of the summaries of a compaction now.
     pub completions_cost_micros: u64,
-    /// After how many turns compaction cannot wait; `None`: it can until the end.
+    /// Number of turns after which compaction cannot wait; `None`: it can wait until the end.
     pub forced_in_turns: Option<u64>,
-    /// After how many turns it would cost least; `None`: now.
+    /// Number of turns after which compaction costs least; `None`: now.
     pub wait_turns: Option<u64>,
-    /// Tokens of the context, what the host adds included.
+    /// Tokens of the context, including text added by the host.
     pub tokens: u64,
-    /// Tokens of it after a compaction.
+    /// Tokens of the context after a compaction.
     pub tokens_after: u64,
-    /// Tokens that a turn is supposed to add.
+    /// Expected tokens of a turn.
     pub turn_tokens: u64,
-    /// Turns that were looked ahead.
+    /// Number of turns of the forecast.
     pub turns: u64,
 }
 
 impl Lcm {
-    /// Reports what one answer of a model took, and says what was reported so far. The newest
-    /// report counts once, however often it comes with its `now`.
+    /// Reports tokens and cost of one model answer, and returns the sums. A repeat of the newest
+    /// report with the same `now` does not count.
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: the report says nothing, or contradicts itself.
-    /// - `not-found`: there is no such conversation; `denied`: it is archived.
-    /// - of the store.
+    /// - `invalid-input`: the report is empty or contradicts itself.
+    /// - `not-found`: the conversation does not exist; `denied`: the conversation is archived.
+    /// - errors of the store.
     pub fn usage(&self, conversation: &str, report: &UsageReport, now: u64) -> Result<Usage> {
         #[derive(Deserialize)]
         struct Answer {
@@ -193,14 +191,15 @@ impl Lcm {
         json::read::<Answer>("admin.call", &text).map(|answer| answer.usage)
     }
 
-    /// Says whether compacting now costs less than waiting; changes nothing. `compact` is followed
-    /// by [`Lcm::compact`] with `force`, as it may come below the threshold.
+    /// Compares the cost of compacting now and of waiting; changes nothing. To follow the advice
+    /// `compact`, call [`Lcm::compact`] with `force`, because the context may be below the
+    /// threshold.
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: the options.
-    /// - `not-found`: there is no such conversation.
-    /// - of the store.
+    /// - `invalid-input`: an option is invalid.
+    /// - `not-found`: the conversation does not exist.
+    /// - errors of the store.
     pub fn advise(&self, conversation: &str, options: &AdviseOptions, now: u64) -> Result<Advice> {
         let arguments = serde_json::json!(options).to_string();
         let text = self.admin_call(conversation, "advise", &arguments, now)?;

@@ -11,19 +11,19 @@ use crate::{
     ingest::{IngestOptions, IngestReport},
 };
 
-/// How a turn is taken in.
+/// Options of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnOptions {
-    /// How its messages are stored.
+    /// Options of the intake.
     pub ingest: IngestOptions,
-    /// How the conversation is compacted.
+    /// Options of the compaction.
     pub compact: CompactOptions,
-    /// Whether compaction that can wait is left for [`Lcm::maintain`](crate::Lcm::maintain).
+    /// Whether compaction that can wait is deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub defer: bool,
 }
 
 impl TurnOptions {
-    /// What is due is done at once.
+    /// Returns options that compact at once when compaction is due.
     #[must_use]
     pub const fn new(ingest: IngestOptions, compact: CompactOptions) -> Self {
         Self { ingest, compact, defer: false }
@@ -39,29 +39,29 @@ impl TurnOptions {
     }
 }
 
-/// What one turn did.
+/// Result of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnReport {
-    /// What was stored.
+    /// Result of the intake.
     pub ingested: IngestReport,
-    /// What the compaction did; `None`: nothing was due, it was deferred, or the model failed.
+    /// Result of the compaction; `None`: nothing was due, deferred compaction, or a failed model.
     pub compacted: Option<CompactReport>,
-    /// Whether compaction was due and is left for [`Lcm::maintain`](crate::Lcm::maintain).
+    /// Whether due compaction was deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,
-    /// Why the model failed; the next turn tries again.
+    /// Failure of the model; the next turn tries again.
     pub failure: Option<Error>,
 }
 
-/// Compaction that is due and was put off.
+/// Record of deferred compaction.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Debt {
-    /// Whether nothing can be done until the context changes.
+    /// Whether compaction can do nothing until the context changes.
     pub exhausted: bool,
     /// Failures in a row.
     pub failures: u32,
-    /// From when on it is tried again, such as `2026-01-02T03:04:05.000Z`.
+    /// Time of the next attempt, such as `2026-01-02T03:04:05.000Z`.
     pub next_attempt_at: String,
-    /// When it was seen first.
+    /// Time at which compaction became due.
     pub since: String,
 }
 
@@ -74,15 +74,15 @@ pub(crate) struct TurnDecision {
     pub(crate) deferred: bool,
 }
 
-/// What a call of [`Lcm::maintain`](crate::Lcm::maintain) did.
+/// Result of [`Lcm::maintain`](crate::Lcm::maintain).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "MaintainResult")]
 pub struct MaintainReport {
-    /// What is owed now; `None`: nothing.
+    /// Deferred compaction after the call; `None`: no compaction is deferred.
     pub debt: Option<Debt>,
-    /// What the compaction did; `None`: it was not time for one, or the model refused to serve.
+    /// Result of the compaction; `None`: not due, or the model refused the request.
     pub compacted: Option<CompactReport>,
-    /// How the model refused its key or the content.
+    /// Refusal of the key or the content by the model.
     pub failure: Option<Error>,
 }
 

@@ -49,16 +49,16 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
     Ok(compacted.map_or(End::Done, compact::end))
 }
 
-/// What is owed, for people.
+/// Formats deferred compaction for people.
 fn owed(debt: Option<&Debt>) -> String {
     match debt {
-        None => "nothing is owed\n".to_owned(),
+        None => "no compaction is deferred\n".to_owned(),
         Some(Debt { exhausted: true, since, .. }) => {
-            format!("owed since {since}: nothing can be done until the context changes\n")
+            format!("deferred since {since}: blocked until the context changes\n")
         }
         Some(Debt { failures, next_attempt_at, since, .. }) => {
             let failures = count(u64::from(*failures), "failure");
-            format!("owed since {since}: {failures}, tried again from {next_attempt_at}\n")
+            format!("deferred since {since}: {failures}, next attempt at {next_attempt_at}\n")
         }
     }
 }

@@ -13,7 +13,7 @@ fn a_line_that_is_no_message_is_named_and_nothing_is_stored() {
     let role = place.write("role.jsonl", "{\"role\":\"nobody\",\"content\":\"x\"}\n");
     place.run(&["ingest", DEMO, &role, "--json"]).failed(2, "invalid-input", "line 1: ");
     let bytes = place.write("bytes.jsonl", b"{\"role\":\"user\",\"content\":\"\xFF\"}\n");
-    place.run(&["ingest", &bytes]).failed(2, "invalid-input", "line 1 is no valid UTF-8");
+    place.run(&["ingest", &bytes]).failed(2, "invalid-input", "line 1 must be valid UTF-8");
     assert!(!place.folder.join("default.lcm.db").exists(), "a refused ingest makes no store");
 }
 

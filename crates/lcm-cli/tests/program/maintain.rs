@@ -42,7 +42,10 @@ fn what_is_due_is_done_and_then_nothing_is_owed() {
     let compact = place.json(&["compact", "--budget", "8000"]);
     assert_eq!(keys(&done["compacted"]), keys(&compact));
     assert_eq!(compact["status"], "nothing-to-do");
-    assert_eq!(place.run(&["maintain", "--budget", "8000"]).ok().out, "nothing is owed\n");
+    assert_eq!(
+        place.run(&["maintain", "--budget", "8000"]).ok().out,
+        "no compaction is deferred\n"
+    );
     place.run(&["maintain", "--budget", "0"]).failed(2, "invalid-input", "`budget`");
     place.run(&["maintain", "--budget", "1", "--conversation", "x"]).failed(3, "not-found", "x");
 }

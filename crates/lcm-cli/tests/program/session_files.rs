@@ -172,8 +172,8 @@ fn bad_lines_are_named_and_store_nothing() {
     let cases: [(Vec<u8>, &str); 7] = [
         (cut.into_bytes(), "`s.jsonl` line 4 ends in the middle"),
         ([good.as_bytes(), b"\0\0\0\n"].concat(), "`s.jsonl` line 5 has a NUL byte"),
-        ([good.as_bytes(), b"\n\xFF\n"].concat(), "`s.jsonl` line 6 is no valid UTF-8"),
-        ([good.as_bytes(), b"nonsense\n"].concat(), "`s.jsonl` line 5 is no JSON object"),
+        ([good.as_bytes(), b"\n\xFF\n"].concat(), "`s.jsonl` line 6 must be valid UTF-8"),
+        ([good.as_bytes(), b"nonsense\n"].concat(), "`s.jsonl` line 5 must be a JSON object"),
         ([good.as_bytes(), deep.as_bytes()].concat(), "`s.jsonl` line 5: "),
         ([good.as_bytes(), jsonl(&codex(1)).as_bytes()].concat(), "line 5 looks like a Codex"),
         (
