@@ -30,7 +30,7 @@ fn arguments_that_cannot_be_meant_are_named() {
     invalid(&["compact", "--budget", "many"], "--budget");
     invalid(&["compact"], "--budget");
     invalid(&["compact", "--budget", "100", "--mode", "fast"], "--mode");
-    invalid(&["compact", "--budget", "100", "--llm", "magic"], "--llm magic");
+    invalid(&["compact", "--budget", "100", "--llm", "magic"], "got `magic`");
     invalid(&["compact", "--budget", "100", "--llm", "openai:x@localhost"], "base URL");
     invalid(&["assemble", "--budget", "-1", "--json"], "--budget");
     invalid(&["status", "--now", "yesterday"], "--now");

@@ -80,7 +80,7 @@ fn a_failure_is_waited_out_and_a_refused_key_is_not() {
         assert_eq!(report["compacted"].is_null(), code == 0, "{minutes}: {report}");
     }
     let said = place.run(&["maintain", "--budget", "14000", "--now", "1700000840000"]).ok().out;
-    assert!(said.contains("2 failures, tried again from 2023-11-14T22:28:20.000Z"), "{said}");
+    assert!(said.contains("2 failures, next attempt at 2023-11-14T22:28:20.000Z"), "{said}");
     assert_eq!(place.json(&["status"])["debt"]["failures"], 2);
 
     let place = begin();

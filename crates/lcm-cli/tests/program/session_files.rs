@@ -196,7 +196,7 @@ fn files_of_two_dialects_are_no_transcript() {
     let one = place.write("one.jsonl", jsonl(&claude_code(1)));
     let two = place.write("two.jsonl", jsonl(&codex(1)));
     let ran = place.run(&[&AUTO[..], &[&one, &two]].concat());
-    ran.failed(2, "invalid-input", "one by one");
+    ran.failed(2, "invalid-input", "each format on its own");
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn half_a_line_at_the_end_of_a_replaced_file_ends_a_tail_behind_what_is_whole() 
     assert_eq!(tail.child.wait().unwrap().code(), Some(2));
     let mut said = String::new();
     tail.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("before it was replaced") && said.contains("line 3"), "{said}");
+    assert!(said.contains("before the file was replaced") && said.contains("line 3"), "{said}");
     assert_eq!(contents(&place), ["one", "two"]);
 }
 
