@@ -1,5 +1,7 @@
 //! The command line, as `docs/cli.md` documents it.
 
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts are plain text, not Markdown")]
+
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
