@@ -135,9 +135,9 @@ class Store(unittest.TestCase):
                 super().commit(guards, [])
 
         found = [self.failed(one(blocks=False)) for one in (Values, Nil, Hasty)]
-        self.assertIn("of 16 bytes not all fit into 15", found[0])
-        self.assertIn("values come in the order of the keys, and an empty one is a value", found[1])
-        self.assertIn("after a conflict nothing is written", found[2])
+        self.assertIn("16 bytes do not fit 15", found[0])
+        self.assertIn("get keeps the order of the keys, and an empty value is a value", found[1])
+        self.assertIn("a conflict writes nothing", found[2])
 
 
 class File(unittest.TestCase):

@@ -3,14 +3,14 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! What it costs to assemble again: what was assembled just now, and after one more message.
+//! Cost of a repeated assembly: of the same context, and after one more message.
 //!
-//! A long conversation of an agent with tools is stored in each dialect and assembled in it, as it
-//! was appended and after it was compacted: natively, and through the component in wasmtime when
-//! `dist/lcm.wasm` was built. Reads of the store are counted and have a bound; times are shown.
+//! A long conversation of an agent with tools is stored and assembled in each dialect, before and
+//! after compaction. The engine runs natively, and as a component in wasmtime if `dist/lcm.wasm`
+//! exists. Reads of the store are counted and bounded; times are printed.
 //!
-//! `LCM_MESSAGES=100000 cargo test --release -p lcm-tests --test again -- --nocapture` takes so
-//! many messages; without `LCM_MESSAGES` it takes a few thousand. `LCM_ONLY` names one dialect.
+//! `LCM_MESSAGES=100000 cargo test --release -p lcm-tests --test again -- --nocapture` sets the
+//! number of messages; the default is a few thousand. `LCM_ONLY` selects one dialect.
 
 use std::{
     env,
@@ -32,8 +32,8 @@ use lcm_host::{
 };
 use lcm_text::types::{
     api::{
-        AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        IngestMode, PlanStatus,
+        AppendMode, AppendOptions, ApplyOptions, AssembleOptions, CompactionMode,
+        CompactionOptions, Dialect, PlanStatus,
     },
     model::CompletionResult,
 };
@@ -42,11 +42,11 @@ const BUDGET: u32 = 128_000;
 const NOW: u64 = 1_700_000_000_000;
 /// Messages of one append.
 const BATCH: usize = 100;
-/// Messages that are stored when nobody says how many.
+/// Default number of messages.
 const MESSAGES: usize = 3_000;
-/// Times that are taken; the one in the middle is shown.
+/// Number of measurements; the median is printed.
 const TIMES: usize = 15;
-/// Reads after one appended message.
+/// Most reads after one appended message.
 const READS_MAX: u32 = 3;
 
 const DIALECTS: [(&str, Dialect); 5] = [
@@ -57,12 +57,12 @@ const DIALECTS: [(&str, Dialect); 5] = [
     ("gemini", Dialect::Gemini),
 ];
 
-/// A store that several engines share, and what they read.
+/// A store that several engines share, with the number of its reads.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<(Memory, u32)>>);
 
 impl Shared {
-    /// What was read since it was last asked.
+    /// Returns the number of reads since the last call.
     fn reads(&self) -> u32 {
         std::mem::take(&mut self.0.lock().unwrap().1)
     }
@@ -86,7 +86,7 @@ impl KeyValueStore for Shared {
     }
 }
 
-/// The same store as the engine itself asks for it.
+/// The same store behind the trait of the engine.
 struct Native(Shared);
 
 fn failed(error: &StoreError) -> Error {
@@ -121,7 +121,7 @@ impl Store for Native {
     }
 }
 
-/// About 50 tokens that are said once only.
+/// Returns a unique text of about 50 tokens.
 fn words(number: usize) -> String {
     let word = |at: usize| ["store", "file", "line", "test", "value", "path"][at % 6];
     let list: Vec<String> =
@@ -129,7 +129,8 @@ fn words(number: usize) -> String {
     format!("n{number} {}", list.join(" "))
 }
 
-/// The message of this number: of eight, one is the user's and three are calls with their results.
+/// Returns the message with a number. Of eight messages, one is the user's and three are calls with
+/// their results.
 fn message(dialect: Dialect, number: usize) -> String {
     let text = words(number);
     let id = format!("toolu_{:020}", number - number % 2);
@@ -184,7 +185,7 @@ fn message(dialect: Dialect, number: usize) -> String {
     }
 }
 
-/// What an assembly is compared by.
+/// The compared parts of an assembly.
 #[derive(Debug, Eq, PartialEq)]
 struct Context {
     messages_json: String,
@@ -209,7 +210,7 @@ impl OfCore {
         Self { engine: Engine::new(), store: Native(store.clone()) }
     }
 
-    /// Sweeps until there is nothing to do.
+    /// Compacts until nothing is due.
     fn compact(&mut self) {
         let Self { engine, store } = self;
         let options = CompactionOptions {
@@ -233,7 +234,8 @@ impl OfCore {
 
 impl Assembles for OfCore {
     fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
         let Self { engine, store } = self;
         engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
     }
@@ -266,8 +268,11 @@ fn of_host(dialect: Dialect) -> types::Dialect {
 
 impl Assembles for OfComponent {
     fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options =
-            ingestion::Options { mode: ingestion::Mode::New, partial: false, extra_json: None };
+        let options = ingestion::Options {
+            append_mode: ingestion::AppendMode::New,
+            partial: false,
+            extra_json: None,
+        };
         self.0.append("c", of_host(dialect), messages, &options, NOW).unwrap();
     }
 
@@ -296,7 +301,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Appends one message after another and assembles after each, twice.
+/// Appends messages one by one and assembles twice after each.
 fn measure(
     of: &str,
     engine: &mut dyn Assembles,
@@ -324,7 +329,7 @@ fn measure(
         reads_again = reads_again.max(store.reads());
         assert_eq!(found, last, "{of} {name}");
     }
-    // What is kept in memory changes nothing of what is returned.
+    // The caches of the engine do not change the result.
     let mut fresh = OfCore::new(store);
     assert_eq!(fresh.assemble(dialect, None), last, "{of} {name}");
     store.reads();

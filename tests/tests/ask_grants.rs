@@ -4,8 +4,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Questions on a grant: they read what it covers, and take from it exactly what a model is shown,
-//! in the commit that opens the question.
+//! Questions on a grant: a question reads only what the grant covers. The commit that opens the
+//! question charges exactly the tokens that the model is shown.
 
 use lcm_core::{Error, ErrorCode};
 use lcm_testing::{
@@ -20,14 +20,16 @@ const NOW: u64 = 1_700_000_000_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
     "leaf_chunk_tokens_max":500}"#;
 
-/// What a document says of the grant: tokens, what is left, and whether that cut it.
+/// Returns the note on the grant in a document: tokens, tokens left, and whether the grant cut the
+/// evidence.
 fn note(document: &Json) -> (u64, u64, bool) {
     let note = document.field("grant").unwrap();
     let is_cut = note.field("truncated") == Some(&Json::Bool(true));
     (note.number("tokens"), note.number("tokens_left"), is_cut)
 }
 
-/// Conversation `a` with many leaves, `b` and `c` with messages alone, all about the same.
+/// Creates conversation `a` with many leaves, and `b` and `c` with messages alone, all about the
+/// same subjects.
 fn world(mode: StoreMode) -> Host {
     let mut host = Host::new(Some(Json::of(CONFIG)), mode).unwrap();
     for (conversation, count) in [("a", 60_u64), ("b", 20), ("c", 5)] {
@@ -51,7 +53,7 @@ fn world(mode: StoreMode) -> Host {
     host
 }
 
-/// The leaves of `a`, oldest first: id, first and last seq.
+/// Lists the leaves of `a`, oldest first: id, first and last seq.
 fn leaves(host: &mut Host) -> Vec<(String, u64, u64)> {
     let args = r#"{"kind":"summaries","conversation":"a"}"#;
     let page = host.told("admin.listing", args).unwrap();
@@ -99,7 +101,7 @@ fn apply(host: &mut Host, asked: &Json, said: &str) -> Result<Json, Error> {
     apply_at(host, asked, said, NOW)
 }
 
-/// The passages that a model is shown.
+/// Returns the passages that the model is shown.
 fn passages(asked: &Json) -> Vec<String> {
     let prompt = asked.field("requests").unwrap().element(0).unwrap().text("prompt");
     let (_, rest) = prompt.split_once("<source ").unwrap();
@@ -144,10 +146,10 @@ fn a_question_takes_exactly_what_the_model_is_shown() {
         let answered = apply(&mut host, &asked, &said).unwrap();
         assert_eq!(answered.text("status"), "answered");
         assert_eq!(note(&answered), (tokens, 6_000 - tokens, false));
-        // What is answered already is told again and takes nothing.
+        // A repeated answer returns the same outcome and charges nothing.
         assert_eq!(apply(&mut host, &asked, &said).unwrap(), answered);
         assert_eq!(left(&mut host, &grant), 6_000 - tokens);
-        // Another question takes its own.
+        // Another question has its own charge.
         plan(&mut host, "", &grant).unwrap();
         assert_eq!(left(&mut host, &grant), 6_000 - 2 * tokens);
         check(&mut host);
@@ -158,14 +160,14 @@ fn a_question_takes_exactly_what_the_model_is_shown() {
 fn a_search_that_the_model_asks_for_is_taken_too_and_an_answer_of_no_use_is_not() {
     let mut host = world(StoreMode::Plain);
     let grant = made(&mut host, r#"{"tokens_max":2000}"#);
-    let first = plan(&mut host, r#","token_cap":200"#, &grant).unwrap();
+    let first = plan(&mut host, r#","tokens_max":200"#, &grant).unwrap();
     let again = apply(&mut host, &first, "no id in it").unwrap();
     assert_eq!(passages(&again), passages(&first));
     assert_eq!(note(&again), note(&first));
     assert_eq!(left(&mut host, &grant), note(&first).1);
     apply(&mut host, &again, "once more").unwrap();
     let before = left(&mut host, &grant);
-    let first = plan(&mut host, r#","token_cap":200"#, &grant).unwrap();
+    let first = plan(&mut host, r#","tokens_max":200"#, &grant).unwrap();
     let second = apply(&mut host, &first, "NOT FOUND\\nSEARCH: parcel 41").unwrap();
     let tokens = counted(&passages(&second));
     assert!(tokens > counted(&passages(&first)), "{second}");
@@ -178,9 +180,9 @@ fn a_search_that_the_model_asks_for_is_taken_too_and_an_answer_of_no_use_is_not(
 fn what_is_not_covered_is_not_read() {
     let mut host = world(StoreMode::Plain);
     let (leaf, first, last) = leaves(&mut host)[1].clone();
-    let grant = made(&mut host, &format!(r#"{{"summaries":["{leaf}"]}}"#));
-    for more in ["", r#","all":true"#, r#","only":true"#] {
-        let query = format!(r#"{more},"query":"parcel weighs","token_cap":4000"#);
+    let grant = made(&mut host, &format!(r#"{{"summary_ids":["{leaf}"]}}"#));
+    for more in ["", r#","all_conversations":true"#, r#","only":true"#] {
+        let query = format!(r#"{more},"query":"parcel weighs","tokens_max":4000"#);
         let asked = plan(&mut host, &query, &grant).unwrap();
         let shown = passages(&asked);
         assert!(shown.len() > 3, "{shown:?}");
@@ -192,14 +194,14 @@ fn what_is_not_covered_is_not_read() {
         apply(&mut host, &asked, "NOT FOUND").unwrap();
     }
     let other = leaves(&mut host)[0].0.clone();
-    let named = |id: &str| format!(r#","summaries":["{id}"]"#);
+    let named = |id: &str| format!(r#","summary_ids":["{id}"]"#);
     assert!(denial(plan(&mut host, &named(&other), &grant)).contains("does not cover that id"));
     let asked = plan(&mut host, &named(&leaf), &grant).unwrap();
     assert!(passages(&asked).iter().any(|passage| id_of(passage) == leaf), "{asked}");
     apply(&mut host, &asked, "NOT FOUND").unwrap();
-    // Both conversations of a grant are read, and no third one.
+    // The question reads both conversations of the grant, and no third conversation.
     let both = made(&mut host, r#"{"conversations":["a","b"]}"#);
-    let query = r#","query":"parcel 4 weighs","all":true"#;
+    let query = r#","query":"parcel 4 weighs","all_conversations":true"#;
     let asked = plan(&mut host, query, &both).unwrap();
     let read: Vec<String> = asked
         .field("conversations")
@@ -249,7 +251,7 @@ fn a_grant_that_ends_before_the_answer_ends_the_question() {
         let grant = made(&mut host, r#"{"tokens_max":1000,"ttl_ms":60000}"#);
         let asked = plan(&mut host, "", &grant).unwrap();
         let (tokens, rest, _) = note(&asked);
-        // An open question keeps others out, and those take nothing.
+        // An open question blocks other questions, which charge nothing.
         let busy = plan(&mut host, "", &grant).unwrap();
         assert_eq!(busy.text("status"), "busy");
         assert_eq!(left(&mut host, &grant), rest);
@@ -265,7 +267,7 @@ fn a_grant_that_ends_before_the_answer_ends_the_question() {
         denial(apply_at(&mut host, &asked, &said, now));
         assert_eq!(host.store.digest(), before);
         assert_eq!(left(&mut host, &grant), 1_000 - tokens);
-        // The question that nobody may answer keeps no other out.
+        // A question that nobody may answer does not block others.
         let free = question("a", "", "", now).replace(r#""grant":"""#, r#""only":true"#);
         let asked = host.told("recall.ask_plan", &free).unwrap();
         assert_eq!(asked.text("status"), "asked");
@@ -281,7 +283,7 @@ fn a_question_is_cut_to_what_is_left() {
     let (tokens, rest, is_cut) = note(&asked);
     assert!(is_cut && tokens <= 150 && tokens + rest == 150, "{asked}");
     assert_eq!(counted(&passages(&asked)), tokens);
-    // A search finds nothing to read with, and the question ends in time.
+    // The grant has no tokens left for a search, and the question ends in time.
     let ended = apply(&mut host, &asked, "NOT FOUND\\nSEARCH: parcel 41").unwrap();
     assert_eq!(ended.text("status"), "not-found", "{ended}");
     assert_eq!((left(&mut host, &grant), note(&ended)), (rest, (tokens, rest, true)));
@@ -316,7 +318,7 @@ fn a_failed_commit_takes_nothing_and_a_repeated_question_is_charged_once_it_is_a
         assert_eq!(left(&mut host, &grant), 4_000);
         assert_eq!(plan(&mut host, "", &grant).unwrap().text("status"), "asked");
     }
-    // The commit was made and the answer lost: repeated, it is charged again, never less.
+    // The commit succeeded and the answer was lost: the repeated question is charged again.
     let mut host = world(StoreMode::Plain);
     let grant = made(&mut host, r#"{"ttl_ms":600000}"#);
     let tokens = plan(&mut host, "", &grant).unwrap().number("source_tokens");
@@ -333,7 +335,7 @@ fn questions_that_meet_are_charged_for_what_is_handed_out() {
         let mut host = world(StoreMode::Plain);
         let grant = made(&mut host, "{}");
         let mine = Json::of(&question("a", "", &grant, NOW));
-        let theirs = Json::of(&question("a", r#","token_cap":100"#, &grant, NOW));
+        let theirs = Json::of(&question("a", r#","tokens_max":100"#, &grant, NOW));
         let (answer, interleaved) =
             host.ask_interleaved("recall.ask_plan", &mine, at, ("recall.ask_plan", &theirs));
         if !interleaved {
@@ -342,7 +344,7 @@ fn questions_that_meet_are_charged_for_what_is_handed_out() {
         let spent = 4_000 - left(&mut host, &grant);
         assert!(spent > 0);
         match answer {
-            // The other one was first, and this one hears of it in time or when it commits.
+            // The other question was first; this one fails at its read or at its commit.
             Ok(busy) => {
                 let busy = Json::of(busy.as_str().unwrap());
                 assert_eq!(busy.text("status"), "busy", "{at}");
@@ -379,10 +381,10 @@ fn sub_agents_are_offered_no_question() {
     let grant = made(&mut host, "{}");
     let args = format!(
         r#"{{"conversation":"a","name":"lcm_expand_query","arguments_json":{{"prompt":"x"}},
-            "caller":"{grant}"}}"#
+            "grant":"{grant}"}}"#
     );
     let outcome = host.told("tools.call", &args).unwrap();
     assert!(outcome.field("done").unwrap().text("text").contains("for the main agent"));
-    let offered = host.told("tools.definitions", &format!(r#"{{"caller":"{grant}"}}"#));
+    let offered = host.told("tools.definitions", &format!(r#"{{"grant":"{grant}"}}"#));
     assert!(!offered.unwrap().to_string().contains("lcm_expand_query"));
 }

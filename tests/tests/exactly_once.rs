@@ -26,7 +26,7 @@ use lcm_core::Engine;
 use lcm_testing::{Fault, FaultStore, ModelStore, simulation::random::Random};
 use lcm_text::{
     base::error::{Error, ErrorCode, Result},
-    types::api::{AppendOptions, Dialect, IngestMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 use serde_json::json;
 
@@ -297,7 +297,7 @@ impl Life {
         let overlap = self.random.between(1, 12).min(behind as u64) as usize;
         let batch: Vec<usize> = self.file[behind - overlap..].to_vec();
         self.doubt(&batch[..overlap]);
-        self.append(&batch, IngestMode::Transcript)
+        self.append(&batch, AppendMode::Transcript)
     }
 
     /// Without ids a run is known again by a message that is long enough and was not covered.
@@ -315,7 +315,7 @@ impl Life {
 
     fn hand_over_what_is_new(&mut self) -> std::result::Result<(), String> {
         let batch: Vec<usize> = self.file[self.first_new()..].to_vec();
-        self.append(&batch, IngestMode::New)
+        self.append(&batch, AppendMode::New)
     }
 
     /// A piece of the file that was handed over long ago, as after a restart of the host.
@@ -332,7 +332,7 @@ impl Life {
             self.may_double |= self.known == Known::Content;
         }
         self.doubt(&batch);
-        self.append(&batch, IngestMode::Transcript)
+        self.append(&batch, AppendMode::Transcript)
     }
 
     /// The whole file, as `lcm ingest FILE` does it.
@@ -375,14 +375,14 @@ impl Life {
     /// Stores what a plan says is missing; `false`: the store failed, and it has to be asked again.
     fn store_missing(&mut self, plan: &serde_json::Value) -> std::result::Result<bool, String> {
         let mut revision = plan["revision"].as_u64().expect("a revision");
-        for range in plan["missing"].as_array().expect("a list") {
-            let [from, to] =
-                ["from", "to"].map(|key| range[key].as_u64().expect("a number") as usize);
+        for range in plan["missing_ranges"].as_array().expect("a list") {
+            let [from, to] = ["index_first", "index_last"]
+                .map(|key| range[key].as_u64().expect("a number") as usize);
             for batch in self.file[from..=to].to_vec().chunks(100) {
                 let raws: Vec<String> = batch.iter().map(|n| self.said[*n].raw.clone()).collect();
                 self.note_order(batch);
                 let extra = json!({"revision": revision}).to_string();
-                match self.call(&raws, IngestMode::New, Some(extra)) {
+                match self.call(&raws, AppendMode::New, Some(extra)) {
                     Ok(reached) => revision = reached,
                     Err(error) if error.code == ErrorCode::StoreUnavailable => {
                         self.engine = Engine::new();
@@ -396,7 +396,7 @@ impl Life {
     }
 
     /// One batch; a call whose outcome is unknown is repeated in a new instance, as hosts do.
-    fn append(&mut self, batch: &[usize], mode: IngestMode) -> std::result::Result<(), String> {
+    fn append(&mut self, batch: &[usize], mode: AppendMode) -> std::result::Result<(), String> {
         for batch in batch.chunks(100) {
             let raws: Vec<String> = batch.iter().map(|n| self.said[*n].raw.clone()).collect();
             let sent = self.planted(batch, &raws);
@@ -457,8 +457,8 @@ impl Life {
     }
 
     /// One call of `append`, in which an operation of the store may fail. The revision it reached.
-    fn call(&mut self, raws: &[String], mode: IngestMode, extra: Option<String>) -> Result<u64> {
-        let options = AppendOptions { mode, partial: false, extra_json: extra };
+    fn call(&mut self, raws: &[String], mode: AppendMode, extra: Option<String>) -> Result<u64> {
+        let options = AppendOptions { append_mode: mode, partial: false, extra_json: extra };
         let at = if self.random.chance(120) { self.random.between(1, 4) } else { 0 };
         let fault = *self.random.pick(&[Fault::Before, Fault::ReplyLost]);
         self.store.begin_call();

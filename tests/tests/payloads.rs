@@ -4,8 +4,9 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Large payloads through the whole engine: any range of one is what the text has there, a context
-//! with one costs no read of it, and they survive sealing, export and a store that loses records.
+//! Large payloads through the whole engine: a range equals the same range of the text, and a
+//! context does not read its payloads. Payloads survive sealing, export and a store that loses
+//! records.
 
 use lcm_core::ErrorCode;
 use lcm_testing::{
@@ -23,7 +24,7 @@ fn host() -> Host {
     Host::new(Some(config), StoreMode::Plain).unwrap()
 }
 
-/// A text with every kind of character that JSON escapes, long lines and many short ones.
+/// Creates a text with every kind of character that JSON escapes, with long and short lines.
 fn text(random: &mut Random, bytes: usize) -> String {
     const WORDS: [&str; 10] = [
         "word ",
@@ -50,7 +51,7 @@ fn text(random: &mut Random, bytes: usize) -> String {
 fn literal(text: &str) -> String {
     let mut out = String::new();
     lcm_text::base::json::write_string(&mut out, text);
-    // Some writers escape what they need not.
+    // Some writers escape more characters than JSON requires.
     out.replace('w', "\\u0077")
 }
 
@@ -74,7 +75,7 @@ fn append(host: &mut Host, raw: &str) {
     };
     let args = Json::object([
         ("messages", Json::Array(vec![message])),
-        ("options", Json::object([("mode", "new".into())])),
+        ("options", Json::object([("append_mode", "new".into())])),
     ]);
     assert_eq!(host.ask("ingest.append", &args).unwrap().field("ingested").unwrap(), &1_u64.into());
 }
@@ -93,7 +94,7 @@ fn context(host: &mut Host) -> String {
     assembled.field("messages_json").unwrap().as_str().unwrap().into()
 }
 
-/// The ids of payloads that a context names.
+/// Returns the ids of payloads that a context names.
 fn ids(context: &str) -> Vec<String> {
     let found = context.match_indices("[LCM Tool Output: ");
     found.map(|(at, label)| context[at + label.len()..][..21].to_owned()).collect()
@@ -113,8 +114,8 @@ fn content(json: &Json) -> &str {
     json.field("content").unwrap().as_str().unwrap()
 }
 
-/// Goal: a range is what the decoded text has there, wherever it begins and ends, in one pack or in
-/// chunks. Method: random texts of 10 KB to 3 MB, random ranges of bytes and lines, against slices.
+/// Goal: any range equals the same range of the decoded text, in one pack or in chunks. Method:
+/// random texts of 10 KB to 3 MB and random ranges of bytes and lines, compared with slices.
 #[test]
 fn any_range_of_a_payload_is_what_the_text_has_there() {
     let mut random = Random::new(11);
@@ -161,18 +162,18 @@ fn any_range_of_a_payload_is_what_the_text_has_there() {
 }
 
 #[test]
-fn a_range_that_is_none_is_refused() {
+fn an_invalid_range_is_refused() {
     let mut random = Random::new(12);
     let mut host = host();
     append(&mut host, &result(&text(&mut random, 20_000)));
     let id = ids(&context(&mut host)).remove(0);
     for (options, why) in [
-        ("{\"start_line\":3,\"end_line\":2}", "options-json.end_line"),
-        ("{\"end_line\":0}", "options-json.end_line"),
-        ("{\"startLine\":3,\"endLine\":2}", "options-json.end_line"),
-        ("{\"start_byte\":3,\"end_byte\":2}", "options-json.end_byte"),
-        ("{\"bytes_max\":1023}", "is not from 1024 to 512000"),
-        ("{\"expandFileMaxBytes\":512001}", "is not from 1024 to 512000"),
+        ("{\"start_line\":3,\"end_line\":2}", "`end_line`"),
+        ("{\"end_line\":0}", "`end_line`"),
+        ("{\"startLine\":3,\"endLine\":2}", "`end_line`"),
+        ("{\"start_byte\":3,\"end_byte\":2}", "`end_byte`"),
+        ("{\"bytes_max\":1023}", "must be from 1024 to 512000"),
+        ("{\"expandFileMaxBytes\":512001}", "must be from 1024 to 512000"),
     ] {
         let args = Json::object([("id", id.as_str().into()), ("options_json", options.into())]);
         let error = host.ask("recall.describe", &args).unwrap_err();
@@ -186,7 +187,7 @@ fn a_range_that_is_none_is_refused() {
     }
 }
 
-/// Goal: a message can have more payloads than a commit has writes, and still comes in.
+/// Goal: a message with more payloads than a commit has writes can be appended.
 #[test]
 fn a_message_of_very_many_payloads_comes_in() {
     let mut host = host();
@@ -198,8 +199,8 @@ fn a_message_of_very_many_payloads_comes_in() {
     let raw = format!("{{\"role\":\"tool\",\"parts\":[{}]}}", parts.join(","));
     append(&mut host, &raw);
     let args = Json::object([
-        ("seq_from", 1_u64.into()),
-        ("seq_to", 1_u64.into()),
+        ("seq_first", 1_u64.into()),
+        ("seq_last", 1_u64.into()),
         ("bytes_max", 1_u64.into()),
     ]);
     let back = host.ask("recall.messages", &args).unwrap();
@@ -210,7 +211,7 @@ fn a_message_of_very_many_payloads_comes_in() {
     assert!(check.as_str().unwrap().contains("\"ok\":true"), "{check}");
 }
 
-/// Goal: reading on from `end_byte` gives the whole payload.
+/// Goal: pages that continue at `end_byte` give the whole payload.
 #[test]
 fn a_payload_can_be_read_page_by_page() {
     let mut random = Random::new(5);
@@ -242,7 +243,7 @@ fn a_context_does_not_read_what_it_does_not_show() {
     assert!(counts.reads() <= 5, "{counts:?}");
 }
 
-/// Goal: payloads come through compaction and sealing as they were, and check finds a lost one.
+/// Goal: compaction and sealing do not change payloads, and `check` finds a lost payload.
 #[test]
 fn payloads_survive_compaction_and_sealing() {
     let mut random = Random::new(7);
@@ -270,7 +271,7 @@ fn payloads_survive_compaction_and_sealing() {
     let check = host.ask("admin.check", &Json::object([])).unwrap();
     let check = Json::parse(check.as_str().unwrap()).unwrap();
     assert_eq!(check.field("ok").unwrap(), &Json::Bool(true), "{check}");
-    // A lost record of a payload is found.
+    // `check` finds a lost record of a payload.
     let entries = host.store.entries_mut();
     let file = entries.keys().find(|key| key.contains("/f")).cloned().unwrap();
     entries.remove(&file);

@@ -4,15 +4,15 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! What each policy of a context keeps of planted facts when not everything fits.
+//! Planted facts that each eviction policy keeps when not all items fit.
 //!
-//! A thousand facts stand in a conversation, each in one message. It is assembled with a half and a
-//! quarter of the tokens that it has, once as it is and once compacted with the summariser without
-//! a model. Counted is which of the facts are in the context, by the third of the conversation that
-//! they were said in, and how often the one is there that the prompt asks for.
+//! A conversation has a thousand facts, each in one message. It is assembled with a half and a
+//! quarter of its tokens, raw and compacted with the offline summariser. The test counts the facts
+//! in the context by third of the conversation, and how often the context has the fact that the
+//! prompt asks for. It asserts the purpose of each policy.
 //!
 //! `cargo test --release -p lcm-tests --test policies -- --nocapture` prints the table of
-//! `docs/assembly.md`. Asserted is what each policy is for.
+//! `docs/assembly.md`.
 
 #[path = "planted/facts.rs"]
 #[expect(dead_code, reason = "what is confusable about the facts is of the other test")]
@@ -25,19 +25,19 @@ use facts::Fact;
 use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::types::api::{
-    AppendOptions, AssembleOptions, AssembledContext, Dialect, EvictionPolicy, IngestMode,
+    AppendMode, AppendOptions, AssembleOptions, AssembledContext, Dialect, EvictionPolicy,
 };
 use workload::{CONVERSATION, NOW_MS};
 
-/// Facts that are planted.
+/// Number of planted facts.
 const FACTS: usize = 1_000;
-/// Each so many of them is asked for in a prompt.
+/// A prompt asks for every fact at a multiple of this number.
 const ASKED_EVERY: usize = 13;
-/// Tokens that a conversation is compacted for.
+/// Target of the compaction, in tokens.
 const COMPACTED_FOR: u32 = 32_000;
-/// Parts of what a context would have that it may have.
+/// Divisors of the tokens of the whole context that give the budgets.
 const PARTS: [u32; 2] = [2, 4];
-/// A tail that leaves the policies something to decide.
+/// A configuration with a short tail, so that the policies decide about most items.
 const CONFIG: &str = r#"{"fresh_tail_messages_max":16,"leaf_chunk_tokens_max":4000,
     "leaf_tokens_target":800,"condensed_tokens_target":800}"#;
 const POLICIES: [(&str, EvictionPolicy); 3] = [
@@ -51,11 +51,11 @@ struct Host {
     store: ModelStore,
 }
 
-/// What one policy kept, in thousandths.
+/// Shares of the facts that a policy kept, in thousandths.
 struct Kept {
-    /// Of the facts of the oldest third, the middle one and the newest.
+    /// Shares of the oldest, the middle and the newest third.
     thirds: [usize; 3],
-    /// Of the facts that were asked for.
+    /// Share of the facts that the prompt asked for.
     asked: usize,
 }
 
@@ -65,7 +65,8 @@ impl Host {
         engine.configure(CONFIG).unwrap();
         let mut store = ModelStore::new();
         for batch in facts::messages(facts).chunks(100) {
-            let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+            let options =
+                AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
             store.begin_call();
             engine.append(&mut store, CONVERSATION, Dialect::Lcm, batch, &options, NOW_MS).unwrap();
         }
@@ -108,7 +109,7 @@ impl Host {
 }
 
 #[test]
-fn each_policy_keeps_what_it_is_for() {
+fn each_policy_keeps_the_facts_that_it_favours() {
     let facts = facts::all(FACTS);
     println!(
         "{:12}{:>8}  {:16}{:>10}{:>10}{:>10}{:>12}",
@@ -129,7 +130,7 @@ fn each_policy_keeps_what_it_is_for() {
             });
             assert!(aware.asked >= 2 * layered.asked.max(chronological.asked));
             assert!(chronological.thirds[2] >= layered.thirds[2]);
-            // Only a summary of the oldest messages brings them back.
+            // Only a summary of the oldest messages keeps their facts.
             assert!(!is_compacted || layered.thirds[0] > chronological.thirds[0]);
         }
     }

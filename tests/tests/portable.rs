@@ -30,7 +30,7 @@ fn host() -> Host {
 fn append_to(host: &mut Host, conversation: &str, messages: Vec<Json>) {
     let args = Json::object([
         ("conversation", conversation.into()),
-        ("options", Json::of(r#"{"mode":"new"}"#)),
+        ("options", Json::of(r#"{"append_mode":"new"}"#)),
         ("messages", Json::Array(messages)),
     ]);
     host.ask("ingest.append", &args).unwrap();
@@ -286,7 +286,7 @@ fn other_messages_and_other_summaries_are_refused_and_nothing_is_written() {
     }
     let lines = export(&mut otherwise, "c", 1 << 20);
     let before = condensed.store.digest();
-    refused(import(&mut condensed, &lines), ErrorCode::Exists, "condensed in another way");
+    refused(import(&mut condensed, &lines), ErrorCode::Exists, "into another summary");
     assert_eq!(condensed.store.digest(), before);
 }
 
@@ -312,11 +312,11 @@ fn what_is_no_whole_export_is_refused_by_its_line_and_nothing_is_written() {
         refuse(&changed, line, "was changed");
         let mut twice = lines.clone();
         twice.insert(line, lines[line].clone());
-        let words = if line + 1 == lines.len() { "stands behind" } else { "was changed" };
+        let words = if line + 1 == lines.len() { "follows the end" } else { "was changed" };
         refuse(&twice, line + 1, words);
     }
-    refuse(&["{}".to_owned()], 0, "is no line of an export");
-    refuse(&[String::new()], 0, "is no line of an export");
+    refuse(&["{}".to_owned()], 0, "is not a line of an export");
+    refuse(&[String::new()], 0, "is not a line of an export");
 }
 
 #[test]
@@ -415,7 +415,11 @@ fn an_export_does_not_mix_two_states() {
     let page = answer(&mut original, "admin.export_page", &args).unwrap();
     append(&mut original, 1, 7);
     let args = Json::object([("cursor", field(&page, "cursor"))]);
-    refused(answer(&mut original, "admin.export_page", &args), ErrorCode::Conflict, "moved on");
+    refused(
+        answer(&mut original, "admin.export_page", &args),
+        ErrorCode::Conflict,
+        "changed during",
+    );
     let args = Json::of(r#"{"conversation":"unknown"}"#);
     refused(answer(&mut original, "admin.export_page", &args), ErrorCode::NotFound, "unknown");
 }

@@ -9,7 +9,7 @@ use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::{
     base::error::ErrorCode,
-    types::api::{AppendOptions, Dialect, IngestMode, Receipt},
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
 };
 
 const CHAT: &str = "c";
@@ -28,12 +28,13 @@ impl Chat {
     fn append(
         &mut self,
         messages: &[String],
-        mode: IngestMode,
+        mode: AppendMode,
         extra: &str,
         now: u64,
     ) -> Result<Receipt, ErrorCode> {
         self.store.begin_call();
-        let options = AppendOptions { mode, partial: true, extra_json: Some(extra.into()) };
+        let options =
+            AppendOptions { append_mode: mode, partial: true, extra_json: Some(extra.into()) };
         self.engine
             .append(&mut self.store, CHAT, Dialect::Lcm, messages, &options, now)
             .map_err(|error| error.code)
@@ -54,7 +55,7 @@ fn taken(receipt: &Receipt) -> (u32, u32, u64) {
 /// others wrote, and one that did not land while others wrote; texts too short to be recognised.
 #[test]
 fn a_repeated_batch_is_recognised_before_its_revision_is_compared() {
-    for mode in [IngestMode::New, IngestMode::Transcript] {
+    for mode in [AppendMode::New, AppendMode::Transcript] {
         let mut chat = Chat::new();
         let (batch, other) = ([said("ok"), said("ok")], [said("no")]);
         assert_eq!(taken(&chat.append(&other, mode, "{}", NOW).unwrap()), (1, 0, 1));
@@ -66,7 +67,7 @@ fn a_repeated_batch_is_recognised_before_its_revision_is_compared() {
         let repeat = r#"{"revision":1,"repeat":true}"#;
         assert_eq!(taken(&chat.append(&batch, mode, repeat, NOW + 1).unwrap()), (0, 2, 2));
 
-        chat.append(&other, IngestMode::New, "{}", NOW + 2).unwrap();
+        chat.append(&other, AppendMode::New, "{}", NOW + 2).unwrap();
         assert_eq!(taken(&chat.append(&batch, mode, repeat, NOW + 1).unwrap()), (0, 2, 3));
 
         // Said at another time it is another batch, and the conversation moved on.
@@ -79,7 +80,7 @@ fn a_repeated_batch_is_recognised_before_its_revision_is_compared() {
 /// Goal: without `repeat` a revision is compared before anything else.
 #[test]
 fn a_batch_that_is_no_repetition_is_a_conflict_at_another_revision() {
-    for mode in [IngestMode::New, IngestMode::Transcript] {
+    for mode in [AppendMode::New, AppendMode::Transcript] {
         let mut chat = Chat::new();
         let batch = [said("ok")];
         chat.append(&batch, mode, r#"{"revision":0}"#, NOW).unwrap();
@@ -95,7 +96,7 @@ fn equal_batches_at_two_revisions_are_two() {
     let mut chat = Chat::new();
     let batch = [said("ok"), said("ok")];
     let at = |revision: u64| format!(r#"{{"revision":{revision},"repeat":true}}"#);
-    let new = IngestMode::New;
+    let new = AppendMode::New;
     assert_eq!(taken(&chat.append(&batch, new, r#"{"revision":0}"#, NOW).unwrap()), (2, 0, 1));
     assert_eq!(taken(&chat.append(&batch, new, &at(1), NOW).unwrap()), (2, 0, 2));
     assert_eq!(taken(&chat.append(&batch, new, &at(1), NOW).unwrap()), (0, 2, 2));
@@ -115,8 +116,9 @@ impl List<'_> {
     fn call(&self, chat: &mut Chat, from: usize, repeat: bool) -> (u32, u32) {
         let List { name, texts, cut } = self;
         let part = &texts[from..texts.len().min(from + cut)];
-        let extra = serde_json::json!({"list": name, "from": from, "repeat": repeat}).to_string();
-        let receipt = chat.append(part, IngestMode::New, &extra, NOW).unwrap();
+        let extra =
+            serde_json::json!({"list": name, "list_offset": from, "repeat": repeat}).to_string();
+        let receipt = chat.append(part, AppendMode::New, &extra, NOW).unwrap();
         let (ingested, skipped, _) = taken(&receipt);
         assert_eq!(usize::try_from(ingested + skipped).unwrap(), part.len());
         (ingested, skipped)
@@ -163,7 +165,7 @@ fn lists_that_are_written_in_turns_are_each_stored_once() {
         assert_eq!(a.call(&mut chat, turn * 10, false), (10, 0));
         assert_eq!(b.call(&mut chat, turn * 10, false), (10, 0));
         for _ in 0..3 {
-            chat.append(&[said("between")], IngestMode::New, "{}", NOW).unwrap();
+            chat.append(&[said("between")], AppendMode::New, "{}", NOW).unwrap();
         }
     }
     assert_eq!(a.hand_over(&mut chat, 0, usize::MAX, true), 40);
@@ -193,7 +195,7 @@ fn what_a_list_is_not_known_to_hold_is_stored() {
     assert_eq!(list.call(&mut chat, 20, true), (10, 0));
     for number in 0..8 {
         let other = [said(&format!("other {number}"))];
-        chat.append(&other, IngestMode::New, "{}", NOW).unwrap();
+        chat.append(&other, AppendMode::New, "{}", NOW).unwrap();
     }
     assert_eq!(list.call(&mut chat, 10, true), (10, 0));
     assert_eq!(long.call(&mut chat, 10, true), (10, 10));
@@ -204,19 +206,19 @@ fn what_a_list_is_not_known_to_hold_is_stored() {
 fn a_list_that_is_none_is_refused() {
     let long = "x".repeat(513);
     let refused = [
-        (IngestMode::Transcript, serde_json::json!({"list": "l"})),
-        (IngestMode::New, serde_json::json!({"from": 1})),
-        (IngestMode::New, serde_json::json!({"list": ""})),
-        (IngestMode::New, serde_json::json!({"list": long})),
-        (IngestMode::New, serde_json::json!({"list": 7})),
+        (AppendMode::Transcript, serde_json::json!({"list": "l"})),
+        (AppendMode::New, serde_json::json!({"list_offset": 1})),
+        (AppendMode::New, serde_json::json!({"list": ""})),
+        (AppendMode::New, serde_json::json!({"list": long})),
+        (AppendMode::New, serde_json::json!({"list": 7})),
     ];
     for (mode, extra) in refused {
         let mut chat = Chat::new();
         let refusal = chat.append(&equal(1), mode, &extra.to_string(), NOW);
         assert_eq!(refusal.unwrap_err(), ErrorCode::InvalidInput, "{extra}");
     }
-    let far = r#"{"list":"l","from":2000001}"#;
-    let refusal = Chat::new().append(&equal(1), IngestMode::New, far, NOW);
+    let far = r#"{"list":"l","list_offset":2000001}"#;
+    let refusal = Chat::new().append(&equal(1), AppendMode::New, far, NOW);
     assert_eq!(refusal.unwrap_err(), ErrorCode::LimitExceeded);
 }
 
@@ -227,11 +229,11 @@ fn a_part_that_is_new_relies_on_its_revision() {
     let mut chat = Chat::new();
     List { name: "l", texts: &texts, cut: 10 }.call(&mut chat, 0, false);
     let extra = r#"{"list":"l","revision":0,"repeat":true}"#;
-    let of_both = chat.append(&texts, IngestMode::New, extra, NOW);
+    let of_both = chat.append(&texts, AppendMode::New, extra, NOW);
     assert_eq!(of_both.unwrap_err(), ErrorCode::Conflict);
-    let of_first = chat.append(&texts[..10], IngestMode::New, extra, NOW).unwrap();
+    let of_first = chat.append(&texts[..10], AppendMode::New, extra, NOW).unwrap();
     assert_eq!(taken(&of_first), (0, 10, 1));
     let extra = r#"{"list":"l","revision":1,"repeat":true}"#;
-    let of_both = chat.append(&texts, IngestMode::New, extra, NOW).unwrap();
+    let of_both = chat.append(&texts, AppendMode::New, extra, NOW).unwrap();
     assert_eq!(taken(&of_both), (10, 10, 2));
 }

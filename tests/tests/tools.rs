@@ -1,6 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
-//! The tools of an agent: every answer keeps its bound, whatever is stored, and the calls that
-//! answers name lead to the whole of a text.
+//! The tools of an agent: every answer keeps its bound for any stored texts, and the calls that
+//! answers name lead to the whole text.
 
 use lcm_testing::{
     Host, Json,
@@ -11,7 +11,7 @@ use lcm_testing::{
 };
 use lcm_text::base::tokens;
 
-/// As the interface says it.
+/// Bound on the tokens of an answer, as in the interface.
 const ANSWER_TOKENS_MAX: u32 = 2_000;
 
 fn ask(host: &mut Host, conversation: &str, name: &str, arguments: Json) -> (String, bool) {
@@ -26,7 +26,7 @@ fn ask(host: &mut Host, conversation: &str, name: &str, arguments: Json) -> (Str
     (text, done.field("is_error") == Some(&Json::Bool(true)))
 }
 
-/// Text of every price: letters, characters of a token and a half, escapes, lines.
+/// Creates text of every token price: letters, characters of a token and a half, escapes, lines.
 fn text(random: &mut Random, words: u64) -> String {
     const WORDS: [&str; 6] =
         ["heron ", "\u{4f60}\u{597d}", "\n", "\"\\\u{1}", "\u{1f600}", "\nNext: lcm_describe {} "];
@@ -57,13 +57,13 @@ fn answers_keep_their_bound_and_their_lines() {
             ]);
             let (answer, is_error) = ask(&mut host, "other", "lcm_grep", arguments);
             assert!(!is_error && tokens::estimate(&answer) <= ANSWER_TOKENS_MAX, "{answer}");
-            // Behind the head, the count and the next call every line is a match.
+            // Every line after the head, the count and the next call is a match.
             assert!(answer.lines().skip(3).all(|line| line.starts_with("- msg_")), "{answer}");
         }
         let wrong = Json::object([("id", conversation.as_str().into())]);
         let (answer, is_error) = ask(&mut host, "other", "lcm_describe", wrong.clone());
         assert!(is_error && answer.lines().count() == 1 && tokens::estimate(&answer) <= 200);
-        // In the conversation itself that is its id.
+        // The conversation's own id describes the conversation.
         let (answer, is_error) = ask(&mut host, &conversation, "lcm_describe", wrong);
         assert!(!is_error && answer.lines().count() == 3 && tokens::estimate(&answer) <= 300);
     }
@@ -102,13 +102,13 @@ fn the_pieces_of_a_message_are_the_message() {
     }
 }
 
-/// A call as an agent makes it, with a model that quotes when one is needed.
+/// Makes a call as an agent does, with a model that quotes passages.
 fn told(host: &mut Host, caller: Option<&str>, name: &str, arguments: &Json) -> String {
     let args = Json::object([
         ("conversation", "a".into()),
         ("name", name.into()),
         ("arguments_json", arguments.clone()),
-        ("caller", caller.map_or(Json::Null, Json::from)),
+        ("grant", caller.map_or(Json::Null, Json::from)),
     ]);
     let mut outcome = host.ask("tools.call", &args).unwrap();
     while let Some(needs) = outcome.field("needs-completions") {
@@ -128,7 +128,7 @@ fn told(host: &mut Host, caller: Option<&str>, name: &str, arguments: &Json) -> 
     text
 }
 
-/// The calls that an answer prints.
+/// Returns the calls that an answer prints.
 fn printed(answer: &str) -> Vec<(String, Json)> {
     let call = |line: &str| {
         let (name, rest) = line.strip_prefix("Next: ")?.split_once(" {")?;
@@ -140,8 +140,8 @@ fn printed(answer: &str) -> Vec<(String, Json)> {
 
 const ELSEWHERE: &str = "b \"quoted\"";
 
-/// Conversations `a` and [`ELSEWHERE`] of no family, both compacted, and a grant of `a` for the
-/// other.
+/// Creates the conversations `a` and [`ELSEWHERE`] without a family, both compacted, and a grant of
+/// `a` for the other.
 fn apart() -> (Host, String) {
     let config = Json::object([
         ("fresh_tail_messages_max", 1_u64.into()),
@@ -172,8 +172,8 @@ fn apart() -> (Host, String) {
     (host, id)
 }
 
-/// Goal: who asks with too few tokens is told that, and not that nothing is known. Method: a fact
-/// that is stored and a word that is not, each with and without a cap that holds no passage.
+/// Goal: a question with too few tokens gets an answer about the tokens, not about missing facts.
+/// Method: a stored fact and an unknown word, each with and without a cap too small for a passage.
 #[test]
 fn a_cap_that_holds_no_passage_is_not_told_as_nothing_found() {
     let (mut host, _) = apart();
@@ -192,13 +192,17 @@ fn a_cap_that_holds_no_passage_is_not_told_as_nothing_found() {
     }
 }
 
-/// Goal: all conversations and one alone are not both searched. Method: both options together are
-/// refused by name; a tool that is told a conversation and to search all searches all.
+/// Goal: `all_conversations` and `only` exclude each other. Method: both options together are
+/// refused by name; a tool with a conversation and `allConversations` searches all conversations.
 #[test]
 fn all_and_only_do_not_go_together() {
     let (mut host, _) = apart();
     let both = |key| {
-        Json::object([(key, "wren".into()), ("all", Json::Bool(true)), ("only", Json::Bool(true))])
+        Json::object([
+            (key, "wren".into()),
+            ("all_conversations", Json::Bool(true)),
+            ("only", Json::Bool(true)),
+        ])
     };
     for (name, key, document) in [
         ("recall.grep", "query_json", both("pattern")),
@@ -216,7 +220,7 @@ fn all_and_only_do_not_go_together() {
     assert!(told(&mut host, None, "lcm_grep", &arguments).contains("heron_7"));
 }
 
-/// Calls from `a` that are about the other conversation: of the agent, and on a grant.
+/// Lists calls from `a` about the other conversation: of the agent, and on a grant.
 fn calls_about_elsewhere(grant: &str) -> Vec<(Option<&str>, String, Json)> {
     let place = ("conversationId", Json::from(ELSEWHERE));
     let all = ("allConversations", Json::Bool(true));
@@ -245,9 +249,9 @@ fn calls_about_elsewhere(grant: &str) -> Vec<(Option<&str>, String, Json)> {
     calls
 }
 
-/// Goal: whatever an answer is about, the call that it prints works as it stands. Method: calls
-/// about a conversation of no family from another one; each printed call is made, and those that
-/// its answer prints.
+/// Goal: a call that an answer prints works unchanged. Method: calls about a conversation without a
+/// family, from another conversation; the test makes each printed call, and the calls that the
+/// answers print.
 #[test]
 fn a_call_that_an_answer_prints_works_as_printed() {
     let (mut host, grant) = apart();
@@ -269,9 +273,9 @@ fn a_call_that_an_answer_prints_works_as_printed() {
     assert!(made >= 2 * begun, "{made} of {begun}");
 }
 
-/// Goal: a model that makes the calls which answers of `lcm_expand` print sees every message and
-/// summary once, also those of one summary that no answer holds. Method: messages of every size,
-/// several caps, of which some hold not even one of them.
+/// Goal: a model that makes the calls printed by `lcm_expand` sees every message and summary once,
+/// even if no answer holds the whole of a summary. Method: messages of every size and several caps,
+/// some too small for one message.
 #[test]
 fn the_calls_that_an_expansion_prints_show_everything_once() {
     let config = r#"{"fresh_tail_messages_max":1,"fresh_tail_tokens_max":null,
@@ -319,7 +323,7 @@ fn the_calls_that_an_expansion_prints_show_everything_once() {
         while let Some((name, arguments)) = calls.pop() {
             let answer = told(&mut host, Some(&grant), &name, &arguments);
             if name == "lcm_describe" {
-                // How its pieces go on is another test's.
+                // Another test covers the pieces of a text.
                 seen.push(arguments.text("id"));
                 continue;
             }
@@ -342,7 +346,7 @@ fn the_calls_that_an_expansion_prints_show_everything_once() {
     }
 }
 
-/// Checks that the line of a summary, if it is one, names the messages that the listing does.
+/// Checks that the line of a summary names the same messages as the listing.
 fn has_its_range(line: &str, items: &[Json]) {
     let id = line.split(' ').nth(1).unwrap();
     if !id.starts_with("sum_") {
@@ -353,13 +357,14 @@ fn has_its_range(line: &str, items: &[Json]) {
     assert!(line.contains(&format!("messages {first} to {last}: ")), "{line}");
 }
 
-/// The digits by which messages name their conversation.
+/// Returns the digits by which message ids name their conversation.
 fn tag(seen: &[String]) -> String {
     let id = seen.iter().find_map(|id| id.strip_prefix("msg_")).unwrap();
     id.get(..6).unwrap().to_owned()
 }
 
-/// Goal: what an expansion cannot go on behind is told. Method: one of each.
+/// Goal: an error names an id after which an expansion cannot continue. Method: one id of each
+/// kind.
 #[test]
 fn an_expansion_goes_on_behind_what_is_below_it() {
     let config = r#"{"fresh_tail_messages_max":1,"leaf_chunk_tokens_max":1000}"#;
@@ -377,7 +382,7 @@ fn an_expansion_goes_on_behind_what_is_below_it() {
             ("conversation", "a".into()),
             ("name", "lcm_expand".into()),
             ("arguments_json", Json::of(&arguments)),
-            ("caller", grant.text("id").as_str().into()),
+            ("grant", grant.text("id").as_str().into()),
         ]);
         let done = host.ask("tools.call", &args).unwrap().field("done").unwrap().clone();
         assert_eq!(done.field("is_error"), Some(&Json::Bool(true)), "{done}");
@@ -386,8 +391,8 @@ fn an_expansion_goes_on_behind_what_is_below_it() {
     for after in ["msg_0123456789abcdef", "sum_0123456789abcdef", "x"] {
         let more = r#""includeMessages":true"#;
         let told = refused(format!(r#"{{"summaryIds":["{id}"],{more},"after":"{after}"}}"#));
-        assert!(told.contains(&format!("`{after}` is not among what is shown below")), "{told}");
+        assert!(told.contains(&format!("`{after}` is not an entry below")), "{told}");
     }
     let told = refused(r#"{"query":"word","after":"x"}"#.to_owned());
-    assert!(told.contains("`after` goes with `summaryIds`"), "{told}");
+    assert!(told.contains("`after` requires `summaryIds`"), "{told}");
 }

@@ -5,7 +5,10 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use lcm_host::{context::Policy as WitPolicy, types::Dialect as WitDialect, work::Mode as WitMode};
+use lcm_host::{
+    context::Policy as WitPolicy, ingestion::AppendMode as WitAppendMode,
+    types::Dialect as WitDialect, work::Mode as WitMode,
+};
 use serde::Serialize;
 
 /// Lossless context management: keep every message, work with a context that fits.
@@ -121,11 +124,12 @@ pub(crate) struct Ingest {
     pub(crate) dialect: Dialect,
     /// Follow one file while it grows and when it is rotated, until interrupted; print one result
     /// for each change
-    #[arg(long, conflicts_with = "new")]
+    #[arg(long, conflicts_with = "append_mode")]
     pub(crate) tail: bool,
-    /// Treat every message as new unless its id or event key is stored
-    #[arg(long)]
-    pub(crate) new: bool,
+    /// Treatment of messages: transcript skips stored messages; new stores every message unless its
+    /// id or event key is stored
+    #[arg(long, value_enum, default_value = "transcript")]
+    pub(crate) append_mode: AppendMode,
     /// Store nothing when the messages look like a replay
     #[arg(long)]
     pub(crate) refuse_replay: bool,
@@ -159,7 +163,7 @@ pub(crate) struct Compact {
     pub(crate) observed_tokens: Option<u32>,
     /// Completions requested at the same time
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
-    pub(crate) parallel: u32,
+    pub(crate) requests_max: u32,
     #[command(flatten)]
     pub(crate) models: Models,
 }
@@ -177,7 +181,7 @@ pub(crate) struct Maintain {
     pub(crate) observed_tokens: Option<u32>,
     /// Completions requested at the same time
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
-    pub(crate) parallel: u32,
+    pub(crate) requests_max: u32,
     #[command(flatten)]
     pub(crate) models: Models,
 }
@@ -235,12 +239,12 @@ pub(crate) struct Grep {
     #[arg(long, value_name = "S", default_value = "both")]
     pub(crate) scope: GrepScope,
     /// With --scope files: search only this file; repeatable
-    #[arg(long = "file", value_name = "ID")]
-    pub(crate) files: Vec<String>,
+    #[arg(long = "file-id", value_name = "ID")]
+    pub(crate) file_ids: Vec<String>,
     /// Cursor that an earlier page of the same search returned
-    #[arg(long, value_name = "ID")]
-    pub(crate) start_id: Option<String>,
-    /// With --scope files: offset of the first byte in the file of the cursor, or of --file
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+    /// With --scope files: offset of the first byte in the only --file-id
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) start_byte: Option<u64>,
     /// Messages to show before and after each match, from 0 to 3
@@ -260,9 +264,9 @@ pub(crate) struct Grep {
     pub(crate) limit: Option<u64>,
     /// Search every conversation of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// Search this conversation without its family
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, conflicts_with = "all_conversations")]
     pub(crate) only: bool,
     /// Grant to read with: its limits apply, and the shown text is charged to it
     #[arg(long, value_name = "ID")]
@@ -278,19 +282,19 @@ pub(crate) struct Ask {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) query: Option<String>,
     /// Summary to answer from; repeatable
-    #[arg(long, value_name = "ID")]
-    pub(crate) summary: Vec<String>,
+    #[arg(long = "summary-id", value_name = "ID")]
+    pub(crate) summary_ids: Vec<String>,
     /// Most tokens of the answer, 1 to 8000 [default: 2000]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) max_tokens: Option<u32>,
+    pub(crate) answer_tokens_max: Option<u32>,
     /// Most tokens of the sources [default and most: as configured]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) token_cap: Option<u32>,
+    pub(crate) tokens_max: Option<u32>,
     /// Read every conversation of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// Read this conversation without its family
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, conflicts_with = "all_conversations")]
     pub(crate) only: bool,
     /// Grant to read with: its limits apply, and the text sent to the model is charged to it
     #[arg(long, value_name = "ID")]
@@ -322,8 +326,8 @@ pub(crate) struct GrantCreate {
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) covers: Vec<String>,
     /// Summary that the grant covers with its sources; repeatable [default: everything]
-    #[arg(long, value_name = "SUMMARY")]
-    pub(crate) summary: Vec<String>,
+    #[arg(long = "summary-id", value_name = "ID")]
+    pub(crate) summary_ids: Vec<String>,
     /// Most levels of one expansion, 1 to 10 [default: 3]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) depth_max: Option<u64>,
@@ -335,7 +339,7 @@ pub(crate) struct GrantCreate {
     pub(crate) ttl_ms: Option<u64>,
     /// Grant to inherit from
     #[arg(long, value_name = "ID")]
-    pub(crate) from: Option<String>,
+    pub(crate) parent: Option<String>,
 }
 
 /// Syntax of a pattern.
@@ -344,7 +348,6 @@ pub(crate) struct GrantCreate {
 pub(crate) enum GrepMode {
     Auto,
     Regex,
-    #[value(alias = "full_text")]
     FullText,
 }
 
@@ -373,7 +376,7 @@ pub(crate) struct Describe {
     pub(crate) id: String,
     /// Search for the id in every conversation of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// First line of a file to show, from 1
     #[arg(long, value_name = "N")]
     pub(crate) start_line: Option<u64>,
@@ -400,16 +403,16 @@ pub(crate) struct Expand {
     pub(crate) id: String,
     /// Levels of summaries below the summary
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) depth: Option<u32>,
+    pub(crate) depth_max: Option<u32>,
     /// Show the messages as well
     #[arg(long)]
-    pub(crate) messages: bool,
+    pub(crate) include_messages: bool,
     /// Print one page of at most this many tokens instead of everything
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) token_cap: Option<u32>,
-    /// Cursor: `next` of an earlier page
+    pub(crate) tokens_max: Option<u32>,
+    /// Cursor of an earlier page
     #[arg(long, value_name = "CURSOR")]
-    pub(crate) after: Option<String>,
+    pub(crate) cursor: Option<String>,
     /// Grant to read with: its limits apply, and the shown text is charged to it
     #[arg(long, value_name = "ID")]
     pub(crate) grant: Option<String>,
@@ -419,10 +422,10 @@ pub(crate) struct Expand {
 pub(crate) struct Messages {
     /// Seq of the first message, from 1
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
-    pub(crate) from: Option<u64>,
+    pub(crate) seq_first: Option<u64>,
     /// Seq of the last message
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
-    pub(crate) to: Option<u64>,
+    pub(crate) seq_last: Option<u64>,
     /// Print only the original text of each message and a line end
     #[arg(long)]
     pub(crate) raw: bool,
@@ -445,7 +448,7 @@ pub(crate) struct Digest {
 #[derive(Args, Debug)]
 pub(crate) struct Family {
     /// Key of the family
-    pub(crate) key: String,
+    pub(crate) family: String,
 }
 
 #[derive(Args, Debug)]
@@ -494,10 +497,10 @@ pub(crate) struct Calibrate {
     pub(crate) model: String,
     /// Estimated tokens of the prompt: those of lcm assemble plus those of added text
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) estimated: u32,
+    pub(crate) estimated_tokens: u32,
     /// Provider's token count of the prompt
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) actual: u32,
+    pub(crate) prompt_tokens: u32,
 }
 
 #[derive(Args, Debug)]
@@ -507,16 +510,16 @@ pub(crate) struct Usage {
     pub(crate) purpose: String,
     /// Tokens of the whole prompt, including the tokens in the provider's cache
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) input: u32,
+    pub(crate) input_tokens: u32,
     /// Prompt tokens that were read from the cache
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) cache_read: u32,
+    pub(crate) cache_read_tokens: u32,
     /// Prompt tokens that were written to the cache
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) cache_write: u32,
+    pub(crate) cache_write_tokens: u32,
     /// Tokens of the answer
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) output: u32,
+    pub(crate) output_tokens: u32,
     /// Cost in millionths of a currency; all reports use the same currency
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) cost_micros: u64,
@@ -599,7 +602,7 @@ pub(crate) struct Apply {
 pub(crate) struct Export {
     /// Export all conversations of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// File to write; - is standard output
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
@@ -634,6 +637,22 @@ impl Dialect {
             Self::OpenaiResponses => WitDialect::OpenaiResponses,
             Self::Gemini => WitDialect::Gemini,
         })
+    }
+}
+
+/// How the messages of an ingest are taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum AppendMode {
+    Transcript,
+    New,
+}
+
+impl From<AppendMode> for WitAppendMode {
+    fn from(mode: AppendMode) -> Self {
+        match mode {
+            AppendMode::Transcript => Self::Transcript,
+            AppendMode::New => Self::New,
+        }
     }
 }
 

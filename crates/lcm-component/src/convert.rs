@@ -55,7 +55,7 @@ same_cases!(types::Finish, model::Finish { Stop, Length, Refusal });
 same_cases!(types::CompletionErrorCode => model::CompletionErrorCode {
     Auth, Policy, RateLimited, Timeout, ContextTooLong, Unavailable, Other
 });
-same_cases!(ingest::Mode => api::IngestMode { Transcript, New });
+same_cases!(ingest::AppendMode => api::AppendMode { Transcript, New });
 same_cases!(compaction::Mode => api::CompactionMode {
     Threshold, Incremental, Sweep, UntilUnder
 });
@@ -105,7 +105,7 @@ same_fields!(types::CompletionError => model::CompletionError {
     code: into, message, retry_after_ms
 });
 
-same_fields!(ingest::Options => api::AppendOptions { mode: into, partial, extra_json });
+same_fields!(ingest::Options => api::AppendOptions { append_mode: into, partial, extra_json });
 same_fields!(api::Receipt => ingest::Receipt {
     revision, ingested, skipped, seq_first, seq_last, context_tokens, warnings
 });
@@ -121,7 +121,7 @@ same_fields!(api::PlanResult => compaction::PlanResult {
     status: into, reason, revision, requests: each, sweep
 });
 same_fields!(api::ApplyOutcome => compaction::Outcome {
-    applied: into, reason, summary, purpose: into, depth, level: into, capped, tokens_before,
+    applied: into, reason, summary_id, purpose: into, depth, level: into, capped, tokens_before,
     tokens_after, more, next: maybe, sweep, warnings
 });
 
@@ -145,9 +145,9 @@ impl From<api::ToolOutcome> for tools::ToolOutcome {
     fn from(outcome: api::ToolOutcome) -> Self {
         match outcome {
             api::ToolOutcome::Done(answer) => Self::Done(answer.into()),
-            api::ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms } => {
+            api::ToolOutcome::NeedsCompletions { requests, continuation, deadline_ms } => {
                 let requests = requests.into_iter().map(Into::into).collect();
-                Self::NeedsCompletions(tools::Needs { requests, continuation, timeout_ms })
+                Self::NeedsCompletions(tools::Needs { requests, continuation, deadline_ms })
             }
         }
     }

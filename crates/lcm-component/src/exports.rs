@@ -204,12 +204,12 @@ impl recall::Guest for Component {
 
     fn messages(
         conversation: String,
-        seq_from: Seq,
-        seq_to: Seq,
+        seq_first: Seq,
+        seq_last: Seq,
         bytes_max: u32,
     ) -> Result<Vec<String>, Error> {
         with_engine(|engine| {
-            engine.messages(&mut HostStore, &conversation, seq_from, seq_to, bytes_max)
+            engine.messages(&mut HostStore, &conversation, seq_first, seq_last, bytes_max)
         })
     }
 
@@ -258,9 +258,9 @@ fn completions(answers: Vec<CompletionResult>) -> Vec<lcm_text::types::model::Co
 }
 
 impl tools::Guest for Component {
-    fn definitions(dialect: Dialect, caller: Option<String>) -> String {
+    fn definitions(dialect: Dialect, grant: Option<String>) -> String {
         // The answer depends only on the arguments, so any engine can answer.
-        Engine::new().tool_definitions(dialect.into(), caller.as_deref())
+        Engine::new().tool_definitions(dialect.into(), grant.as_deref())
     }
 
     fn instructions(dialect: Dialect, has_summaries: bool) -> String {
@@ -271,12 +271,12 @@ impl tools::Guest for Component {
         conversation: String,
         name: String,
         arguments_json: String,
-        caller: Option<String>,
+        grant: Option<String>,
         now: Timestamp,
     ) -> Result<tools::ToolOutcome, Error> {
         with_engine(|engine| {
-            let caller = caller.as_deref();
-            engine.tool_call(&mut HostStore, &conversation, &name, &arguments_json, caller, now)
+            let grant = grant.as_deref();
+            engine.tool_call(&mut HostStore, &conversation, &name, &arguments_json, grant, now)
         })
         .map(Into::into)
     }

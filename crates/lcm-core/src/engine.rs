@@ -1,16 +1,19 @@
 //! The facade: one method per function of the public interface.
 //!
-//! An [`Engine`] is configuration plus a cache; dropping it at any moment loses nothing. Nothing is
-//! decided here. What each call does, and its errors in full, is said in `wit/`.
+//! An [`Engine`] holds a configuration and a cache; dropping an engine loses nothing. This module
+//! decides nothing. The documents in `wit/` describe every call with all its errors.
 
 use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
-    admin, agent_tools, ask,
-    assembly::{self, RenderCache},
+    admin::{self, ListRequest},
+    agent_tools, ask,
+    assembly::{self, AssembleRequest, RenderCache},
     compaction, drive, ingest, recall, search,
-    storage::{records::grants, store::Store, summary::OFFLINE_MODEL},
+    storage::{
+        call::Call, keys::ConversationKeys, records::grants, store::Store, summary::OFFLINE_MODEL,
+    },
 };
 use lcm_text::{
     base::{
@@ -30,10 +33,10 @@ use lcm_text::{
     },
 };
 
-/// The engine: configuration and a bounded cache, nothing else.
+/// The engine: a configuration and a bounded cache.
 ///
-/// Calls on one conversation may come from any number of engines over one store; a commit that
-/// lost a race is `conflict` and has written nothing.
+/// Any number of engines over one store may serve one conversation. A commit that loses a race
+/// fails with `conflict` and writes nothing.
 #[derive(Debug, Default)]
 pub struct Engine {
     config: Rc<Config>,
@@ -42,7 +45,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine with the default configuration.
+    /// Creates an engine with the default configuration.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -52,28 +55,43 @@ impl Engine {
         StoreSession::new(store, &mut self.cache)
     }
 
+    /// Runs one exported call on one conversation.
+    fn run_call<T>(
+        &mut self,
+        store: &mut dyn Store,
+        conversation: &str,
+        now: Timestamp,
+        act: impl FnOnce(&mut StoreSession<'_>, Call<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let keys = ConversationKeys::new(conversation)?;
+        let config = Rc::clone(&self.config);
+        let call = Call { config: &config, conversation, keys: &keys, now };
+        act(&mut self.open_session(store), call)
+    }
+
     /// Replaces the configuration by a JSON object and returns a JSON report of its keys.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no JSON object, or a value out of bounds; the old configuration stays.
+    /// `invalid-input`: the text is no JSON object, or a value is out of bounds; the old
+    /// configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
         if config.plain_summaries != self.config.plain_summaries {
-            // What is remembered of an assembly has summaries in the other form.
+            // Cached assemblies hold summaries in the other form.
             self.render_cache = RenderCache::default();
         }
         self.config = Rc::new(config);
         Ok(report)
     }
 
-    /// Version of the engine.
+    /// Returns the version of the engine.
     #[must_use]
     pub fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").into()
     }
 
-    /// Stores those messages of a batch that are not stored yet.
+    /// Stores the messages of a batch that are not stored yet.
     ///
     /// # Errors
     ///
@@ -125,12 +143,13 @@ impl Engine {
         options: &AppendOptions,
         now: Timestamp,
     ) -> Result<Receipt> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        ingest::append(reader, &config, conversation, dialect, messages, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            ingest::append(session, call, dialect, messages, options)
+        })
     }
 
-    /// Takes one piece of a text that is too large for one call; returns the offset of the next.
+    /// Stages one piece of a text that is too large for one call; returns the offset of the next
+    /// piece.
     ///
     /// # Errors
     ///
@@ -143,12 +162,10 @@ impl Engine {
         piece: &UploadChunk<'_>,
         now: Timestamp,
     ) -> Result<u64> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        ingest::stage(reader, &config, conversation, piece, now)
+        self.run_call(store, conversation, now, |session, call| ingest::stage(session, call, piece))
     }
 
-    /// The identities of messages as a JSON array. Reads nothing.
+    /// Returns the identities of messages as a JSON array. Reads no store.
     ///
     /// # Errors
     ///
@@ -157,24 +174,25 @@ impl Engine {
         ingest::identify(dialect, messages)
     }
 
-    /// Which entries of a transcript are not stored, as a JSON plan.
+    /// Plans the append of a transcript: returns the entries that are not stored, as JSON.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `limit-exceeded`; `exists`: one without ids was changed among messages that
-    /// are stored; errors of the store.
+    /// `invalid-input`, `limit-exceeded`; `exists`: an entry without id differs from the stored
+    /// message at its place; errors of the store.
     pub fn reconcile(
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
         transcript_json: &str,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        ingest::reconcile(&mut self.open_session(store), &config, conversation, transcript_json)
+        self.run_call(store, conversation, now, |session, call| {
+            ingest::reconcile(session, call, transcript_json)
+        })
     }
 
-    /// Says whether compaction is due, and why.
+    /// Evaluates whether compaction is due, and why.
     ///
     /// # Errors
     ///
@@ -187,15 +205,9 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<Decision> {
-        let config = Rc::clone(&self.config);
-        compaction::evaluate(
-            &mut self.open_session(store),
-            &config,
-            conversation,
-            budget,
-            options,
-            now,
-        )
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::evaluate(session, call, budget, options)
+        })
     }
 
     /// Proposes the next tasks of a sweep as completion requests.
@@ -236,16 +248,17 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<PlanResult> {
-        let config = Rc::clone(&self.config);
-        compaction::plan(&mut self.open_session(store), &config, conversation, budget, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::plan(session, call, budget, options)
+        })
     }
 
-    /// Settles the answer to a request.
+    /// Applies the completion of a request: stores the summary, or rejects the answer.
     ///
     /// # Errors
     ///
-    /// `invalid-input` (no request of this engine), `not-found`, `denied` (archived), `conflict`;
-    /// errors of the store.
+    /// `invalid-input` (a request id of another engine), `not-found`, `denied` (archived),
+    /// `conflict`; errors of the store.
     ///
     /// # Examples
     ///
@@ -291,16 +304,16 @@ impl Engine {
         options: &ApplyOptions,
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        compaction::apply(reader, &config, conversation, request_id, answer, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::apply(session, call, request_id, answer, options)
+        })
     }
 
-    /// Makes one pass through a model that may block.
+    /// Makes one pass of compaction with a model that may block.
     ///
     /// # Errors
     ///
-    /// As [`Engine::plan`] and [`Engine::apply`].
+    /// Fails as [`Engine::plan`] and [`Engine::apply`].
     pub fn run(
         &mut self,
         store: &mut dyn Store,
@@ -310,12 +323,12 @@ impl Engine {
         options: &CompactionOptions,
         now: Timestamp,
     ) -> Result<ApplyOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        compaction::run(reader, model, &config, conversation, budget, options, now)
+        self.run_call(store, conversation, now, |session, call| {
+            compaction::run(session, call, model, budget, options)
+        })
     }
 
-    /// Answers a request without a model: deterministic, extractive, within the target.
+    /// Completes a request without a model: deterministic, extractive, within the target.
     #[must_use]
     pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
         let text = match request.purpose {
@@ -331,7 +344,7 @@ impl Engine {
         }
     }
 
-    /// Assembles a context that fits a budget. Reads only.
+    /// Assembles a context that fits a budget. Writes nothing.
     ///
     /// # Errors
     ///
@@ -366,24 +379,27 @@ impl Engine {
         budget: u32,
         dialect: Dialect,
         options: &AssembleOptions,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<AssembledContext> {
+        let keys = ConversationKeys::new(conversation)?;
         let config = Rc::clone(&self.config);
-        let reader = &mut StoreSession::new(store, &mut self.cache);
-        let cache = &mut self.render_cache;
-        assembly::assemble(reader, cache, &config, conversation, budget, dialect, options)
+        let call = Call { config: &config, conversation, keys: &keys, now };
+        let session = &mut StoreSession::new(store, &mut self.cache);
+        let request = AssembleRequest { budget, dialect, options };
+        assembly::assemble(session, &mut self.render_cache, call, &request)
     }
 
-    /// Findings that would make a provider refuse an array of messages, as a JSON list.
+    /// Lists the findings for which a provider would refuse an array of messages, as JSON.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no JSON array; `unsupported`: `lcm`, which is no provider's dialect.
+    /// `invalid-input`: the text is no JSON array; `unsupported`: the dialect is `lcm`, which no
+    /// provider accepts.
     pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
         validate::validate(dialect, messages_json)
     }
 
-    /// Searches a conversation with its family, or all of them, and answers with hits as JSON.
+    /// Searches a conversation with its family, or all conversations, and returns matches as JSON.
     ///
     /// # Errors
     ///
@@ -397,11 +413,13 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        search::grep::grep(&mut self.open_session(store), conversation, query_json, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            search::grep::grep(session, call, query_json, grant)
+        })
     }
 
-    /// Attaches vectors to messages and summaries, or forgets them, and says as JSON what comes
-    /// next.
+    /// Attaches vectors to messages and summaries, or deletes them; returns the ids without a
+    /// vector as JSON.
     ///
     /// # Errors
     ///
@@ -412,11 +430,12 @@ impl Engine {
         conversation: &str,
         vectors_json: &str,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        recall::embed(&mut self.open_session(store), &config, conversation, vectors_json)
+        self.run_call(store, conversation, 0, |session, call| {
+            recall::embed(session, call, vectors_json)
+        })
     }
 
-    /// Everything known about a summary or message of a conversation or its family, as JSON.
+    /// Describes a summary, message or file of a conversation or its family, as JSON.
     ///
     /// # Errors
     ///
@@ -430,14 +449,16 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        recall::describe(&mut self.open_session(store), conversation, id, options_json, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            recall::describe(session, call, id, options_json, grant)
+        })
     }
 
-    /// The sources of a summary, down to the original messages, as JSON.
+    /// Expands a summary into its sources, down to the original messages, as JSON.
     ///
     /// # Errors
     ///
-    /// As [`Engine::describe`].
+    /// Fails as [`Engine::describe`].
     pub fn expand(
         &mut self,
         store: &mut dyn Store,
@@ -447,10 +468,12 @@ impl Engine {
         grant: Option<&str>,
         now: Timestamp,
     ) -> Result<String> {
-        recall::expand(&mut self.open_session(store), conversation, id, options_json, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            recall::expand(session, call, id, options_json, grant)
+        })
     }
 
-    /// Verbatim texts of `[seq_from, seq_to]`: as many as fit `bytes_max`, but at least one.
+    /// Returns the verbatim texts of `[seq_from, seq_to]` that fit `bytes_max`, at least the first.
     ///
     /// # Errors
     ///
@@ -463,21 +486,17 @@ impl Engine {
         seq_to: u64,
         bytes_max: u32,
     ) -> Result<Vec<String>> {
-        recall::read_messages(
-            &mut self.open_session(store),
-            conversation,
-            seq_from,
-            seq_to,
-            bytes_max,
-        )
+        self.run_call(store, conversation, 0, |session, call| {
+            recall::read_messages(session, call, seq_from, seq_to, bytes_max)
+        })
     }
 
-    /// Makes a grant, a limited right to read, as JSON.
+    /// Creates a grant, a limited right to read, and returns the grant as JSON.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied` (one to inherit from), `conflict`;
-    /// errors of the store.
+    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied` (the grant to inherit from),
+    /// `conflict`; errors of the store.
     pub fn grant(
         &mut self,
         store: &mut dyn Store,
@@ -485,11 +504,12 @@ impl Engine {
         grant_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        grants::create_grant(&mut self.open_session(store), &config, conversation, grant_json, now)
+        self.run_call(store, conversation, now, |session, call| {
+            grants::create_grant(session, call, grant_json)
+        })
     }
 
-    /// Ends a grant at once; one that has ended stays ended.
+    /// Revokes a grant and the grants that inherit from it. A repeated call changes nothing.
     ///
     /// # Errors
     ///
@@ -501,11 +521,13 @@ impl Engine {
         grant: &str,
         now: Timestamp,
     ) -> Result<()> {
-        grants::revoke_grant(&mut self.open_session(store), conversation, grant, now)
+        self.run_call(store, conversation, now, |session, call| {
+            grants::revoke_grant(session, call, grant)
+        })
     }
 
-    /// Begins to answer a question: JSON with the request that a model has to complete and the
-    /// continuation, or with how it ended.
+    /// Begins to answer a question; returns JSON with the completion request and the continuation,
+    /// or with the end of the question.
     ///
     /// # Errors
     ///
@@ -517,12 +539,12 @@ impl Engine {
         question_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        Ok(ask::plan(reader, &config, conversation, question_json, now)?.document)
+        self.run_call(store, conversation, now, |session, call| {
+            Ok(ask::plan(session, call, question_json)?.document)
+        })
     }
 
-    /// Goes on with what a model answered to the request of a question.
+    /// Continues a question with the completions of its requests.
     ///
     /// # Errors
     ///
@@ -536,16 +558,16 @@ impl Engine {
         answers: &[CompletionResult],
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        Ok(ask::apply(reader, &config, conversation, continuation, answers, now)?.document)
+        self.run_call(store, conversation, now, |session, call| {
+            Ok(ask::apply(session, call, continuation, answers)?.document)
+        })
     }
 
-    /// Answers a question through a model that may block.
+    /// Answers a question with a model that may block.
     ///
     /// # Errors
     ///
-    /// As [`Engine::ask_plan`].
+    /// Fails as [`Engine::ask_plan`].
     pub fn ask_run(
         &mut self,
         store: &mut dyn Store,
@@ -554,27 +576,28 @@ impl Engine {
         question_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        Ok(ask::run(reader, model, &config, conversation, question_json, now)?.document)
+        self.run_call(store, conversation, now, |session, call| {
+            Ok(ask::run(session, call, model, question_json)?.document)
+        })
     }
 
-    /// The tools that an agent's model sees, as a JSON array in the format of the dialect; `caller`
-    /// as in [`Engine::tool_call`], of which only counts whether there is one.
+    /// Returns the definitions of the agent's tools, as a JSON array in the format of the dialect.
+    ///
+    /// `caller` is as in [`Engine::tool_call`]; the definitions depend only on its presence.
     #[must_use]
     pub fn tool_definitions(&self, dialect: Dialect, caller: Option<&str>) -> String {
         agent_tools::build_definitions(dialect, caller.is_some())
     }
 
-    /// Text for a system prompt that says when to use the tools, as a section in the form that the
-    /// dialect's provider asks for.
+    /// Returns a section for a system prompt that tells a model when to use the tools, in the form
+    /// of the dialect's provider.
     #[must_use]
     pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> String {
         agent_tools::build_instructions(dialect, has_summaries)
     }
 
-    /// Answers the call of a tool. What its model did wrong is an answer, too. `caller` is the
-    /// grant of a sub-agent; `None`: the main agent.
+    /// Answers a tool call. An error of the model is an answer, too. `caller` is the grant of a
+    /// sub-agent; `None`: the main agent.
     ///
     /// # Errors
     ///
@@ -589,17 +612,17 @@ impl Engine {
         caller: Option<&str>,
         now: Timestamp,
     ) -> Result<ToolOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        agent_tools::call_tool(reader, &config, conversation, name, arguments_json, caller, now)
+        self.run_call(store, conversation, now, |session, call| {
+            agent_tools::call_tool(session, call, name, arguments_json, caller)
+        })
     }
 
-    /// Goes on with the call of a tool that needed a model.
+    /// Continues a tool call with the completions of its requests.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the conversation is no id, the continuation is none, or not one answer for
-    /// each request; `conflict`; errors of the store.
+    /// `invalid-input`: the conversation is no id, the continuation is invalid, or the number of
+    /// answers is not the number of requests; `conflict`; errors of the store.
     pub fn tool_resume(
         &mut self,
         store: &mut dyn Store,
@@ -608,12 +631,12 @@ impl Engine {
         answers: &[CompletionResult],
         now: Timestamp,
     ) -> Result<ToolOutcome> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        agent_tools::resume_call(reader, &config, conversation, continuation, answers, now)
+        self.run_call(store, conversation, now, |session, call| {
+            agent_tools::resume_call(session, call, continuation, answers)
+        })
     }
 
-    /// What a conversation holds and costs, or (`None`) what the store holds, as JSON.
+    /// Returns sizes and costs of a conversation, or with `None` the sizes of the store, as JSON.
     ///
     /// # Errors
     ///
@@ -622,14 +645,18 @@ impl Engine {
         &mut self,
         store: &mut dyn Store,
         conversation: Option<&str>,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        admin::status(&mut self.open_session(store), &config, conversation)
+        match conversation {
+            Some(conversation) => {
+                self.run_call(store, conversation, now, admin::conversation_status)
+            }
+            None => admin::store_status(&mut self.open_session(store)),
+        }
     }
 
-    /// One page of a listing as JSON: kind `conversations`, `summaries`, `messages` or
-    /// `grants`.
+    /// Returns one page of a listing as JSON; `kind` is `conversations`, `summaries`, `messages`
+    /// or `grants`.
     ///
     /// # Errors
     ///
@@ -642,16 +669,22 @@ impl Engine {
         cursor: Option<&str>,
         bytes_max: u32,
     ) -> Result<String> {
-        admin::list_page(&mut self.open_session(store), kind, conversation, cursor, bytes_max)
+        let request = ListRequest { kind, cursor, bytes_max };
+        match conversation.filter(|_| kind != "conversations") {
+            Some(conversation) => self.run_call(store, conversation, 0, |session, call| {
+                admin::list_page(session, Some(call), &request)
+            }),
+            None => admin::list_page(&mut self.open_session(store), None, &request),
+        }
     }
 
-    /// Recomputes every invariant of a conversation; damage is a finding, not an error.
+    /// Recomputes every invariant of a conversation; damage is a finding and no error.
     ///
-    /// The answer is complete in one call.
+    /// The report has one page.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a cursor; `not-found`; errors of the store.
+    /// `invalid-input`: a cursor is given; `not-found`; errors of the store.
     pub fn check(
         &mut self,
         store: &mut dyn Store,
@@ -659,14 +692,15 @@ impl Engine {
         cursor: Option<&str>,
     ) -> Result<String> {
         ensure_single_page(cursor)?;
-        admin::check(&mut self.open_session(store), conversation)
+        self.run_call(store, conversation, 0, admin::check)
     }
 
-    /// One hash over the whole store, or over what it means. The answer is complete in one call.
+    /// Computes one hash over the stored bytes, or with `logical` over the stored conversations.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a cursor; `corrupt` (logical, of a damaged store); errors of the store.
+    /// `invalid-input`: a cursor is given; `corrupt` (logical, of a damaged store); errors of the
+    /// store.
     pub fn digest(
         &mut self,
         store: &mut dyn Store,
@@ -677,7 +711,8 @@ impl Engine {
         admin::digest(&mut self.open_session(store), logical)
     }
 
-    /// One page of an export as JSON: `{lines, cursor}`. An empty conversation means all of them.
+    /// Returns one page of an export as JSON: `{lines, cursor}`. An empty `conversation` exports
+    /// all conversations.
     ///
     /// # Errors
     ///
@@ -692,7 +727,7 @@ impl Engine {
         admin::export_page(&mut self.open_session(store), conversation, cursor, bytes_max)
     }
 
-    /// Takes lines of an export; answers JSON: `{consumed, cursor, rewind, ...}`.
+    /// Imports lines of an export and returns JSON: `{consumed, cursor, rewind, ...}`.
     ///
     /// # Errors
     ///
@@ -708,13 +743,13 @@ impl Engine {
         admin::import_page(&mut self.open_session(store), lines, cursor, now)
     }
 
-    /// Does what a verb says: `family`, `reset`, `new`, `archive`, `calibrate`, `maintain` or
-    /// `prompts`. Arguments and answer are JSON.
+    /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `calibrate`,
+    /// `maintain`, `usage`, `advise`, `focus` or `prompts`. Arguments and report are JSON.
     ///
     /// # Errors
     ///
-    /// `unsupported` (verb), `invalid-input`, `not-found`, `exists`, `denied`, `conflict`; errors
-    /// of the store.
+    /// `unsupported` (an unknown verb), `invalid-input`, `not-found`, `exists`, `denied`,
+    /// `conflict`; errors of the store.
     pub fn call(
         &mut self,
         store: &mut dyn Store,
@@ -723,21 +758,25 @@ impl Engine {
         arguments_json: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let config = Rc::clone(&self.config);
-        let reader = &mut self.open_session(store);
-        admin::run_command(reader, &config, conversation, verb, arguments_json, now)
+        // `prompts` depends on the configuration alone, so the conversation need not be valid.
+        if verb == "prompts" {
+            return admin::list_prompts(&self.config, arguments_json);
+        }
+        self.run_call(store, conversation, now, |session, call| {
+            admin::run_command(session, call, verb, arguments_json)
+        })
     }
 
-    /// Begins a task of several calls; returns the first instruction as JSON. Reads nothing.
+    /// Begins a task of several calls; returns the first instruction as JSON. Reads no store.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no such task; `limit-exceeded`: its texts are too long.
+    /// `invalid-input`: the task is unknown; `limit-exceeded`: its texts are too long.
     pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
         drive::begin(task_json, now)
     }
 
-    /// Returns the instruction that follows an event, as JSON. Reads nothing.
+    /// Returns the instruction that follows an event, as JSON. Reads no store.
     ///
     /// # Errors
     ///
@@ -748,10 +787,10 @@ impl Engine {
     }
 }
 
-/// Refuses a cursor where every answer is complete.
+/// Refuses a cursor of a call whose result has one page.
 fn ensure_single_page(cursor: Option<&str>) -> Result<()> {
     match cursor {
         None => Ok(()),
-        Some(_) => Err(Error::invalid_input("cursor: this answer is complete in one page")),
+        Some(_) => Err(Error::invalid_input("`cursor` must be absent: the result has one page")),
     }
 }

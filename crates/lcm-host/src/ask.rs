@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     json,
     lcm::Lcm,
-    pages::Granted,
+    shapes::{AskStatus, GrantCharge, ModelFailure},
 };
 
 /// Options of a question: sources, limits and time.
@@ -26,22 +26,22 @@ pub struct AskOptions {
     pub query: Option<String>,
     /// Ids of summaries to answer from; without `query` only their sources are read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub summaries: Vec<String>,
+    pub summary_ids: Vec<String>,
     /// Most tokens of the answer; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
+    pub answer_tokens_max: Option<u32>,
     /// Most tokens of the sources; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub token_cap: Option<u32>,
+    pub tokens_max: Option<u32>,
     /// Whether every conversation of the store is read.
-    pub all: bool,
+    pub all_conversations: bool,
     /// Whether the conversation is read without its family.
     pub only: bool,
     /// Id of the grant to read with; `None`: no grant limits the reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
     /// Time limit of the whole call in milliseconds; `None`: the component's default.
-    #[serde(rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     /// Time of the calls.
     #[serde(skip)]
@@ -54,47 +54,16 @@ impl AskOptions {
     pub const fn new(clock: Clock) -> Self {
         Self {
             query: None,
-            summaries: Vec::new(),
-            max_tokens: None,
-            token_cap: None,
-            all: false,
+            summary_ids: Vec::new(),
+            answer_tokens_max: None,
+            tokens_max: None,
+            all_conversations: false,
             only: false,
             grant: None,
             deadline_ms: None,
             clock,
         }
     }
-}
-
-/// Status of a question. The list is closed.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AskStatus {
-    /// The answer cites its sources.
-    Answered,
-    /// Another question of the conversation is open; no source was read.
-    Busy,
-    /// The model failed.
-    ModelFailed,
-    /// The model returned no text, or refused.
-    NoAnswer,
-    /// The search has no match; the model was not asked.
-    NoEvidence,
-    /// The sources do not contain the answer.
-    NotFound,
-    /// The model took too long.
-    TimedOut,
-    /// The answer cites no source.
-    Uncited,
-}
-
-/// Failure of a model.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct AskFailure {
-    /// Kind of the failure, such as `rate-limited`.
-    pub code: String,
-    /// One line for a person.
-    pub message: String,
 }
 
 /// Result of a question.
@@ -121,10 +90,10 @@ pub struct AskReport {
     /// Number of answers of the model.
     pub completions: u32,
     /// Failure of the model.
-    pub failure: Option<AskFailure>,
+    pub failure: Option<ModelFailure>,
     /// Charge to the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grant: Option<Granted>,
+    pub grant: Option<GrantCharge>,
     /// With `busy`: time at which the other question expires, such as `2026-01-02T03:04:05.000Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
@@ -138,7 +107,7 @@ struct Asked {
     requests: Vec<Request>,
     /// Time until the question expires.
     #[serde(default)]
-    timeout_ms: u64,
+    deadline_ms: u64,
 }
 
 /// A completion request as the component writes it in JSON.
@@ -182,13 +151,13 @@ impl Lcm {
         let now = || options.clock.now_ms();
         let question = serde_json::to_string(&Question { question, options })
             .map_err(|error| Error::internal(format!("cannot write a question: {error}")))?;
-        let mut step = self.ask_plan(conversation, &question, now()).map_err(in_our_words)?;
+        let mut step = self.ask_plan(conversation, &question, now())?;
         loop {
             let asked: Asked = json::read("recall.ask-plan", &step)?;
             let Some(continuation) = asked.continuation else {
                 return json::read("recall.ask-plan", &step);
             };
-            let wait = Duration::from_millis(asked.timeout_ms);
+            let wait = Duration::from_millis(asked.deadline_ms);
             let complete =
                 |request: Request| Ok(self.complete_within(wait, &request.read()?, cancel));
             let answers: Result<Vec<CompletionResult>> =
@@ -242,16 +211,6 @@ impl Request {
 pub(crate) fn read_requests(requests: &Value) -> Result<Vec<CompletionRequest>> {
     let requests: Vec<Request> = json::read("compaction.plan", &requests.to_string())?;
     requests.into_iter().map(Request::read).collect()
-}
-
-/// Renames the option in an error to the name of this crate.
-fn in_our_words(error: Error) -> Error {
-    match error.message.strip_prefix("timeout_ms:") {
-        Some(rest) if error.code == crate::Code::InvalidInput => {
-            Error { message: format!("deadline_ms:{rest}"), ..error }
-        }
-        _ => error,
-    }
 }
 
 /// Returns the level of this name.

@@ -30,7 +30,7 @@ pub struct CompactOptions {
     /// unknown. The number counts until the first summary, which changes the prompt.
     pub observed_tokens: Option<u32>,
     /// Completions requested at the same time; 0 counts as 1.
-    pub parallel: u32,
+    pub requests_max: u32,
     /// Whether refusals of the key or the content count for the breaker of the component. The
     /// breaker pauses a model after several refusals; a person who sees each refusal needs no
     /// pause.
@@ -50,7 +50,7 @@ impl CompactOptions {
             target: None,
             model: None,
             observed_tokens: None,
-            parallel: 1,
+            requests_max: 1,
             counts_refusals: true,
             clock,
         }
@@ -63,7 +63,7 @@ impl CompactOptions {
             force: self.force,
             target: self.target,
             observed_tokens: self.observed_tokens,
-            requests_max: self.parallel.max(1),
+            requests_max: self.requests_max.max(1),
             lease_ms: 0,
             sweep: None,
             extra_json: self.model.as_deref().map(model_option),
@@ -135,9 +135,9 @@ impl CompactStatus {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 pub struct Pass {
     /// Id of the summary.
-    pub summary: String,
+    pub summary_id: String,
     /// `leaf` or `condensed`.
-    pub kind: String,
+    pub purpose: String,
     /// Depth of the summary.
     pub depth: u32,
     /// `normal`, `aggressive` or `fallback`.

@@ -6,8 +6,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    bindings::types::Dialect, clock::Clock, drive::measure_messages, error::Error,
-    record::dialect_name,
+    bindings::{ingestion::AppendMode, types::Dialect},
+    clock::Clock,
+    drive::measure_messages,
+    error::Error,
+    record::{append_mode_name, dialect_name},
 };
 
 /// Options of an intake.
@@ -15,9 +18,10 @@ use crate::{
 pub struct IngestOptions {
     /// Dialect of the messages.
     pub dialect: Dialect,
-    /// Whether every message is new unless its id or event key is stored.
-    pub new: bool,
-    /// With `new`: whether the call repeats an ingest of unknown outcome, with the same messages
+    /// Whether stored messages are skipped (`Transcript`), or every message is new unless its id or
+    /// event key is stored (`New`).
+    pub append_mode: AppendMode,
+    /// With `New`: whether the call repeats an ingest of unknown outcome, with the same messages
     /// and time. Stored messages of the first call are skipped.
     pub repeat: bool,
     /// Whether a transcript that looks like a replay is refused instead of reported.
@@ -43,14 +47,14 @@ impl IngestOptions {
     /// Returns the options of a transcript in this dialect, whose stored messages are skipped.
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
-        let (new, repeat, refuse_replay) = (false, false, false);
-        Self { dialect, new, repeat, refuse_replay, proven: None, family: None, clock }
+        let (append_mode, repeat, refuse_replay) = (AppendMode::Transcript, false, false);
+        Self { dialect, append_mode, repeat, refuse_replay, proven: None, family: None, clock }
     }
 
     /// Returns a task with these options and the sizes of these messages.
     pub(crate) fn task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,
-            "dialect": dialect_name(self.dialect), "mode": if self.new { "new" } else { "transcript" },
+            "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family});
         let mut measured = measure_messages(messages);
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {

@@ -3,7 +3,7 @@
 //! In: a range, a summary or a list. Out: the whole result, or one page at a time to a callback, so
 //! that memory stays small. The component makes the pages.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     error::{Error, Result},
     json as text,
     lcm::Lcm,
+    shapes::GrantCharge,
 };
 
 /// Bytes of one page.
@@ -20,29 +21,18 @@ const PAGE_BYTES_MAX: u32 = 1 << 20;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ExpandOptions {
     /// Levels of summaries below the given summary; `None`: the component's default.
-    pub depth: Option<u32>,
+    pub depth_max: Option<u32>,
     /// Whether messages are returned as well.
-    pub messages: bool,
+    pub include_messages: bool,
     /// Most tokens of one page; `None`: everything.
-    pub token_cap: Option<u32>,
-    /// Cursor: `next` of an earlier page; `None`: the beginning.
-    pub after: Option<String>,
+    pub tokens_max: Option<u32>,
+    /// `cursor` of an earlier page; `None`: the beginning.
+    pub cursor: Option<String>,
     /// Id of the grant to read with; `None`: no grant limits the reads.
     pub grant: Option<String>,
 }
 
-/// Charge of a read to a grant.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Granted {
-    /// Tokens of the read.
-    pub tokens: u64,
-    /// Tokens that the grant has left.
-    pub tokens_left: u64,
-    /// Whether the result was cut to the tokens of the grant.
-    pub truncated: bool,
-}
-
-impl Granted {
+impl GrantCharge {
     /// Adds the charge of the next page.
     fn add(&mut self, next: Self) {
         let tokens = self.tokens.saturating_add(next.tokens);
@@ -66,9 +56,9 @@ pub struct Expanded {
     /// Whether the result is incomplete.
     pub truncated: bool,
     /// Cursor of the rest; `None`: the result is complete.
-    pub next: Option<String>,
+    pub cursor: Option<String>,
     /// Charge to the grant.
-    pub grant: Option<Granted>,
+    pub grant: Option<GrantCharge>,
 }
 
 /// Result of a check.
@@ -143,15 +133,15 @@ impl Lcm {
     pub fn messages_all(
         &self,
         conversation: &str,
-        seq_from: u64,
-        seq_to: u64,
+        seq_first: u64,
+        seq_last: u64,
         cancel: &Cancel,
         each: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
-        let mut seq = seq_from;
-        while seq <= seq_to {
+        let mut seq = seq_first;
+        while seq <= seq_last {
             cancel.check()?;
-            let page = self.messages(conversation, seq, seq_to, PAGE_BYTES_MAX)?;
+            let page = self.messages(conversation, seq, seq_last, PAGE_BYTES_MAX)?;
             if page.is_empty() {
                 return Ok(());
             }
@@ -163,10 +153,10 @@ impl Lcm {
         Ok(())
     }
 
-    /// Reads the sources of a summary: one page with `token_cap`, otherwise everything.
+    /// Reads the sources of a summary: one page with `tokens_max`, otherwise everything.
     ///
     /// Reads with a grant are charged. After a failure behind the first page the pages so far are
-    /// returned, with `next` as the cursor of the failed page.
+    /// returned, with `cursor` at the failed page.
     ///
     /// # Errors
     ///
@@ -180,14 +170,14 @@ impl Lcm {
         cancel: &Cancel,
     ) -> Result<Expanded> {
         let mut whole: Option<Expanded> = None;
-        let mut after = options.after.clone();
+        let mut cursor = options.cursor.clone();
         loop {
-            let arguments = expand_arguments(options, after.as_deref());
+            let arguments = expand_arguments(options, cursor.as_deref());
             let page = cancel.check().and_then(|()| {
                 let grant = options.grant.as_deref();
                 let page = self.expand(conversation, id, &arguments, grant, now)?;
                 let page: Expanded = text::read("recall.expand", &page)?;
-                moved("recall.expand", after.as_ref(), page.next.as_ref()).map(|()| page)
+                moved("recall.expand", cursor.as_ref(), page.cursor.as_ref()).map(|()| page)
             });
             let page = match page {
                 Ok(page) => page,
@@ -201,16 +191,16 @@ impl Lcm {
                     whole.messages.extend(page.messages);
                     whole.tokens = whole.tokens.saturating_add(page.tokens);
                     whole.truncated = page.truncated;
-                    whole.next = page.next;
+                    whole.cursor = page.cursor;
                     if let (Some(before), Some(after)) = (&mut whole.grant, page.grant) {
                         before.add(after);
                     }
                     whole
                 }
             };
-            after.clone_from(&whole.next);
+            cursor.clone_from(&whole.cursor);
             let is_spent = whole.grant.is_some_and(|grant| grant.truncated);
-            if options.token_cap.is_some() || is_spent || after.is_none() {
+            if options.tokens_max.is_some() || is_spent || cursor.is_none() {
                 break;
             }
         }
@@ -256,15 +246,15 @@ impl Lcm {
     }
 }
 
-fn expand_arguments(options: &ExpandOptions, after: Option<&str>) -> String {
-    let mut arguments = json!({ "messages": options.messages });
+fn expand_arguments(options: &ExpandOptions, cursor: Option<&str>) -> String {
+    let mut arguments = json!({ "include_messages": options.include_messages });
     let mut add = |key: &str, value: Option<Value>| {
         if let (Some(arguments), Some(value)) = (arguments.as_object_mut(), value) {
             arguments.insert(key.to_owned(), value);
         }
     };
-    add("depth", options.depth.map(Value::from));
-    add("token_cap", options.token_cap.map(Value::from));
-    add("after", after.map(Value::from));
+    add("depth_max", options.depth_max.map(Value::from));
+    add("tokens_max", options.tokens_max.map(Value::from));
+    add("cursor", cursor.map(Value::from));
     arguments.to_string()
 }

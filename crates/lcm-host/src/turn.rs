@@ -2,13 +2,14 @@
 //!
 //! In: a caller's options. Out: the typed results of tasks of `wit/drive.wit`.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
     compaction::{CompactOptions, CompactReport},
     error::{Code, Error},
     ingest::{IngestOptions, IngestReport},
+    shapes::{DeferredCompaction, ModelFailure},
 };
 
 /// Options of a turn.
@@ -52,19 +53,6 @@ pub struct TurnReport {
     pub failure: Option<Error>,
 }
 
-/// Record of deferred compaction.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Debt {
-    /// Whether compaction can do nothing until the context changes.
-    pub exhausted: bool,
-    /// Failures in a row.
-    pub failures: u32,
-    /// Time of the next attempt, such as `2026-01-02T03:04:05.000Z`.
-    pub next_attempt_at: String,
-    /// Time at which compaction became due.
-    pub since: String,
-}
-
 /// The decision after an append.
 #[derive(Deserialize)]
 pub(crate) struct TurnDecision {
@@ -79,7 +67,7 @@ pub(crate) struct TurnDecision {
 #[serde(from = "MaintainResult")]
 pub struct MaintainReport {
     /// Deferred compaction after the call; `None`: no compaction is deferred.
-    pub debt: Option<Debt>,
+    pub debt: Option<DeferredCompaction>,
     /// Result of the compaction; `None`: not due, or the model refused the request.
     pub compacted: Option<CompactReport>,
     /// Refusal of the key or the content by the model.
@@ -89,15 +77,9 @@ pub struct MaintainReport {
 /// The result of a task `maintain`.
 #[derive(Deserialize)]
 struct MaintainResult {
-    debt: Option<Debt>,
+    debt: Option<DeferredCompaction>,
     compacted: Option<CompactReport>,
     failure: Option<ModelFailure>,
-}
-
-/// How a model failed.
-#[derive(Deserialize)]
-struct ModelFailure {
-    message: String,
 }
 
 impl From<MaintainResult> for MaintainReport {

@@ -18,8 +18,8 @@ mod workspace;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
-use xtask::structure::report;
+use anyhow::{Context as _, Result, bail, ensure};
+use xtask::{interface, structure::report};
 
 use crate::workspace::Workspace;
 
@@ -35,6 +35,7 @@ usage: xtask VERB
   check-dependencies
                     the rules of deny.toml for every dependency
   host-table        the table of docs/hosts.md from the last test run; `--check` only compares
+  interface         writes types, tables and pages from schema/; `--check` only compares
   structure         figures of the code: names, imports, layers, hosts; `--details` lists what is
                     behind them, `--root DIR` measures another checkout, `--layers FILE` with its
                     own layers
@@ -55,6 +56,8 @@ fn main() -> ExitCode {
         ["check-dependencies"] => run(dependencies::check),
         ["host-table"] => run(host_table::rewrite),
         ["host-table", "--check"] => run(host_table::check),
+        ["interface"] => run(write_interface),
+        ["interface", "--check"] => run(check_interface),
         ["structure", options @ ..] => structure(options),
         ["doctor"] => run(tools::doctor),
         ["bench", options @ ..] => {
@@ -97,6 +100,25 @@ fn structure(options: &[&str]) -> Result<()> {
     };
     let options = report::Options { layers: layers.as_deref(), details };
     print!("{}", report::measure(&root, &options)?);
+    Ok(())
+}
+
+/// Writes what is generated from `schema/`.
+fn write_interface(workspace: &Workspace) -> Result<()> {
+    for path in interface::write(&workspace.root)? {
+        println!("{path}");
+    }
+    Ok(())
+}
+
+/// Fails when a generated file differs from `schema/`.
+fn check_interface(workspace: &Workspace) -> Result<()> {
+    let stale = interface::find_stale(&workspace.root)?;
+    ensure!(
+        stale.is_empty(),
+        "files differ from schema/: {}; run `xtask interface`",
+        stale.join(", ")
+    );
     Ok(())
 }
 

@@ -5,11 +5,18 @@
 
 import { modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
-import { LcmError } from "./errors.js";
 import { modelsFor } from "./models.js";
 import { checkAsking, knownOptions } from "./options.js";
 
-const QUESTION_OPTIONS = ["query", "summaries", "max_tokens", "token_cap", "all", "only", "grant"];
+const QUESTION_OPTIONS = [
+  "query",
+  "summary_ids",
+  "answer_tokens_max",
+  "tokens_max",
+  "all_conversations",
+  "only",
+  "grant",
+];
 const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
 
 /** What the engine is told of a request that the caller gave up. */
@@ -49,10 +56,10 @@ function deadline(ms, signal) {
 
 /**
  * A function that answers a request with the caller's models, or without one; never rejects. Of
- * `timeout_ms` of what is needed nothing is waited for longer.
+ * `deadline_ms` of what is needed nothing is waited for longer.
  */
 export function completerOf(begun, models, options) {
-  return async (request, { timeout_ms: limit }) => {
+  return async (request, { deadline_ms: limit }) => {
     if (modelsFor(models, request.purpose).length === 0) {
       return { done: await begun.compute("compaction.complete_offline", { request }) };
     }
@@ -67,14 +74,6 @@ export function completerOf(begun, models, options) {
     if (options.signal?.aborted) return CANCELLED;
     return { failed: { code: "timeout", message: `there was no answer in ${limit} ms` } };
   };
-}
-
-/** An error of the engine about a question, in the words of `ask`. */
-function inOurWords(error) {
-  if (error.code !== "invalid-input") return error;
-  // Here `timeout_ms` is that of one answer.
-  const message = error.message.replaceAll("timeout_ms", "deadline_ms");
-  return new LcmError(error.code, message, { cause: error });
 }
 
 /** A question with these of its options as the engine takes them. */
@@ -97,13 +96,11 @@ export async function ask(begun, models, clock, conversation, question, options)
   checkAsking(given);
   if (given.signal?.aborted) throw given.signal.reason;
   const now = () => given.now ?? clock();
-  const question_json = questionJson(question, given, { timeout_ms: given.deadline_ms });
+  const question_json = questionJson(question, given, { deadline_ms: given.deadline_ms });
   const call = async (name, args) => {
     return JSON.parse(await begun.call(name, { conversation, ...args, now: now() }));
   };
-  const first = await call("recall.ask_plan", { question_json }).catch((error) => {
-    throw inOurWords(error);
-  });
+  const first = await call("recall.ask_plan", { question_json });
   return completed(first, {
     needs: (step) => (step.status === "asked" ? step : null),
     complete: completerOf(begun, models, given),

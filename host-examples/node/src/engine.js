@@ -2,8 +2,7 @@
 //
 // Converts and forwards; every decision is the engine's. Names of what the engine takes and answers
 // are those of its JSON (snake_case), so that they are the same in every host. What only the host
-// does with a call has names of its own: `parallel` (the engine's `requests_max`), `retries`,
-// `timeout_ms`, `signal`, `append_mode`, `defer`.
+// does with a call has names of its own: `retries`, `timeout_ms`, `signal`, `defer`.
 
 import { ask, askPlan, completed, completerOf } from "./ask.js";
 import { compact, decide, maintain, turn } from "./compact.js";
@@ -24,7 +23,7 @@ import {
 import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
 import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
 
-const TOOL_OPTIONS = ["caller", "retries", "timeout_ms", "signal", "now"];
+const TOOL_OPTIONS = ["grant", "retries", "timeout_ms", "signal", "now"];
 
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
@@ -205,8 +204,8 @@ export class Engine {
 
   /**
    * Attaches embeddings to messages and summaries, by id, for `vector` of `grep`; `forget` removes
-   * those that are there. Resolves to `{stored, missing, next, ...}`, where `next` are ids to go on
-   * with.
+   * those that are there. Resolves to `{stored, missing_count, missing_ids, ...}`, where
+   * `missing_ids` are ids to go on with.
    */
   async embed(conversation, options) {
     const given = knownOptions("embed", options, ["vectors", "model", "forget"]);
@@ -225,13 +224,13 @@ export class Engine {
     return this.#json("recall.describe", conversation, { id, options_json }, given);
   }
 
-  /** From a summary back to what it was made from: one page with `token_cap`, else everything. */
+  /** From a summary back to what it was made from: one page with `tokens_max`, else everything. */
   async expand(conversation, id, options) {
     const { given, readBy } = this.#expansion("expand", conversation, id, options);
     return this.#calls.inLine(conversation, (backend) => expanded(readBy(backend), given));
   }
 
-  /** The pages of an expansion, each read when it is taken; `token_cap` is that of a page. */
+  /** The pages of an expansion, each read when it is taken; `tokens_max` is that of a page. */
   iterExpand(conversation, id, options) {
     const { readBy } = this.#expansion("iterExpand", conversation, id, options);
     return expansionPages(readBy(this.#calls));
@@ -240,12 +239,12 @@ export class Engine {
   /** How pages of an expansion are read through what has `call`. */
   #expansion(call, conversation, id, options) {
     const given = optionsOf(call, options);
-    const { after: first, ...wanted } = rest(given, "grant", "now");
+    const { cursor: first, ...wanted } = rest(given, "grant", "now");
     // Checks what is given now, not when a page is taken.
     toJson(wanted, "options");
     const fixed = { conversation, id, grant: given.grant ?? null, now: given.now ?? this.#clock() };
-    const readBy = (caller) => async (after) => {
-      const options_json = toJson({ ...wanted, after: after ?? first }, "options");
+    const readBy = (caller) => async (cursor) => {
+      const options_json = toJson({ ...wanted, cursor: cursor ?? first }, "options");
       return parsed(await caller.call("recall.expand", { ...fixed, options_json }));
     };
     return { given, readBy };
@@ -275,9 +274,9 @@ export class Engine {
   }
 
   /**
-   * Makes a grant, a limited right to read for a sub-agent: `conversations`, `summaries`,
-   * `depth_max`, `tokens_max`, `ttl_ms`, `from`. Its `id` is the `grant` of `grep`, `describe`,
-   * `expand` and `ask`, and the `caller` of `callTool`.
+   * Makes a grant, a limited right to read for a sub-agent: `conversations`, `summary_ids`,
+   * `depth_max`, `tokens_max`, `ttl_ms`, `parent`. Its `id` is the `grant` of `grep`, `describe`,
+   * `expand`, `ask` and `callTool`.
    */
   async grant(conversation, options) {
     const { now, ...limits } = optionsOf("grant", options);
@@ -293,28 +292,29 @@ export class Engine {
     await this.#calls.call("recall.revoke", call);
   }
 
-  /** Original texts of the messages `from` to `to` (inclusive, from 1), byte for byte. */
+  /** Original texts of the messages `seq_first` to `seq_last` (inclusive, from 1), byte for byte. */
   async messages(conversation, options) {
-    const { from, to, readBy } = this.#range("messages", conversation, options);
+    const { first, last, readBy } = this.#range("messages", conversation, options);
     return this.#calls.inLine(conversation, async (backend) => {
-      return (await collected(messagePages(readBy(backend), from, to))).flat();
+      return (await collected(messagePages(readBy(backend), first, last))).flat();
     });
   }
 
   /** The same one by one; about 1 MiB is read when the first of it is taken. */
   iterMessages(conversation, options) {
-    const { from, to, readBy } = this.#range("iterMessages", conversation, options);
-    return each(messagePages(readBy(this.#calls), from, to), (page) => page);
+    const { first, last, readBy } = this.#range("iterMessages", conversation, options);
+    return each(messagePages(readBy(this.#calls), first, last), (page) => page);
   }
 
   /** How messages of a range are read through what has `call`. */
   #range(call, conversation, options) {
-    const { from = 1, to = Number.MAX_SAFE_INTEGER } = knownOptions(call, options, ["from", "to"]);
-    const fixed = { conversation, seq_to: to, bytes_max: PAGE_BYTES_MAX };
-    const readBy = (caller) => (seq_from) => {
-      return caller.call("recall.messages", { ...fixed, seq_from });
+    const given = knownOptions(call, options, ["seq_first", "seq_last"]);
+    const { seq_first: first = 1, seq_last: last = Number.MAX_SAFE_INTEGER } = given;
+    const fixed = { conversation, seq_last: last, bytes_max: PAGE_BYTES_MAX };
+    const readBy = (caller) => (seq_first) => {
+      return caller.call("recall.messages", { ...fixed, seq_first });
     };
-    return { from, to, readBy };
+    return { first, last, readBy };
   }
 
   /** Counts and sizes of a conversation, or of the store when none is given. */
@@ -325,8 +325,8 @@ export class Engine {
   }
 
   /** Makes the conversation one of a family, whose members are searched together. */
-  async family(conversation, key, options) {
-    return this.#verb("family", conversation, options, { key });
+  async family(conversation, family, options) {
+    return this.#verb("family", conversation, options, { family });
   }
 
   /** Archives the conversation; resolves to the empty one to go on in, as `conversation`. */
@@ -391,12 +391,12 @@ export class Engine {
   }
 
   /**
-   * Definitions of the tools an agent sees, in the tool format of `dialect`; with `caller`, a grant,
+   * Definitions of the tools an agent sees, in the tool format of `dialect`; with `grant`,
    * those of a sub-agent.
    */
   tools(dialect = "lcm", options) {
-    const { caller = null } = knownOptions("tools", options, ["caller"]);
-    return parsed(this.#backend.pure("tools.definitions", { dialect, caller }));
+    const { grant = null } = knownOptions("tools", options, ["grant"]);
+    return parsed(this.#backend.pure("tools.definitions", { dialect, grant }));
   }
 
   /** What to tell the agent about these tools. */
@@ -416,7 +416,7 @@ export class Engine {
     const now = () => given.now ?? this.#clock();
     // OpenAI hands the arguments over as JSON text, the others as an object.
     const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
-    const call = { conversation, name, arguments_json, caller: given.caller ?? null };
+    const call = { conversation, name, arguments_json, grant: given.grant ?? null };
     return this.#calls.begin(async (begun) => {
       const first = await begun.call("tools.call", { ...call, now: now() });
       const answered = completerOf(begun, this.#models, given);

@@ -1,19 +1,19 @@
 // Answers that come in pages: as one, or page by page as they are taken.
 //
-// In: `read(after)` or `read(cursor)`, which resolves to a page; null asks for the first one.
+// In: `read(cursor)`, which resolves to a page; null asks for the first one.
 
 /** Whether a page of an expansion is the last one that can be read. */
 function isLast(page) {
-  return !page.next || page.grant?.truncated === true;
+  return !page.cursor || page.grant?.truncated === true;
 }
 
 /** The pages of an expansion, each read when it is taken. */
 export async function* expansionPages(read) {
-  for (let after = null; ; ) {
-    const page = await read(after);
+  for (let cursor = null; ; ) {
+    const page = await read(cursor);
     yield page;
     if (isLast(page)) return;
-    after = page.next;
+    cursor = page.cursor;
   }
 }
 
@@ -21,14 +21,14 @@ export async function* expansionPages(read) {
  * All pages of an expansion as one.
  *
  * What was read on a grant is paid for: when something goes wrong behind the first page, that is
- * what there is, and its `next` leads to the page that failed.
+ * what there is, and its `cursor` leads to the page that failed.
  */
-export async function expanded(read, { grant, token_cap }) {
+export async function expanded(read, { grant, tokens_max }) {
   let whole = await read(null);
-  while (!isLast(whole) && (token_cap ?? null) === null) {
+  while (!isLast(whole) && (tokens_max ?? null) === null) {
     let page;
     try {
-      page = await read(whole.next);
+      page = await read(whole.cursor);
     } catch (error) {
       if ((grant ?? null) === null) throw error;
       return whole;

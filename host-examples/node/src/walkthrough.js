@@ -36,7 +36,7 @@ export async function walkthrough(lcm, lines) {
 
   const summary = context.items.find((item) => item.kind !== "message");
   const described = await lcm.describe(CONVERSATION, summary.id, { now: NOW });
-  const whole = { messages: true, depth: 10, now: NOW };
+  const whole = { include_messages: true, depth_max: 10, now: NOW };
   const expanded = await lcm.expand(CONVERSATION, summary.id, whole);
   const { kind, seq_first, seq_last } = described;
   said.push(`expanded ${kind} ${summary.id}: messages ${seq_first} to ${seq_last}`);

@@ -1,9 +1,9 @@
-//! What an engine remembers of an assembly changes nothing of the next one.
+//! The render cache of an engine does not change a context.
 //!
-//! Generated histories grow step by step and are assembled after each, while they are compacted,
-//! led on by another engine, given a focus brief or set back to an earlier state of their store.
-//! Every assembly equals that of an engine that remembers nothing, in all that is returned, and
-//! says of the bytes that it shares with the one before what is true.
+//! Generated histories grow step by step and are assembled after each step. Between the steps they
+//! are compacted, extended by another engine, given a focus brief, or restored to an earlier state
+//! of their store. Every assembly must equal the assembly of an engine without a cache. The
+//! reported stable prefix must agree with the bytes that two contexts share.
 
 use lcm_text::{
     message,
@@ -17,9 +17,9 @@ use crate::{
     properties::each_seed,
 };
 
-/// Seeds that every run of the tests tries.
+/// Seeds of every test run.
 const SEEDS: u64 = 600;
-/// A budget that leaves nothing out.
+/// A budget that fits every context.
 const LARGE: u32 = 10_000_000;
 
 const CONFIG: &str = r#"{"fresh_tail_messages_max": 6, "fresh_tail_tokens_max": null,
@@ -27,16 +27,16 @@ const CONFIG: &str = r#"{"fresh_tail_messages_max": 6, "fresh_tail_tokens_max": 
 const WITH_WHOLE: &str = r#"{"fresh_tail_messages_max": 9, "large_payload_tokens_min": 1000,
     "stub_large_tool_payloads": true, "plain_summaries": true}"#;
 
-/// The tokens that are said to be equal are those of the bytes that are. Another dialect may have
-/// equal bytes for what is another element in it.
-fn what_is_said_to_be_equal_is(
+/// Checks the reported stable prefix against the bytes that two contexts share. Two dialects may
+/// have equal bytes for different elements.
+fn check_stable_prefix(
     (earlier, before): &(Dialect, AssembledContext),
     after: &AssembledContext,
     dialect: Dialect,
 ) {
-    let said = after.prefix.stable_tokens.unwrap();
+    let stable = after.prefix.stable_tokens.unwrap();
     if before.system != after.system {
-        assert_eq!(said, 0);
+        assert_eq!(stable, 0);
         return;
     }
     let pairs = before.messages_json.bytes().zip(after.messages_json.bytes());
@@ -50,8 +50,8 @@ fn what_is_said_to_be_equal_is(
     let system = after.tokens - list.iter().map(tokens).sum::<u32>();
     let least = if *earlier == dialect { system + whole } else { 0 };
     assert!(
-        (least..=system + whole + begun).contains(&said),
-        "{said} are said to be equal, and {system} + {whole} to {begun} more are: \n{}\n{}",
+        (least..=system + whole + begun).contains(&stable),
+        "reported {stable}, equal {system} + {whole} to {begun} more:\n{}\n{}",
         before.messages_json,
         after.messages_json,
     );
@@ -78,7 +78,7 @@ fn run(seed: u64) {
             }
             let batch = write(shape, &event, &mut generator.random);
             if !batch.is_empty() && generator.random.chance(200) {
-                // Another process leads the conversation on.
+                // Another process continues the conversation.
                 let mut other = chat.anew(config);
                 other.append(shape, &batch);
                 chat.restore(&other);
@@ -107,18 +107,18 @@ fn run(seed: u64) {
             let found = chat.assemble_with(last, budget, token.clone(), live.clone());
             let expected = fresh.assemble_with(last, budget, token, live.clone());
             assert_eq!(found, expected, "step {step}, {last:?}, {budget}");
-            previous.iter().for_each(|before| what_is_said_to_be_equal_is(before, &found, last));
+            previous.iter().for_each(|before| check_stable_prefix(before, &found, last));
             previous = Some((last, found));
         }
     }
 }
 
 #[test]
-fn what_is_remembered_changes_no_context() {
+fn the_render_cache_changes_no_context() {
     each_seed(SEEDS, run);
 }
 
-/// A token has all of a long context, and is of one conversation.
+/// Goal: a token holds a hash of every element, and is valid for one conversation.
 #[test]
 fn a_token_compares_all_of_a_long_context() {
     let mut chat = Chat::new(CONFIG);
@@ -134,19 +134,19 @@ fn a_token_compares_all_of_a_long_context() {
     let after = chat.assemble(Dialect::OpenaiChat, 10_000_000, Some(token.clone()));
     assert_eq!(after.prefix.stable_tokens, Some(before.tokens));
     assert_eq!((after.prefix.broken_by, after.prefix.broken_why), (None, None));
-    // Compacted under another budget: the new summary is the reason.
+    // A compaction and another budget: the new summary is the reason.
     chat.compact(1_000);
     let after = chat.assemble(Dialect::OpenaiChat, 1_000_000, Some(token.clone()));
     assert_eq!(after.prefix.broken_why.as_deref(), Some("compaction"));
     let before = after.prefix.token;
     let after = chat.assemble(Dialect::OpenaiChat, 2_000, Some(before));
     assert_eq!(after.prefix.broken_why.as_deref(), Some("budget"));
-    // The token of another conversation is none.
+    // The token of another conversation is invalid.
     let other = token.replacen('.', ".x", 1);
     let after = chat.assemble(Dialect::OpenaiChat, 10_000_000, Some(other));
     assert_eq!(after.prefix.stable_tokens, None);
     assert!(after.warnings.iter().any(|line| line.starts_with("previous-unknown: ")));
-    // Of another dialect nothing is compared.
+    // The contexts of two dialects are not compared.
     let after = chat.assemble(Dialect::Gemini, 10_000_000, Some(token));
     assert_eq!(after.prefix.stable_tokens, Some(0));
     assert_eq!(after.prefix.broken_why.as_deref(), Some("dialect"));

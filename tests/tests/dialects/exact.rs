@@ -1,5 +1,7 @@
-//! Generated transcripts of `openai-responses` and `gemini` as their providers would have them,
-//! with every block type: equal when they come back, and sound everywhere when they were damaged.
+//! Generated transcripts of `openai-responses` and `gemini` with every block type.
+//!
+//! A transcript is assembled unchanged in its own dialect. A damaged transcript becomes a context
+//! that every provider accepts.
 
 use lcm_testing::simulation::random::Random;
 use lcm_text::types::api::Dialect;
@@ -7,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::{Chat, DIALECTS};
 
-/// Transcripts that every run of the tests tries.
+/// Transcripts of every test run.
 const SEEDS: u64 = 600;
 const LARGE: u32 = 10_000_000;
 
-/// Makes texts and ids that no other has.
+/// A source of unique texts and ids.
 struct Source {
     random: Random,
     count: u64,
@@ -47,7 +49,7 @@ fn input_parts(source: &mut Source) -> Value {
     json!(parts)
 }
 
-/// One call and its output.
+/// Returns a call and its output.
 fn call(source: &mut Source) -> (Value, Value) {
     let prefix = *source.random.pick(&["call_", "c", "functions.exec:", "call_abcdefghijklmn"]);
     let (id, item, text) = (source.name(prefix), source.name("fc_"), source.text());
@@ -84,7 +86,7 @@ fn call(source: &mut Source) -> (Value, Value) {
     }
 }
 
-/// What the provider does itself, with the reasoning before it.
+/// Appends server tool items with the reasoning before them.
 fn served(source: &mut Source, out: &mut Vec<Value>) {
     let items = [
         json!({"type": "web_search_call", "status": "completed", "action": {"query": "q"}}),
@@ -219,7 +221,7 @@ fn gemini(source: &mut Source) -> Vec<Value> {
     out
 }
 
-/// Leaves out, doubles, moves and cuts messages.
+/// Removes, duplicates, moves and truncates messages.
 fn damaged(source: &mut Source, mut messages: Vec<Value>) -> Vec<Value> {
     for _ in 0..source.random.between(1, 4) {
         let last = messages.len() as u64 - 1;
@@ -229,7 +231,7 @@ fn damaged(source: &mut Source, mut messages: Vec<Value>) -> Vec<Value> {
             0 if messages.len() > 1 => drop(messages.remove(at)),
             1 => {
                 let mut again = messages[at].clone();
-                // Without the name it is stored by; the id of a reference is all that it says.
+                // A host's id is removed; a reference consists of its id alone.
                 if again["type"] != "item_reference" {
                     again.as_object_mut().unwrap().remove("id");
                 }
@@ -247,7 +249,7 @@ fn damaged(source: &mut Source, mut messages: Vec<Value>) -> Vec<Value> {
     messages
 }
 
-/// The words of what the user said.
+/// Returns the words of the user's messages.
 fn words(messages: &[Value]) -> Vec<String> {
     let said = messages.iter().filter(|message| message["role"] == "user");
     let texts = said.filter_map(|message| match &message["content"] {

@@ -1,11 +1,11 @@
-//! Histories that look like those of agents and of what goes wrong with them.
+//! Generator of agent histories, with the faults that occur in practice.
 
 use lcm_testing::simulation::random::Random;
 use lcm_text::types::api::Dialect;
 
 use crate::write;
 
-/// What happens in a conversation, before a dialect writes it down.
+/// An event of a conversation, independent of a dialect.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     User(String),
@@ -20,7 +20,7 @@ pub(crate) enum Event {
         list: Vec<Outcome>,
         text: Option<String>,
     },
-    /// A call that the provider answers itself.
+    /// A server tool call, which the provider answers.
     Served {
         id: String,
         word: String,
@@ -43,18 +43,18 @@ pub(crate) struct Outcome {
     pub(crate) is_error: bool,
 }
 
-/// Makes events; every text has a word that no other one has.
+/// A generator of events; every text has a unique word.
 pub(crate) struct Generator {
     pub(crate) random: Random,
     words: u64,
     ids: u64,
-    /// Results that come late.
+    /// Results that are delayed.
     late: Vec<Outcome>,
-    /// Ids that were used.
+    /// Used ids.
     known: Vec<String>,
-    /// Whether anything goes wrong.
+    /// Whether the history has no faults.
     pub(crate) is_clean: bool,
-    /// Whether there are blocks of types that nobody knows.
+    /// Whether blocks of unknown types occur.
     pub(crate) has_unknown: bool,
 }
 
@@ -102,7 +102,7 @@ impl Generator {
         Some(id)
     }
 
-    /// What happens next: one event, or a turn of calls with its results.
+    /// Returns the next events: one event, or a turn of calls with its results.
     pub(crate) fn next(&mut self) -> Vec<Event> {
         let mut out = Vec::new();
         match self.random.between(0, 19) {
@@ -141,7 +141,7 @@ impl Generator {
         out
     }
 
-    /// Two messages with calls before any result, and their results in turns.
+    /// Appends two messages with calls, then the results of both in alternation.
     fn interleaved(&mut self, out: &mut Vec<Event>) {
         let mut results = Vec::new();
         for _ in 0..2 {
@@ -169,7 +169,7 @@ impl Generator {
             let (word, is_error) = (self.word(), self.random.chance(150));
             let outcome = Outcome { id: call.id.clone(), word, is_error };
             if self.odd(80) {
-                // Missing.
+                // The result is missing.
             } else if self.odd(80) {
                 self.late.push(outcome);
             } else if self.odd(60) {
@@ -213,7 +213,7 @@ pub(crate) fn optional(key: &str, value: Option<&String>) -> String {
     value.map_or(String::new(), |value| format!(",\"{key}\":{}", string(value)))
 }
 
-/// The messages that an event is in a dialect.
+/// Writes an event as messages of a dialect.
 pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec<String> {
     match dialect {
         Dialect::Lcm => vec![lcm(event)],
@@ -339,7 +339,7 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
     }
 }
 
-/// Thinking, texts and calls of an assistant; sometimes a text comes last.
+/// Returns the thinking, texts and calls of an assistant; sometimes a text is last.
 fn assistant_blocks(
     thought: Option<&String>,
     said: Vec<String>,

@@ -4,8 +4,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! The dialects of the providers, in and out: what was said survives, and every context that is
-//! assembled is one that the provider accepts.
+//! The dialects of the providers: every text survives, and the provider accepts every assembled
+//! context.
 
 mod again;
 mod exact;
@@ -24,8 +24,8 @@ use lcm_text::{
     message::{self, ParsedMessage, Part, Role},
     types::{
         api::{
-            AppendOptions, AssembleOptions, AssembledContext, CompactionMode, CompactionOptions,
-            Dialect, EvictionPolicy, IngestMode, PlanStatus,
+            AppendMode, AppendOptions, AssembleOptions, AssembledContext, CompactionMode,
+            CompactionOptions, Dialect, EvictionPolicy, PlanStatus,
         },
         model::CompletionResult,
     },
@@ -40,25 +40,26 @@ pub(crate) const DIALECTS: [Dialect; 5] = [
     Dialect::Gemini,
 ];
 
-/// Requests of the made-up agent.
+/// Requests of the simulated agent.
 pub(crate) const TURNS: usize = 200;
 
 const NOW: u64 = 1_700_000_000_000;
 
-/// One conversation in a store of its own.
+/// A conversation in its own store.
 pub(crate) struct Chat {
     engine: Engine,
     store: ModelStore,
-    /// Messages that every context ends with, in its dialect.
+    /// Live messages of every context, in its dialect.
     pub(crate) live: Vec<String>,
-    /// What was stored, oldest first, by the test's own reading.
+    /// The stored messages as the test itself reads them, oldest first.
     said: Vec<Said>,
 }
 
-/// From so many tokens on a payload is stored with a reference, by any configuration here.
+/// Least tokens of a large payload, in all configurations of these tests.
 const PAYLOAD_TOKENS_MIN: u32 = 1_000;
 
-/// What is assembled with: every policy has its turn; the generator's words are numbered.
+/// Returns options whose policy and prompt follow from the budget. The prompt has words of the
+/// generator, which are numbered.
 fn options(budget: u32) -> AssembleOptions {
     let policies = [
         None,
@@ -74,13 +75,13 @@ fn options(budget: u32) -> AssembleOptions {
     }
 }
 
-/// What a test has to know of a stored message to say what belongs to every context.
+/// A stored message, as far as a test needs it to find the protected part of a context.
 #[derive(Clone)]
 struct Said {
     by_user: bool,
-    /// Whether it may belong together with the message before it.
+    /// Whether the message may be in one call group with the message before.
     is_inner: bool,
-    /// The numbered words of its texts and results.
+    /// Numbered words of the texts and results.
     words: Vec<String>,
     tokens: u32,
 }
@@ -99,7 +100,7 @@ impl Said {
     }
 }
 
-/// The generator's numbered words in what a message says and what its tools returned.
+/// Returns the numbered words in the texts and tool results of a message.
 fn words(raw: &str, message: &ParsedMessage) -> Vec<String> {
     let span = |part: &Part| match part {
         Part::Text { text } => Some(*text),
@@ -130,7 +131,8 @@ impl Chat {
     }
 
     pub(crate) fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
         let Self { engine, store, .. } = self;
         store.begin_call();
         let receipt = engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
@@ -145,15 +147,15 @@ impl Chat {
         }));
     }
 
-    /// Tokens of messages as they were said, and whether one may be a payload, of which less is
-    /// stored.
+    /// Returns the tokens of original messages, and whether one may be a large payload, which a
+    /// context shows as a reference.
     pub(crate) fn tokens_of(&self, first: u64, last: u64) -> (u32, bool) {
         let said = &self.said[first as usize - 1..last as usize];
         let has_large = said.iter().any(|said| said.tokens >= PAYLOAD_TOKENS_MIN);
         (said.iter().map(|said| said.tokens).sum(), has_large)
     }
 
-    /// The words of the newest message and of those that are not stored.
+    /// Returns the words of the newest stored message and of the live messages.
     pub(crate) fn newest_words(&self, dialect: Dialect) -> Vec<String> {
         let mut out = self.said.last().map(|said| said.words.clone()).unwrap_or_default();
         for raw in &self.live {
@@ -162,8 +164,8 @@ impl Chat {
         out
     }
 
-    /// Before which message nothing belongs to every context: not the newest `count`, nor what may
-    /// be one unit with the newest, nor what came after the newest words of a user.
+    /// Returns the first seq of the protected part: the newest `count` messages, the newest call
+    /// group, and the messages from the newest user message on.
     pub(crate) fn always_from(&self, count: usize) -> u64 {
         let newest = self.said.len().saturating_sub(1);
         let inner = self.said.iter().rev().take_while(|said| said.is_inner).count();
@@ -182,7 +184,7 @@ impl Chat {
         self.assemble_with(dialect, budget, previous, self.live.clone())
     }
 
-    /// As [`Self::assemble`], with the marks of the provider's cache.
+    /// Assembles a context with cache marks.
     pub(crate) fn assemble_marked(&mut self, dialect: Dialect, budget: u32) -> AssembledContext {
         let options = AssembleOptions {
             live_messages: self.live.clone(),
@@ -207,18 +209,18 @@ impl Chat {
         engine.assemble(store, "c", budget, dialect, &options, NOW).unwrap()
     }
 
-    /// The same conversation with an engine that remembers nothing.
+    /// Returns the same conversation with a new engine, which has no cache.
     pub(crate) fn anew(&self, config: &str) -> Self {
         Self { store: self.store.clone(), said: self.said.clone(), ..Self::new(config) }
     }
 
-    /// The store goes back to what it was then.
+    /// Restores the store to an earlier state.
     pub(crate) fn restore(&mut self, then: &Self) {
         self.store = then.store.clone();
         self.said.clone_from(&then.said);
     }
 
-    /// Sets the focus brief, or takes it away.
+    /// Sets the focus brief; `None` removes the brief.
     pub(crate) fn focus(&mut self, text: Option<&str>, seq_last: Option<u64>) {
         let mut arguments = serde_json::json!({"text": text, "seq_last": seq_last});
         arguments.as_object_mut().unwrap().retain(|_, value| !value.is_null());
@@ -231,7 +233,7 @@ impl Chat {
         self.engine.validate(dialect, messages_json).unwrap()
     }
 
-    /// One sweep with the summaries that are made without a model.
+    /// Runs one sweep with the offline summariser.
     pub(crate) fn compact(&mut self, budget: u32) {
         let options = CompactionOptions {
             mode: CompactionMode::Sweep,

@@ -1,6 +1,8 @@
-//! Generated histories, in every dialect and out in every dialect, under random budgets.
+//! Properties of contexts: generated histories of every dialect, assembled in every dialect under
+//! random budgets.
 //!
-//! `LCM_DIALECT_SEEDS` sets how many; a failure names its seed, `LCM_DIALECT_SEED` runs one.
+//! `LCM_DIALECT_SEEDS` sets the number of seeds. A failure names its seed; `LCM_DIALECT_SEED` runs
+//! one seed.
 
 use std::{
     collections::BTreeMap,
@@ -20,18 +22,18 @@ use crate::{
     generate::{Event, Generator, write},
 };
 
-/// Seeds that every run of the tests tries.
+/// Seeds of every test run.
 const SEEDS: u64 = 4_000;
-/// A budget that leaves nothing out.
+/// A budget that fits every context.
 const LARGE: u32 = 10_000_000;
 
 const CONFIG: &str = r#"{"fresh_tail_messages_max": 6, "fresh_tail_tokens_max": null,
     "leaf_chunk_tokens_max": 400, "leaf_tokens_target": 200, "condensed_tokens_target": 200}"#;
 
-/// Messages of the fresh tail that [`CONFIG`] asks for.
+/// Messages of the fresh tail in [`CONFIG`].
 const TAIL_MESSAGES: usize = 6;
 
-/// A history of a seed.
+/// A generated history.
 struct History {
     chat: Chat,
     events: Vec<Event>,
@@ -73,7 +75,7 @@ fn messages(assembled: &AssembledContext) -> Vec<Value> {
     serde_json::from_str(&assembled.messages_json).unwrap()
 }
 
-/// What is true of every assembly.
+/// Checks the properties of an assembled context.
 pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> AssembledContext {
     let assembled = chat.assemble(dialect, budget, None);
     assert_eq!(assembled.tokens > budget, is_over(&assembled), "{:?}", assembled.warnings);
@@ -108,9 +110,9 @@ pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> Assembled
     assembled
 }
 
-/// What was said last, and what the host holds, belongs to every context, whatever it was.
+/// Checks that every context has the words of the newest message and of the live messages.
 fn the_newest_words_are_there(chat: &Chat, dialect: Dialect, assembled: &AssembledContext) {
-    // A second result of one call is left out.
+    // A second result of one call is omitted.
     if assembled.warnings.iter().any(|line| line.starts_with("dropped-duplicate-result")) {
         return;
     }
@@ -121,8 +123,8 @@ fn the_newest_words_are_there(chat: &Chat, dialect: Dialect, assembled: &Assembl
     }
 }
 
-/// The marks of a cache stand on the messages of the breakpoints, change nothing else, and are
-/// taken by the provider.
+/// Checks that cache marks are on the messages of the breakpoints, change nothing else, and are
+/// accepted by the provider.
 fn marks_are_at_the_breakpoints(chat: &mut Chat, budget: u32, plain: &AssembledContext) {
     let marked = chat.assemble_marked(Dialect::Anthropic, budget);
     assert_eq!(marked.prefix, plain.prefix);
@@ -152,7 +154,7 @@ fn marks_are_at_the_breakpoints(chat: &mut Chat, budget: u32, plain: &AssembledC
     assert_eq!(with, without);
 }
 
-/// What is left out of a run has the tokens of its messages.
+/// Checks that an omitted piece of a run counts the tokens of its messages.
 fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &AssembledContext) {
     let of_messages = assembled.items.iter().filter(|item| item.kind == "message");
     for item in of_messages.filter(|item| !item.included) {
@@ -161,8 +163,8 @@ fn what_is_left_out_has_its_tokens(chat: &Chat, assembled: &AssembledContext) {
     }
 }
 
-/// What is left of a context that is over its budget belongs to every context, by what the test
-/// itself knows of the messages.
+/// Checks that a context over its budget has only the protected part, which the test derives from
+/// the messages itself.
 fn nothing_else_is_left(chat: &Chat, assembled: &AssembledContext) {
     let first = chat.always_from(TAIL_MESSAGES);
     for item in assembled.items.iter().filter(|item| item.included) {
@@ -179,7 +181,7 @@ fn is_over(assembled: &AssembledContext) -> bool {
     assembled.warnings.iter().any(|line| line.starts_with("tail-over-budget"))
 }
 
-/// The same context again, which is the same to the byte.
+/// Checks that a repeated assembly is equal byte for byte.
 fn check_again(chat: &mut Chat, dialect: Dialect, budget: u32) {
     let assembled = check(chat, dialect, budget);
     let again = chat.assemble(dialect, budget, Some(assembled.prefix.token.clone()));
@@ -189,8 +191,8 @@ fn check_again(chat: &mut Chat, dialect: Dialect, budget: u32) {
     assert_eq!(again.prefix.stable_tokens, Some(assembled.tokens));
 }
 
-/// Every model of Anthropic and every cloud that offers them takes a user's message first and then
-/// roles that alternate; Gemini counts responses in contents of their own.
+/// Checks the order of roles. Anthropic and all clouds that offer its models accept a user message
+/// first and then alternating roles; Gemini counts responses in separate contents.
 fn roles_alternate(dialect: Dialect, messages: &[Value]) {
     let is_model = |message: &Value| message["role"] == "assistant" || message["role"] == "model";
     if let Dialect::Anthropic | Dialect::Gemini = dialect {
@@ -211,13 +213,13 @@ fn roles_alternate(dialect: Dialect, messages: &[Value]) {
     }
 }
 
-/// The elements of an array as they are written.
+/// Returns the elements of an array as written.
 fn elements(json: &str) -> Vec<String> {
     let list: Vec<Box<serde_json::value::RawValue>> = serde_json::from_str(json).unwrap();
     list.iter().map(|raw| raw.get().to_owned()).collect()
 }
 
-/// The validator takes results in any order; they are in the order of the calls.
+/// Checks that results have the order of their calls. The validator accepts any order.
 fn results_follow_in_order(dialect: Dialect, messages: &[Value]) {
     let ids = |list: &Value, kind: &str, key: &str| -> Vec<String> {
         let blocks = list.as_array().cloned().unwrap_or_default();
@@ -251,15 +253,14 @@ fn results_follow_in_order(dialect: Dialect, messages: &[Value]) {
     }
 }
 
-/// Name and id of each part of a content that holds this.
+/// Returns the name and id of each part of a content that has the member `key`.
 fn of_parts(content: &Value, key: &str) -> Vec<String> {
     let parts = content["parts"].as_array().cloned().unwrap_or_default();
     let held = parts.iter().filter(|part| part[key].is_object());
     held.map(|part| format!("{} {}", part[key]["name"], part[key]["id"])).collect()
 }
 
-/// Between a call and its result, which may come in any order, stand only other items of the model
-/// and other results.
+/// Checks that only other items of the model and other results are between a call and its result.
 fn results_follow_their_response(items: &[Value]) {
     let id = |item: &Value| item["call_id"].as_str().unwrap_or_default().to_owned();
     let kind = |item: &Value| item["type"].as_str().unwrap_or_default().to_owned();
@@ -278,8 +279,8 @@ fn results_follow_their_response(items: &[Value]) {
     assert_eq!(open, Vec::<String>::new());
 }
 
-/// Every text that was said is in a context that leaves nothing out; so is every call and result
-/// of a clean history.
+/// Checks that a context with every item has every text, and for a clean history every call and
+/// result.
 fn everything_survives(history: &History, dialect: Dialect, assembled: &AssembledContext) {
     let all = format!("{}{}", assembled.messages_json, assembled.system.as_deref().unwrap_or(""));
     let has = |word: &str| {
@@ -323,7 +324,7 @@ fn everything_survives(history: &History, dialect: Dialect, assembled: &Assemble
     }
 }
 
-/// One more message leaves the bytes before it alone.
+/// Checks that one more message does not change the bytes before.
 fn the_beginning_stays(history: &mut History, dialect: Dialect) {
     let before = history.chat.assemble(dialect, LARGE, None);
     let word = "one more message of the user";
@@ -331,7 +332,7 @@ fn the_beginning_stays(history: &mut History, dialect: Dialect) {
     history.chat.append(own, &[format!("{{\"role\":\"user\",\"content\":\"{word}\"}}")]);
     let after = history.chat.assemble(dialect, LARGE, Some(before.prefix.token.clone()));
     assert!(after.messages_json.contains(word));
-    // Of what was there, only what closes the array may go, and the user that was put at its end.
+    // Only the end of the array may change, and the placeholder turn of the user at its end.
     let placeholder = match dialect {
         Dialect::Gemini => {
             ",{\"role\":\"user\",\"parts\":[{\"text\":\"[the conversation continues here]\"}]}"
@@ -345,7 +346,7 @@ fn the_beginning_stays(history: &mut History, dialect: Dialect) {
     let old = before.messages_json.strip_suffix(closing).unwrap_or("[");
     let old =
         before.messages_json.strip_suffix("]").unwrap().strip_suffix(placeholder).unwrap_or(old);
-    // A provider at work when the array ended is no longer waited for.
+    // An open server tool call at the end of the array is omitted once a message follows.
     if !before.messages_json.contains("server_tool_use") {
         assert!(after.messages_json.starts_with(old), "{old}\n{}", after.messages_json);
         if !before.messages_json.contains(placeholder) {
@@ -354,7 +355,7 @@ fn the_beginning_stays(history: &mut History, dialect: Dialect) {
     }
 }
 
-/// A brief is in a context that leaves nothing out if a summary is, and never harms one.
+/// Checks that a context with every item has the brief if it has a summary, and stays valid.
 fn a_brief_stands_for_summaries(history: &mut History) {
     let word = "the brief of the host";
     let dialect = *history.generator.random.pick(&DIALECTS);
@@ -367,7 +368,7 @@ fn a_brief_stands_for_summaries(history: &mut History) {
     check_again(&mut history.chat, dialect, budget);
 }
 
-/// What is not stored yet ends a context of any budget, and what is stored of it stands there once.
+/// Checks that live messages end a context of any budget, and that stored ones are not repeated.
 fn live_messages_end_the_context(history: &mut History) {
     let dialect = *history.generator.random.pick(&DIALECTS);
     let mut live = Vec::new();
@@ -389,7 +390,7 @@ fn run(seed: u64) {
         assert!(assembled.items.iter().all(|item| item.included));
         everything_survives(&history, dialect, &assembled);
         if is_clean && dialect != Dialect::Lcm {
-            // A tool's name may change, for the generator has one with a space.
+            // A tool name may change: one name of the generator has a space.
             let made_up = |line: &String| {
                 !line.starts_with("renamed-call")
                     && (line.contains("result") || line.contains("call"))
@@ -423,7 +424,7 @@ fn every_context_is_one_that_the_provider_accepts() {
     each_seed(SEEDS, run);
 }
 
-/// Runs so many seeds, or those that the environment says, on all cores.
+/// Runs a number of seeds on all cores; the environment may set the number or one seed.
 pub(crate) fn each_seed(seeds: u64, run: fn(u64)) {
     let number = |name: &str| env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     if let Some(seed) = number("LCM_DIALECT_SEED") {
@@ -449,8 +450,9 @@ pub(crate) fn each_seed(seeds: u64, run: fn(u64)) {
     });
 }
 
-/// `LCM_DIALECT_SAMPLE` names a file that gets 1,000 assembled contexts as JSON lines, for a check
-/// by the types of the providers' own packages (`tests/sdk`); types that nobody knows are in none.
+/// Writes 1,000 assembled contexts as JSON lines to the file in `LCM_DIALECT_SAMPLE`. The types of
+/// the providers' own packages check the file (`tests/sdk`), so that no context has an unknown
+/// type.
 #[test]
 fn a_sample_of_contexts_is_written_down() {
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Every block type that the providers publish comes back as it went in.
+//! Round trip of every published block type: the assembled messages equal the appended ones.
 
 use lcm_text::types::api::{AssembledContext, Dialect};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Calls that the provider answers itself, in one turn with their results.
+/// Returns server tool calls with their results, in one turn.
 fn served() -> Value {
     assistant(json!([
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",

@@ -1,9 +1,8 @@
-//! Long transcripts, real ones where there are any, as every provider is sent them.
+//! Long transcripts, assembled in every dialect.
 //!
-//! A made-up agent always, and with `LCM_DATA=FOLDER` every conversation below that folder (in the
-//! dialect `lcm`, one message a line): while it grows and is compacted it is assembled in every
-//! dialect, whole and under budgets, with large outputs stored beside it, and with the next
-//! messages not yet stored.
+//! The transcripts are of a simulated agent and, with `LCM_DATA=FOLDER`, all conversations below
+//! that folder: dialect `lcm`, one message a line. A transcript is assembled in every dialect while
+//! it grows and is compacted: whole and under budgets, with large outputs, and with live messages.
 
 use std::{
     env, fs,
@@ -14,13 +13,13 @@ use lcm_text::types::api::Dialect;
 
 use crate::{Chat, DIALECTS, properties::check, workload};
 
-/// Budgets of a context; the last leaves nothing out.
+/// Budgets of a context; the last fits every context.
 const BUDGETS: [u32; 5] = [2_000, 16_000, 64_000, 200_000, 100_000_000];
-/// Parts of a transcript after which it is assembled.
+/// Number of stages of a transcript, after each of which it is assembled.
 const STAGES: usize = 4;
-/// Messages that are not stored yet when a context is assembled with live ones.
+/// Number of live messages.
 const LIVE: usize = 3;
-/// What is compacted to, after all stages but the first.
+/// Target of the compaction after all stages but the first.
 const TARGET: u32 = 8_000;
 const CONFIGS: [&str; 2] = [
     "{}",
@@ -28,7 +27,7 @@ const CONFIGS: [&str; 2] = [
         "plain_summaries": true}"#,
 ];
 
-/// All conversations, by name.
+/// Returns all conversations, by name.
 fn transcripts() -> Vec<(String, Vec<String>)> {
     let mut out = vec![("an agent with tools".to_owned(), workload::agent())];
     if let Some(folder) = env::var_os("LCM_DATA") {
@@ -56,7 +55,7 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// How many contexts were looked at.
+/// Assembles a transcript at every stage and returns the number of checked contexts.
 fn live_through(messages: &[String], config: &str) -> usize {
     let (mut chat, mut contexts) = (Chat::new(config), 0);
     let stage = messages.len().div_ceil(STAGES);
@@ -68,7 +67,7 @@ fn live_through(messages: &[String], config: &str) -> usize {
         if number > 0 {
             chat.compact(TARGET);
         }
-        // Live messages are in the dialect that is asked for, and these transcripts are in `lcm`.
+        // Live messages must be in the requested dialect; these transcripts are in `lcm`.
         chat.live = live.to_vec();
         check(&mut chat, Dialect::Lcm, BUDGETS[number % BUDGETS.len()]);
         chat.live.clear();

@@ -1,4 +1,4 @@
-//! The events of a history as items of `openai-responses` and contents of `gemini`.
+//! Writers of events as items of `openai-responses` and contents of `gemini`.
 
 use lcm_testing::simulation::random::Random;
 
@@ -7,8 +7,8 @@ use crate::generate::{Event, Outcome, optional, string};
 const PDF: &str =
     r#"{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBE"}"#;
 
-/// Whether the calls of an id are those of a custom tool: call and result have nothing else in
-/// common.
+/// Returns whether the calls with an id are calls of a custom tool. Call and result share nothing
+/// but the id.
 fn is_custom(id: Option<&String>) -> bool {
     id.is_some_and(|id| id.len().is_multiple_of(5))
 }

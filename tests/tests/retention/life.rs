@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, IngestMode,
+    AppendMode, AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect,
 };
 
 use crate::{bill::Bill, facts};
@@ -86,7 +86,8 @@ pub(crate) fn lead(turns: &[Vec<String>], policy: &Policy) -> Life {
     for (number, turn) in turns.iter().enumerate() {
         let now = 1_700_000_000_000 + 60_000 * u64::try_from(number).unwrap();
         for message in turn {
-            let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+            let options =
+                AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
             let batch = [message.clone()];
             store.begin_call();
             engine.append(&mut store, "c", Dialect::Lcm, &batch, &options, now).unwrap();
@@ -151,7 +152,7 @@ fn is_reached(engine: &mut Engine, store: &mut ModelStore, fact: &str, now: u64)
     matches.first().is_some_and(|first| {
         store.begin_call();
         let id = first["id"].as_str().unwrap();
-        let told = engine.expand(store, "c", id, "{\"messages\":true}", None, now);
+        let told = engine.expand(store, "c", id, "{\"include_messages\":true}", None, now);
         told.is_ok_and(|told| facts::holds(&texts(&told), fact))
     })
 }

@@ -12,8 +12,8 @@ use lcm_text::{
     summary::prompts,
     types::{
         api::{
-            AppendOptions, ApplyOptions, ApplyStatus, AssembleOptions, CompactionMode,
-            CompactionOptions, Dialect, IngestMode, PlanStatus, UploadChunk,
+            AppendMode, AppendOptions, ApplyOptions, ApplyStatus, AssembleOptions, CompactionMode,
+            CompactionOptions, Dialect, PlanStatus, UploadChunk,
         },
         model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
     },
@@ -154,7 +154,8 @@ impl Engine for Native {
     }
 
     fn append(&mut self, messages: &[String]) -> Result<Taken> {
-        let options = AppendOptions { mode: IngestMode::New, partial: true, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: true, extra_json: None };
         let store = &mut self.store;
         let receipt =
             self.core.append(store, CONVERSATION, Dialect::Lcm, messages, &options, NOW_MS)?;

@@ -17,10 +17,10 @@ pub(crate) fn run(global: &Global, options: &Ask) -> Result<End> {
     let session = Session::with_models(global, &options.models)?;
     let ask = AskOptions {
         query: options.query.clone(),
-        summaries: options.summary.clone(),
-        max_tokens: options.max_tokens,
-        token_cap: options.token_cap,
-        all: options.all,
+        summary_ids: options.summary_ids.clone(),
+        answer_tokens_max: options.answer_tokens_max,
+        tokens_max: options.tokens_max,
+        all_conversations: options.all_conversations,
         only: options.only,
         grant: options.grant.clone(),
         deadline_ms: options.deadline.map(|seconds| u64::from(seconds).saturating_mul(1_000)),
@@ -108,7 +108,7 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lcm_host::AskFailure;
+    use lcm_host::ModelFailure;
 
     use super::*;
 
@@ -165,7 +165,7 @@ mod tests {
         }
         let (code, message) = ("auth".to_owned(), "key refused".to_owned());
         let failed = AskReport {
-            failure: Some(AskFailure { code, message }),
+            failure: Some(ModelFailure { code, message }),
             ..report(AskStatus::ModelFailed)
         };
         let said = failure(&failed).map(|error| error.message);

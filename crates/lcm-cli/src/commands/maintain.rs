@@ -1,6 +1,6 @@
 //! `lcm maintain`.
 
-use lcm_host::{CompactOptions, Debt, MaintainReport, Pass, Result};
+use lcm_host::{CompactOptions, DeferredCompaction, MaintainReport, Pass, Result};
 use serde::Serialize;
 
 use super::compact;
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Serialize)]
 struct Output<'a> {
     conversation: &'a str,
-    debt: Option<&'a Debt>,
+    debt: Option<&'a DeferredCompaction>,
     compacted: Option<compact::Output<'a>>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
     let compact = CompactOptions {
         model: options.model.clone(),
         observed_tokens: options.observed_tokens,
-        parallel: options.parallel,
+        requests_max: options.requests_max,
         ..CompactOptions::new(options.budget, session.clock)
     };
     let progress = Progress::open("maintain");
@@ -50,15 +50,15 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
 }
 
 /// Formats deferred compaction for people.
-fn owed(debt: Option<&Debt>) -> String {
+fn owed(debt: Option<&DeferredCompaction>) -> String {
     match debt {
         None => "no compaction is deferred\n".to_owned(),
-        Some(Debt { exhausted: true, since, .. }) => {
-            format!("deferred since {since}: blocked until the context changes\n")
+        Some(DeferredCompaction { exhausted: true, began_at, .. }) => {
+            format!("deferred since {began_at}: blocked until the context changes\n")
         }
-        Some(Debt { failures, next_attempt_at, since, .. }) => {
+        Some(DeferredCompaction { failures, next_attempt_at, began_at, .. }) => {
             let failures = count(u64::from(*failures), "failure");
-            format!("deferred since {since}: {failures}, next attempt at {next_attempt_at}\n")
+            format!("deferred since {began_at}: {failures}, next attempt at {next_attempt_at}\n")
         }
     }
 }

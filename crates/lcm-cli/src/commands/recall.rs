@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, Write as _};
 
-use lcm_host::{Code, Error, ExpandOptions, Expanded, Granted, Result};
+use lcm_host::{Code, Error, ExpandOptions, Expanded, GrantCharge, Result};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -48,8 +48,8 @@ const DESCRIBED: [&str; 30] = [
     "finish",
     "trust",
     "findings",
-    "sources",
-    "derived",
+    "source_ids",
+    "derived_ids",
 ];
 
 /// Parses an answer of the component.
@@ -66,12 +66,12 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
 
 /// Formats the grant that a call was charged to, if any.
 pub(crate) fn granted(grant: Option<&Value>) -> String {
-    let grant = grant.and_then(|grant| Granted::deserialize(grant).ok());
+    let grant = grant.and_then(|grant| GrantCharge::deserialize(grant).ok());
     grant.as_ref().map(taken).unwrap_or_default()
 }
 
 /// Formats a grant.
-pub(crate) fn taken(grant: &Granted) -> String {
+pub(crate) fn taken(grant: &GrantCharge) -> String {
     let cut = if grant.truncated { ", cut to that" } else { "" };
     let (tokens, left) = (number(grant.tokens), number(grant.tokens_left));
     format!("\n[{tokens} tokens of the grant{cut}, {left} left]\n")
@@ -88,7 +88,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     ];
     let given =
         wanted.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into())));
-    let all = options.all.then(|| ("all".to_owned(), true.into()));
+    let all = options.all_conversations.then(|| ("all_conversations".to_owned(), true.into()));
     let wanted = Value::Object(given.chain(all).collect()).to_string();
     let (conversation, now) = (session.conversation, session.now());
     let text =
@@ -138,22 +138,22 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
 #[derive(Serialize)]
 struct ExpandOutput<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    grant: Option<Granted>,
+    grant: Option<GrantCharge>,
     id: &'a str,
     summaries: &'a [Box<RawValue>],
     messages: &'a [Box<RawValue>],
     tokens: u64,
     truncated: bool,
-    next: Option<&'a str>,
+    cursor: Option<&'a str>,
 }
 
 pub(crate) fn expand(global: &Global, options: &Expand) -> Result<End> {
     let session = Session::open(global)?;
     let expand = ExpandOptions {
-        depth: options.depth,
-        messages: options.messages,
-        token_cap: options.token_cap,
-        after: options.after.clone(),
+        depth_max: options.depth_max,
+        include_messages: options.include_messages,
+        tokens_max: options.tokens_max,
+        cursor: options.cursor.clone(),
         grant: options.grant.clone(),
     };
     let (now, cancel) = (session.now(), &session.cancel);
@@ -167,7 +167,7 @@ pub(crate) fn expand(global: &Global, options: &Expand) -> Result<End> {
             messages: &expanded.messages,
             tokens: expanded.tokens,
             truncated: expanded.truncated,
-            next: expanded.next.as_deref(),
+            cursor: expanded.cursor.as_deref(),
         })?;
     } else {
         output::text(&expanded_for_people(&expanded)?)?;
@@ -209,8 +209,8 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
     if let Some(grant) = &expanded.grant {
         out.push_str(&taken(grant));
     }
-    if let Some(next) = &expanded.next {
-        out.push_str(&format!("more follows: --after {next}\n"));
+    if let Some(cursor) = &expanded.cursor {
+        out.push_str(&format!("more follows: --cursor {cursor}\n"));
     }
     Ok(out)
 }
@@ -225,13 +225,13 @@ struct MessagesOutput {
 }
 
 pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
-    let from = options.from.unwrap_or(1);
+    let from = options.seq_first.unwrap_or(1);
     if from == 0 {
-        return Err(Error::new(Code::InvalidInput, "`--from` must be at least 1, got 0"));
+        return Err(Error::new(Code::InvalidInput, "`--seq-first` must be at least 1, got 0"));
     }
-    let to = options.to.unwrap_or(u64::MAX);
+    let to = options.seq_last.unwrap_or(u64::MAX);
     if to < from {
-        let message = format!("`--from` must be at most `--to` {to}, got {from}");
+        let message = format!("`--seq-first` must be at most `--seq-last` {to}, got {from}");
         return Err(Error::new(Code::InvalidInput, message));
     }
     let session = Session::open(global)?;
@@ -345,7 +345,7 @@ fn picture(summaries: &[Value]) -> String {
     let nodes: Vec<Node> = summaries
         .iter()
         .map(|summary| {
-            let sources = summary.get("sources").and_then(Value::as_array);
+            let sources = summary.get("source_ids").and_then(Value::as_array);
             let sources = sources.into_iter().flatten().filter_map(Value::as_str);
             Node {
                 id: field(summary, "id"),

@@ -1,40 +1,41 @@
-//! What a host reports of a model: how many tokens its provider counted.
+//! The command `calibrate`: stores the token count that a provider reports for a prompt.
 
-use crate::storage::session;
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
-use crate::storage::{codec, head::JournalAction, records::calibration, store::Put};
+use crate::storage::{
+    changes::Changes,
+    head::JournalAction,
+    records::calibration::{self, CalibratedModel},
+};
 use lcm_text::base::{error::Result, json::JsonWriter};
 
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Takes a report; `estimated_tokens` and `prompt_tokens` are of the same prompt.
+    /// Stores a report of the estimated and the provider's token count of the same prompt.
     pub(super) fn record_calibration(
         mut self,
         model: String,
-        (estimated_tokens, prompt_tokens): (u32, u32),
+        estimated_tokens: u32,
+        prompt_tokens: u32,
     ) -> Result<JsonWriter> {
-        let wanted = calibration::CalibratedModel::new(&self.keys, model)?;
-        if self.is_writable {
-            self.loaded = self.loaded.require_existing()?;
-            session::ensure_not_archived(self.reader, &self.loaded.head)?;
-        }
-        let found = wanted.decode_calibration(self.reader.read_one_uncached(&wanted.key)?)?;
-        let mut puts = Vec::new();
+        let target = CalibratedModel::new(self.call.keys, model)?;
+        self.ensure_writable()?;
+        let found = target.read_calibration(self.session)?;
+        let mut changes = Changes::default();
         if found.is_none() {
-            puts.extend(calibration::evict_oldest(self.reader, &self.keys)?);
+            calibration::evict_oldest(self.session, self.call.keys, &mut changes)?;
         }
-        let mut record = found.unwrap_or_else(|| wanted.new_calibration());
+        let mut record = found.unwrap_or_else(|| target.new_calibration());
         let changed =
-            record.add_report(estimated_tokens, prompt_tokens, self.now)? && self.is_writable;
+            record.add_report(estimated_tokens, prompt_tokens, self.call.now)? && self.is_writable;
         let mut answer = JsonWriter::new_object();
         answer.add_object("calibration", record.to_object());
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &self.loaded.head.conversation);
         if changed {
-            puts.push(Put { key: wanted.key, value: Some(codec::encode(&record)?) });
-            self.commit(JournalAction::Calibrate, puts)?;
+            changes.write_record(&target.record_key(), &record)?;
+            self.commit(JournalAction::Calibrate, changes)?;
         }
         Ok(answer)
     }

@@ -1,21 +1,22 @@
-//! Verbs: what a person or host asks of a conversation whose shape is not settled.
+//! Commands: operations on a conversation that a person or host calls by name.
 //!
-//! In: a verb and its arguments as JSON. Out: what was done, as JSON; `changed` says whether
-//! anything was, or with `dry_run` would be. Each makes at most one commit and, repeated, none.
-//! Here they are read and begun; what they do is in [`super::life`], [`super::calibrate`],
-//! [`super::focus`], [`super::maintain`], [`super::prompts`] and [`super::usage`].
+//! In: a verb and its arguments as JSON. Out: a JSON report, in which `changed` tells whether the
+//! command changed the store, or with `dry_run` would change it. A command makes at most one
+//! commit; a repeated command makes none. This module parses the arguments and reads the
+//! conversation. The commands are in [`super::session`], [`super::calibration`],
+//! [`super::focus`], [`super::maintenance`], [`super::prompts`] and [`super::usage`].
 
-use crate::storage::records::session::ArchiveCause;
-use crate::storage::session;
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use crate::{
-    compaction::advise::AdviseRequest as Asking,
+    compaction::advise::AdviseRequest,
     storage::{
-        head::{JournalAction, JournalEntry, LoadedHead},
-        keys::ConversationKeys,
-        records::usage::UsageReport,
-        store::{Guard, Put},
+        call::Call,
+        changes::Changes,
+        head::{JournalAction, LoadedHead},
+        record_key::RecordReads,
+        records::{grants::GrantRecord, session::ArchiveCause, usage::UsageReport},
+        session as session_rules,
         store_session::StoreSession,
     },
 };
@@ -25,12 +26,11 @@ use lcm_text::{
         json::{JsonFields, JsonKind},
     },
     config::Config,
-    types::api::Timestamp,
 };
 
 use super::{maintenance::MaintainRequest, prompts};
 
-/// Name of the argument that holds the verb's own.
+/// Name of the argument that holds a command's arguments, for errors.
 const ARGUMENTS: &str = "arguments-json";
 
 /// A verb with its arguments.
@@ -41,7 +41,7 @@ enum CommandRequest {
     Reset {
         successor: Option<String>,
     },
-    /// Summaries from this depth on stay; `None`: everything does.
+    /// Keeps summaries of at least this depth; `None`: keeps the whole context.
     New {
         retain_depth: Option<u32>,
     },
@@ -55,133 +55,157 @@ enum CommandRequest {
     },
     Maintain(MaintainRequest),
     Usage(UsageReport),
-    Advise(Asking),
-    /// `text`: `None` takes the brief away.
+    Advise(AdviseRequest),
+    /// Sets the focus brief; `text` of `None` removes the brief.
     Focus {
         text: Option<String>,
         seq_last: Option<u64>,
     },
 }
 
-/// Does what a verb says.
+/// Runs a command and returns its report as JSON.
 ///
 /// # Errors
 ///
-/// `unsupported`: no such verb; `invalid-input`: its arguments; `not-found`, `exists`, `denied` as
-/// the verb says; `conflict`; errors of the store.
+/// `unsupported`: the verb is unknown; `invalid-input`: an argument breaks a rule; `not-found`,
+/// `exists` and `denied` by the rules of the command; `conflict`; errors of the store.
 pub(crate) fn run_command(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     verb: &str,
     arguments_json: &str,
-    now: Timestamp,
 ) -> Result<String> {
-    let none = arguments_json.trim().is_empty();
-    let mut fields =
-        JsonFields::parse_argument(ARGUMENTS, if none { "{}" } else { arguments_json })?;
-    // What is configured says nothing of any conversation.
-    if verb == "prompts" {
-        fields.finish(ARGUMENTS)?;
-        return Ok(prompts::list_prompts(config)?.end_object());
-    }
-    let keys = ConversationKeys::new(conversation)?;
-    let asked = match verb {
-        "family" => CommandRequest::Family { key: fields.take_text("key") },
-        "reset" => CommandRequest::Reset { successor: fields.take_optional_text("successor") },
-        "new" => CommandRequest::New { retain_depth: read_retain_depth(&mut fields, config)? },
-        "archive" => CommandRequest::Archive {
-            cause: ArchiveCause::from_index(fields.take_choice("cause", &ArchiveCause::NAMES)),
-        },
-        "calibrate" => CommandRequest::Calibrate {
-            model: fields.take_text("model"),
-            estimated_tokens: fields.take_u32("estimated_tokens"),
-            prompt_tokens: fields.take_u32("prompt_tokens"),
-        },
-        "maintain" => CommandRequest::Maintain(MaintainRequest::read(&mut fields)),
-        "usage" => CommandRequest::Usage(UsageReport::read(&mut fields)),
-        "advise" => CommandRequest::Advise(Asking::read(&mut fields)?),
-        "focus" => CommandRequest::Focus {
-            text: fields.take_optional_text("text"),
-            seq_last: fields.take_optional_u64("seq_last"),
-        },
-        _ => return Err(Error::not_supported(format_args!("verb: there is no `{verb}`"))),
-    };
+    let mut fields = parse_arguments(arguments_json)?;
+    let request = CommandRequest::read(&mut fields, call.config, verb)?;
     let dry_run = fields.take_flag("dry_run");
     fields.finish(ARGUMENTS)?;
-    let grants = matches!(asked, CommandRequest::Maintain(_)).then(|| keys.grants_key());
-    let (loaded, mut rest) =
-        LoadedHead::read_with_keys(reader, &keys, conversation, grants.as_slice())?;
-    let now = loaded.effective_time(now)?;
-    let family = match &asked {
-        CommandRequest::Family { key } => Some(key.as_str()),
-        _ => None,
-    };
-    let passed_over = session::find_skip_reason(reader, config, &keys, &loaded.head, family)?;
-    let is_stored = passed_over.is_none();
-    let session = CommandContext { reader, keys, loaded, now, is_writable: is_stored, dry_run };
-    let mut answer = match asked {
-        CommandRequest::Family { key } => session.join_family(&key),
-        CommandRequest::Reset { successor } => session.reset(successor),
-        CommandRequest::New { retain_depth } => session.start_new_session(retain_depth),
-        CommandRequest::Archive { cause } => session.archive(cause),
+    let mut reads = RecordReads::default();
+    let grants = matches!(request, CommandRequest::Maintain(_))
+        .then(|| reads.add(GrantRecord::key(call.keys)));
+    let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+    let call = Call { now: loaded.effective_time(call.now)?, ..call };
+    let family = request.family();
+    let skip_reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
+    let is_writable = skip_reason.is_none();
+    let command = CommandContext { session, call, loaded, is_writable, dry_run };
+    let mut answer = match request {
+        CommandRequest::Family { key } => command.join_family(&key),
+        CommandRequest::Reset { successor } => command.reset(successor),
+        CommandRequest::New { retain_depth } => command.start_new_session(retain_depth),
+        CommandRequest::Archive { cause } => command.archive(cause),
         CommandRequest::Calibrate { model, estimated_tokens, prompt_tokens } => {
-            session.record_calibration(model, (estimated_tokens, prompt_tokens))
+            command.record_calibration(model, estimated_tokens, prompt_tokens)
         }
-        CommandRequest::Maintain(asked) => session.maintain(config, &asked, rest.pop().flatten()),
-        CommandRequest::Usage(report) => session.record_usage(&report.validate()?),
-        CommandRequest::Advise(asked) => session.advise(config, &asked),
-        CommandRequest::Focus { text, seq_last } => session.set_focus(text, seq_last),
+        CommandRequest::Maintain(request) => {
+            let grants = grants.map(|slot| values.decode_guarded(slot)).transpose()?;
+            command.maintain(&request, grants)
+        }
+        CommandRequest::Usage(report) => command.record_usage(&report.validate()?),
+        CommandRequest::Advise(request) => command.advise(&request),
+        CommandRequest::Focus { text, seq_last } => command.set_focus(text, seq_last),
     }?;
-    if let Some(reason) = passed_over {
-        answer.add_texts("warnings", &[session::build_skip_warning(reason)]);
+    if let Some(reason) = skip_reason {
+        answer.add_texts("warnings", &[session_rules::build_skip_warning(reason)]);
     }
     Ok(answer.end_object())
 }
 
-/// The argument of `new`, or what is configured.
+/// Lists the prompts of a configuration as JSON: the command `prompts`, which reads no conversation.
+///
+/// # Errors
+///
+/// `invalid-input`: there is an argument.
+pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<String> {
+    parse_arguments(arguments_json)?.finish(ARGUMENTS)?;
+    Ok(prompts::list_prompts(config)?.end_object())
+}
+
+fn parse_arguments(arguments_json: &str) -> Result<JsonFields<'_>> {
+    let is_blank = arguments_json.trim().is_empty();
+    JsonFields::parse_argument(ARGUMENTS, if is_blank { "{}" } else { arguments_json })
+}
+
+impl CommandRequest {
+    /// Reads the arguments of a command.
+    fn read(fields: &mut JsonFields<'_>, config: &Config, verb: &str) -> Result<Self> {
+        Ok(match verb {
+            "family" => Self::Family { key: fields.take_text("family") },
+            "reset" => Self::Reset { successor: fields.take_optional_text("successor") },
+            "new" => Self::New { retain_depth: read_retain_depth(fields, config)? },
+            "archive" => Self::Archive {
+                cause: ArchiveCause::from_index(fields.take_choice("cause", &ArchiveCause::NAMES)),
+            },
+            "calibrate" => Self::Calibrate {
+                model: fields.take_text("model"),
+                estimated_tokens: fields.take_u32("estimated_tokens"),
+                prompt_tokens: fields.take_u32("prompt_tokens"),
+            },
+            "maintain" => Self::Maintain(MaintainRequest::read(fields)),
+            "usage" => Self::Usage(UsageReport::read(fields)),
+            "advise" => Self::Advise(AdviseRequest::read(fields)?),
+            "focus" => Self::Focus {
+                text: fields.take_optional_text("text"),
+                seq_last: fields.take_optional_u64("seq_last"),
+            },
+            _ => return Err(Error::not_supported(format_args!("verb: there is no `{verb}`"))),
+        })
+    }
+
+    /// Returns the family key of `family`; `None`: another command.
+    fn family(&self) -> Option<&str> {
+        match self {
+            Self::Family { key } => Some(key),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the depth that `new` keeps; defaults to the configured depth.
 fn read_retain_depth(fields: &mut JsonFields<'_>, config: &Config) -> Result<Option<u32>> {
     match fields.take_any("retain_depth") {
         None | Some((_, JsonKind::Null)) => Ok(config.new_session_retain_depth),
         Some((text, JsonKind::Number)) if text == "-1" => Ok(None),
         Some((text, kind)) => {
             let depth = text.parse().ok().filter(|_| kind == JsonKind::Number);
-            let wrong = || Error::invalid_input("retain_depth: a whole number from -1");
-            depth.map(Some).ok_or_else(wrong)
+            let error = || {
+                Error::invalid_input(format_args!(
+                    "`retain_depth` must be a whole number of at least -1, got {text}"
+                ))
+            };
+            depth.map(Some).ok_or_else(error)
         }
     }
 }
 
-/// One conversation, read.
+/// The conversation of one command, read from the store.
 pub(super) struct CommandContext<'a, 's> {
-    pub(super) reader: &'a mut StoreSession<'s>,
-    pub(super) keys: ConversationKeys,
+    pub(super) session: &'a mut StoreSession<'s>,
+    /// The call, with the effective time as `now`.
+    pub(super) call: Call<'a>,
     pub(super) loaded: LoadedHead,
-    pub(super) now: Timestamp,
-    /// Whether the configuration lets anything of it be stored.
+    /// Whether the configuration allows writes to the conversation.
     pub(super) is_writable: bool,
-    /// Whether somebody only asks what would be done.
+    /// Whether the caller asks for the report without the commit.
     pub(super) dry_run: bool,
 }
 
 impl CommandContext<'_, '_> {
-    /// Commits what was done to the conversation, unless nobody wants that.
-    pub(super) fn commit(self, act: JournalAction, puts: Vec<Put>) -> Result<()> {
-        self.commit_guarded(act, puts, Vec::new())
+    /// Refuses a conversation that does not exist or is archived, unless the configuration forbids
+    /// writes to the conversation.
+    pub(super) fn ensure_writable(&mut self) -> Result<()> {
+        if self.is_writable {
+            self.loaded.ensure_exists()?;
+            session_rules::ensure_not_archived(self.session, &self.loaded.head)?;
+        }
+        Ok(())
     }
 
-    /// As [`Session::commit`], where further keys must be as they were read.
-    pub(super) fn commit_guarded(
-        self,
-        act: JournalAction,
-        puts: Vec<Put>,
-        guards: Vec<Guard>,
-    ) -> Result<()> {
+    /// Commits the changed conversation, unless `dry_run` or the configuration forbids the write.
+    pub(super) fn commit(self, act: JournalAction, changes: Changes) -> Result<()> {
         if self.dry_run || !self.is_writable {
             return Ok(());
         }
-        let entry = JournalEntry { time: self.now, act };
-        self.loaded.commit(self.reader, &self.keys, self.now, &entry, puts, guards)?;
+        self.loaded.commit_changes(self.session, self.call, act, changes)?;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! Cursors of an export and an import: a record as text, which no host has to understand.
+//! Cursors of an export and an import: progress encoded as text that is opaque to a host.
 //!
-//! In: the state after a page. Out: its text, and the state again. What comes back is read like a
-//! record of the store, which is not trusted either.
+//! In: the progress after a page. Out: its text; and back. A returned cursor is decoded with the
+//! checks of a stored record, because neither is trusted.
 
 use alloc::string::String;
 use lcm_text::base::hash;
@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::storage::codec::{self, SoundRecord};
 use lcm_text::base::error::Result;
 
-/// The cursor of a state.
+/// Encodes progress as a cursor.
 ///
 /// # Errors
 ///
@@ -20,7 +20,7 @@ pub(super) fn write<T: Serialize>(state: &T) -> Result<String> {
     Ok(hash::hex(&codec::encode(state)?))
 }
 
-/// The state of a cursor; `None`: it is of something else.
+/// Decodes the progress of a cursor; `None`: the text is no cursor of this type.
 pub(super) fn read<T: DeserializeOwned + SoundRecord>(cursor: &str) -> Option<T> {
     codec::decode("cursor", &hash::decode_hex(cursor)?).ok()
 }

@@ -1,8 +1,8 @@
-//! Digests: one hash over everything stored, or over what it means.
+//! Digests: one hash over the stored bytes, or over the stored conversations.
 //!
-//! The plain digest is over keys and values as they are; equal calls give equal digests in every
-//! host. The logical digest is over messages, summaries and contexts, so that stores which were
-//! filled in other batches compare equal.
+//! The plain digest covers keys and values; equal calls give equal digests in every host. The
+//! logical digest covers messages, summaries and contexts. Stores with the same conversations
+//! compare equal although their batches differ.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -14,33 +14,27 @@ use crate::storage::{
     context::ContextItem,
     head::{ConversationHead, LoadedHead},
     history::MessageHistory,
-    keys::{self, ConversationKeys},
+    keys::ConversationKeys,
+    read_scope,
     store_session::StoreSession,
     summary::Summary,
 };
-use lcm_text::base::{error::Result, int, sort};
+use lcm_text::base::{error::Result, int};
 
-/// The digest of the whole store as `{"sha256", "cursor"}`.
+/// Computes the digest of the whole store and returns `{"sha256", "cursor"}`.
 ///
 /// # Errors
 ///
-/// Of the store; `corrupt` for the logical digest of a damaged one.
-pub(crate) fn digest(reader: &mut StoreSession<'_>, logical: bool) -> Result<String> {
+/// `corrupt`: the store is damaged (logical digest only); errors of the store.
+pub(crate) fn digest(session: &mut StoreSession<'_>, logical: bool) -> Result<String> {
     let mut hasher = Sha256::new();
     if logical {
-        let mut names: Vec<String> = Vec::new();
-        reader.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
-            let (_, id): (String, String) = codec::decode(key, value)?;
-            names.push(id);
-            Ok(())
-        })?;
-        sort::sort_and_dedup(&mut names);
-        for id in &names {
-            hash_conversation(reader, id, &mut hasher)?;
+        for id in read_scope::list_all_conversations(session)? {
+            hash_conversation(session, &id, &mut hasher)?;
         }
     } else {
-        // Keys are printable ASCII: everything lies between these two.
-        reader.scan_range("!", "\u{7f}", &mut |key, value| {
+        // Keys are printable ASCII, so this range holds every key.
+        session.scan_range("!", "\u{7f}", &mut |key, value| {
             hash_field(&mut hasher, key.as_bytes());
             hash_field(&mut hasher, value);
             Ok(())
@@ -54,9 +48,9 @@ fn hash_field(hasher: &mut Sha256, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-fn hash_conversation(reader: &mut StoreSession<'_>, id: &str, hasher: &mut Sha256) -> Result<()> {
+fn hash_conversation(session: &mut StoreSession<'_>, id: &str, hasher: &mut Sha256) -> Result<()> {
     let keys = ConversationKeys::new(id)?;
-    let loaded = LoadedHead::load_head(reader, &keys, id)?;
+    let loaded = LoadedHead::load_head(session, &keys, id)?;
     let head: &ConversationHead = &loaded.head;
     hash_field(hasher, id.as_bytes());
     if let Some(family) = head.family {
@@ -67,19 +61,19 @@ fn hash_conversation(reader: &mut StoreSession<'_>, id: &str, hasher: &mut Sha25
         hash_field(hasher, &archived.successor.unwrap_or_default());
     }
     let history = MessageHistory { keys: &keys, head };
-    history.visit_messages(reader, &[(1, head.messages)], &mut |_, message| {
+    history.visit_messages(session, &[(1, head.messages)], &mut |_, message| {
         hash_field(hasher, message.text.as_bytes());
         Ok(())
     })?;
     let (start, end) = keys.record_range("s");
-    reader.scan_range(&start, &end, &mut |key, value| {
+    session.scan_range(&start, &end, &mut |key, value| {
         let summary: Summary = codec::decode(key, value)?;
         hash_field(hasher, key.as_bytes());
         hash_field(hasher, &summary.depth.to_be_bytes());
         hash_field(hasher, summary.text.as_bytes());
         Ok(())
     })?;
-    let items: Vec<ContextItem> = head.context.load_items(reader, &keys)?;
+    let items: Vec<ContextItem> = head.context.load_items(session, &keys)?;
     for item in items {
         let name = match item {
             ContextItem::Run(_) => [0; 8],

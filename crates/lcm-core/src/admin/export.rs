@@ -1,11 +1,9 @@
-//! Export: a conversation, or all of them, as lines that any store can take in again.
+//! Export: one conversation, or all conversations, as lines that any store can import.
 //!
-//! In: a conversation and a cursor. Out: a page of lines. Everything that a summary, a message or
-//! the context *is* goes along; what belongs to one store does not: the journal, models' guards
-//! and ledgers, attempts, grants, the last question, uploads that no message refers to.
+//! In: a conversation and a cursor. Out: a page of lines. An export holds messages, summaries and
+//! the context with all their fields. It leaves out the records of one store: journal, breakers,
+//! ledgers, attempts, grants, the last question, and uploads that no message refers to.
 
-use crate::storage::pack::PlacedMessage;
-use crate::storage::store_session::{self, StoreSession};
 use alloc::string::String;
 use lcm_text::base::hash;
 
@@ -14,12 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     context::ContextItem,
+    conversation_list,
     head::{ConversationHead, LoadedHead},
     history::MessageHistory,
-    keys::{self, ConversationKeys},
-    pack::RawText,
+    keys::ConversationKeys,
+    pack::{PlacedMessage, RawText},
     session::SessionLifecycle,
-    summary::{self, Summary},
+    store_session::StoreSession,
+    summary, summary_records,
 };
 use lcm_text::base::{
     error::{Error, Result},
@@ -33,20 +33,20 @@ use super::{
     export_format::{self, FORMAT, LineChecksum, begin_line, dialect_name},
 };
 
-/// Bytes of lines on one page: as text of a JSON array they take up to twice that.
+/// Most bytes of lines on one page; escapes in the JSON array may double them.
 const PAGE_BYTES_MAX: usize = 512 << 10;
 
-/// Where an export has come to: its cursor.
+/// Progress of an export, encoded as its cursor.
 #[derive(Deserialize, Serialize)]
 struct ExportProgress {
     conversation: String,
-    /// Whether the other conversations follow.
+    /// Whether the export covers all conversations.
     all: bool,
     part: u64,
     parts: u64,
     lines: u64,
     checksum: LineChecksum,
-    /// The revision that is exported; 0 before the header.
+    /// The exported revision; 0 before the header.
     revision: u64,
     stage: ExportStage,
 }
@@ -64,16 +64,17 @@ impl SoundRecord for ExportProgress {
     }
 }
 
-/// What of a conversation comes next.
+/// The next line of a conversation's export.
 #[derive(Clone, Deserialize, Serialize)]
 enum ExportStage {
     Header,
-    /// The line of message `seq`, or with `piece` that piece of it, from 1.
+    /// The line of message `seq` (`piece` is 0), or a piece of its text, from 1.
     Messages {
         seq: u64,
         piece: u32,
     },
-    /// Summaries of `depth` behind the key `after`; `count` are done, of this depth or not.
+    /// Summaries of `depth` after the key `after`. `count` summaries of any depth are written;
+    /// `found` tells whether one of them has this depth.
     Summaries {
         depth: u32,
         after: String,
@@ -86,38 +87,38 @@ enum ExportStage {
     End,
 }
 
-/// One page of an export as `{"lines", "cursor"}`.
+/// Returns one page of an export as `{"lines", "cursor"}`.
 ///
 /// # Errors
 ///
-/// `not-found`; `conflict`: the conversation moved on since the page before; `invalid-input`: the
-/// cursor; errors of the store.
+/// `not-found`; `conflict`: the conversation changed since the previous page; `invalid-input`: the
+/// cursor belongs to another export; errors of the store.
 pub(crate) fn export_page(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &str,
     cursor: Option<&str>,
     bytes_max: u32,
 ) -> Result<String> {
     let mut progress = match cursor {
-        None => begin_export(reader, conversation)?,
+        None => begin_export(session, conversation)?,
         Some(text) => cursor::read::<ExportProgress>(text)
             .filter(|known| if known.all { "" } else { &known.conversation } == conversation)
-            .ok_or_else(|| Error::invalid_input("cursor: not one of this export"))?,
+            .ok_or_else(foreign_cursor_error)?,
     };
     let bytes_max = int::to_usize(u64::from(bytes_max)).min(PAGE_BYTES_MAX);
     let mut page = ExportPage { lines: JsonWriter::new_array(), bytes: 0, bytes_max };
     loop {
         let keys = ConversationKeys::new(&progress.conversation)?;
-        let head = LoadedHead::load_existing(reader, &keys, &progress.conversation)?.head;
+        let head = LoadedHead::load_existing(session, &keys, &progress.conversation)?.head;
         if !matches!(progress.stage, ExportStage::Header) && progress.revision != head.revision {
             return Err(Error::revision_conflict(
-                "the conversation moved on while it was exported",
+                "the conversation changed during its export; start the export again",
             ));
         }
         progress.revision = head.revision;
         let history = MessageHistory { keys: &keys, head: &head };
         let mut section = SectionExporter {
-            reader: &mut *reader,
+            session: &mut *session,
             history,
             progress: &mut progress,
             page: &mut page,
@@ -128,28 +129,32 @@ pub(crate) fn export_page(
         if progress.part == progress.parts {
             return Ok(page.into_response(None));
         }
-        progress.conversation = next_conversation(reader, Some(&keys))?.ok_or_else(|| {
-            Error::revision_conflict("conversations were removed while they were exported")
-        })?;
+        progress.conversation = conversation_list::next_conversation(session, Some(&keys))?
+            .ok_or_else(|| {
+                Error::revision_conflict(
+                    "a conversation was removed during the export; start the export again",
+                )
+            })?;
         progress.part += 1;
         progress.stage = ExportStage::Header;
     }
     Ok(page.into_response(Some(&cursor::write(&progress)?)))
 }
 
-fn begin_export(reader: &mut StoreSession<'_>, conversation: &str) -> Result<ExportProgress> {
+#[cold]
+fn foreign_cursor_error() -> Error {
+    Error::invalid_input("`cursor` must be a cursor that this export returned")
+}
+
+fn begin_export(session: &mut StoreSession<'_>, conversation: &str) -> Result<ExportProgress> {
     let all = conversation.is_empty();
-    let mut parts = 1;
-    let mut first = String::from(conversation);
-    if all {
-        parts = 0;
-        reader.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |_, _| {
-            parts += 1;
-            Ok(())
-        })?;
-        first = next_conversation(reader, None)?
-            .ok_or_else(|| Error::not_found("the store holds no conversation"))?;
-    }
+    let (first, parts) = if all {
+        let first = conversation_list::next_conversation(session, None)?
+            .ok_or_else(|| Error::not_found("the store has no conversation to export"))?;
+        (first, conversation_list::count_conversations(session)?)
+    } else {
+        (conversation.into(), 1)
+    };
     Ok(ExportProgress {
         conversation: first,
         all,
@@ -160,21 +165,6 @@ fn begin_export(reader: &mut StoreSession<'_>, conversation: &str) -> Result<Exp
         revision: 0,
         stage: ExportStage::Header,
     })
-}
-
-/// The conversation behind this one in the order of their keys.
-fn next_conversation(
-    reader: &mut StoreSession<'_>,
-    after: Option<&ConversationKeys>,
-) -> Result<Option<String>> {
-    let start = after.map_or_else(
-        || keys::NAMES_PREFIX.into(),
-        |keys| store_session::successor_key(&keys.name_key()),
-    );
-    let (entries, _) = reader.scan_page(&start, keys::NAMES_END, 1)?;
-    let Some(entry) = entries.first() else { return Ok(None) };
-    let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
-    Ok(Some(id))
 }
 
 struct ExportPage {
@@ -192,9 +182,9 @@ impl ExportPage {
     }
 }
 
-/// The export of one conversation onto one page. Its methods return false when the page is full.
+/// Writes one conversation to one page; methods return `false` when the page is full.
 struct SectionExporter<'a, 's> {
-    reader: &'a mut StoreSession<'s>,
+    session: &'a mut StoreSession<'s>,
     history: MessageHistory<'a>,
     progress: &'a mut ExportProgress,
     page: &'a mut ExportPage,
@@ -205,7 +195,7 @@ impl SectionExporter<'_, '_> {
         self.history.head
     }
 
-    /// Everything that is still to come; true: it came to the end.
+    /// Writes the remaining lines of the conversation; `true`: its end is written.
     fn fill_page(&mut self) -> Result<bool> {
         loop {
             let done = match self.progress.stage.clone() {
@@ -256,7 +246,7 @@ impl SectionExporter<'_, '_> {
         header.add_number("items", head.context.count_items());
         export_format::write_session(
             &mut header,
-            &SessionLifecycle::read(self.reader, self.history.keys, head)?,
+            &SessionLifecycle::read(self.session, self.history.keys, head)?,
         );
         let done = self.push_line(header);
         if done {
@@ -267,7 +257,7 @@ impl SectionExporter<'_, '_> {
 
     fn write_messages(&mut self, mut seq: u64, mut piece: u32) -> Result<bool> {
         while seq <= self.current_head().messages {
-            for placed in self.history.read_page(self.reader, seq, self.current_head().messages)? {
+            for placed in self.history.read_page(self.session, seq, self.current_head().messages)? {
                 seq = placed.seq;
                 if !self.write_message(&placed, piece)? {
                     return Ok(false);
@@ -284,29 +274,29 @@ impl SectionExporter<'_, '_> {
     fn write_message(&mut self, placed: &PlacedMessage, mut piece: u32) -> Result<bool> {
         let seq = placed.seq;
         self.progress.stage = ExportStage::Messages { seq, piece };
-        let begun = |kind: &str| {
+        let begin_message = |kind: &str| {
             let mut line = begin_line(kind);
             line.add_number("seq", seq);
             line.add_text("dialect", dialect_name(placed.dialect));
             line.add_time("time", placed.stored.time);
-            if let Some(stand_in) = &placed.stored.placeholder {
-                line.add_number("payload_tokens_min", stand_in.payload_tokens_min.into());
+            if let Some(placeholder) = &placed.stored.placeholder {
+                line.add_number("payload_tokens_min", placeholder.payload_tokens_min.into());
             }
             line
         };
         let (sha256, chunks) = match &placed.stored.raw {
             RawText::Inline(text) => {
-                let mut line = begun("message");
+                let mut line = begin_message("message");
                 line.add_text("text", text);
                 return Ok(self.push_line(line));
             }
             RawText::Chunked { sha256, chunks } => (sha256, chunks),
         };
         if piece == 0 {
-            let mut large = begun("large");
+            let mut large = begin_message("large");
             large.add_number("bytes", placed.stored.raw.bytes());
             large.add_text("sha256", &hash::hex(sha256));
-            large.add_text("frontier", &hash::hex(&self.history.frontier_at(self.reader, seq)?));
+            large.add_text("frontier", &hash::hex(&self.history.frontier_at(self.session, seq)?));
             if !self.push_line(large) {
                 return Ok(false);
             }
@@ -321,7 +311,7 @@ impl SectionExporter<'_, '_> {
                 line.add_number("offset", offset);
                 line.add_text(
                     "text",
-                    &self.history.read_chunk(self.reader, sha256, number, *bytes)?,
+                    &self.history.read_chunk(self.session, sha256, number, *bytes)?,
                 );
                 if !self.push_line(line) {
                     return Ok(false);
@@ -332,7 +322,7 @@ impl SectionExporter<'_, '_> {
         Ok(true)
     }
 
-    /// One depth after the other, so that sources come before what was derived from them.
+    /// Writes the summaries depth by depth, so that sources precede derived summaries.
     fn write_summaries(
         &mut self,
         mut depth: u32,
@@ -340,13 +330,17 @@ impl SectionExporter<'_, '_> {
         mut count: u64,
         mut found: bool,
     ) -> Result<bool> {
-        let (first, end) = self.history.keys.record_range("s");
         while count < self.current_head().summaries {
-            let start =
-                if after.is_empty() { first.clone() } else { store_session::successor_key(&after) };
-            let (entries, more) = self.reader.scan_page(&start, &end, limits::CALL_BYTES_MAX)?;
-            for entry in entries {
-                let record: Summary = codec::decode(&entry.key, &entry.value)?;
+            let cursor = Some(after.as_str()).filter(|after| !after.is_empty());
+            let keys = self.history.keys;
+            let page = summary_records::read_summary_page(
+                self.session,
+                keys,
+                cursor,
+                limits::CALL_BYTES_MAX,
+            )?
+            .ok_or_else(foreign_cursor_error)?;
+            for (key, record) in page.summaries {
                 if record.depth == depth {
                     if !self.push_line(export_format::write_summary(&record)) {
                         self.progress.stage = ExportStage::Summaries { depth, after, count, found };
@@ -354,14 +348,14 @@ impl SectionExporter<'_, '_> {
                     }
                     (count, found) = (count + 1, true);
                 }
-                after = entry.key;
+                after = key;
             }
-            if more {
+            if page.has_more {
                 continue;
             }
             if !found {
                 return Err(Error::corrupt_store(format_args!(
-                    "{count} summaries where the head counts {}",
+                    "the head counts {} summaries, the store has {count}",
                     self.current_head().summaries
                 )));
             }
@@ -373,7 +367,7 @@ impl SectionExporter<'_, '_> {
 
     fn write_context(&mut self, from: u64) -> Result<bool> {
         let MessageHistory { keys, head } = self.history;
-        let items = head.context.load_items(self.reader, keys)?;
+        let items = head.context.load_items(self.session, keys)?;
         let rest = items.get(int::to_usize(from)..).unwrap_or(&[]);
         for (number, items) in (0u64..).zip(rest.chunks(export_format::ITEMS_PER_LINE)) {
             let mut array = JsonWriter::new_array();
@@ -423,7 +417,7 @@ mod tests {
         }
     }
 
-    /// A host may hand over anything: what is no state, or one that arithmetic could not bear.
+    /// A host may pass any text: other records, and numbers that would overflow.
     #[test]
     fn a_cursor_that_is_none_is_refused() {
         let text = cursor::write(&state(ExportStage::Messages { seq: 5, piece: 2 })).unwrap();

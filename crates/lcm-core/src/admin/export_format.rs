@@ -1,10 +1,10 @@
-//! The lines of an export: what each says, and how they are chained.
+//! The line format of an export: the fields of each line, and the checksum that chains the lines.
 //!
-//! In and out: one line of JSON. An export is, for each conversation, a header, its messages, its
-//! summaries with sources before what was derived from them, its context, and an end. Every line
-//! closes with a running sum over all lines up to it, so that one which was changed, lost or moved
-//! is the first that does not fit. No line passes [`LINE_BYTES_MAX`]: a large text follows its
-//! message in pieces.
+//! In and out: one line of JSON. For each conversation an export holds a header, the messages, the
+//! summaries (sources before derived summaries), the context, and an end. Every line closes with a
+//! running checksum over all lines so far, which finds the first line that was changed, lost or
+//! moved. No line is longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line
+//! in pieces.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use crate::storage::session::SessionLifecycle;
@@ -29,21 +29,21 @@ use lcm_text::{
 
 /// Name and version of the format.
 pub(super) const FORMAT: &str = "lcm-export/1";
-/// The largest text that stands in the line of its message.
+/// Most bytes of a text in the line of its message.
 pub(super) const INLINE_BYTES_MAX: usize = limits::PACK_BYTES_MAX;
-/// Longest line. The longest that is written is a summary of 256 KiB in hex, and its lists.
+/// Most bytes of a line. The longest written line is a summary of 256 KiB in hex with its lists.
 pub(super) const LINE_BYTES_MAX: usize = 768 << 10;
-/// Items of the context that stand in one line.
+/// Most context items of one line.
 pub(super) const ITEMS_PER_LINE: usize = 128;
-/// What comes before the sum in a line, after the line's content without its closing brace.
+/// Text between the content of a line and its checksum; it replaces the content's last brace.
 const CHECKSUM_PREFIX: &str = ",\"sum\":\"";
-/// Bytes from there to the end: 16 hex digits, quote, brace.
+/// Bytes from [`CHECKSUM_PREFIX`] to the end of the line: 16 hex digits, quote, brace.
 const CHECKSUM_SUFFIX_BYTES: usize = CHECKSUM_PREFIX.len() + 18;
 
-/// What a line is that cannot be read.
-const NOT_A_LINE: &str = "is no line of an export";
+/// Error text of a line that cannot be parsed.
+const NOT_A_LINE: &str = "is not a line of an export";
 
-/// The running sum.
+/// The running checksum.
 pub(super) type LineChecksum = [u8; 8];
 
 /// Dialects by name.
@@ -59,7 +59,7 @@ const LEVELS: [StoredLevel; 3] =
 const FINISHES: [StoredFinish; 3] =
     [StoredFinish::Stop, StoredFinish::Length, StoredFinish::Refusal];
 
-/// One line without its sum.
+/// The content of one line.
 pub(super) enum ExportLine {
     Header(HeaderLine),
     Message(MessageLine),
@@ -71,44 +71,44 @@ pub(super) enum ExportLine {
     End(EndLine),
 }
 
-/// Begins a conversation.
+/// The line that begins a conversation.
 pub(super) struct HeaderLine {
     pub(super) format: String,
     pub(super) conversation: String,
-    /// Which conversation of the export it is, from 1.
+    /// Number of the conversation in the export, from 1.
     pub(super) part: u64,
     pub(super) parts: u64,
     pub(super) messages: u64,
     /// Running hash after the last message.
     pub(super) frontier: [u8; 16],
     pub(super) summaries: u64,
-    /// Items of the context.
+    /// Number of context items.
     pub(super) items: u64,
-    /// Family and archive; absent where there are none.
+    /// Family and archive record.
     pub(super) life: SessionLifecycle,
 }
 
-/// A message.
+/// The line of a message with its text.
 pub(super) struct MessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// Tokens from which on its payloads were large; `None`: none was.
+    /// Least tokens of a large payload when the message was stored; `None`: it has none.
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) text: String,
 }
 
-/// A message whose text follows in pieces.
+/// The line of a message whose text follows in pieces.
 #[derive(Clone, Copy, Deserialize, Serialize)]
 pub(super) struct LargeMessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// As of a message that stands in one line.
+    /// As in [`MessageLine`].
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) bytes: u64,
     pub(super) sha256: [u8; 32],
-    /// Running hash after this message, because no single line can tell.
+    /// Running hash after this message; no single line holds the text to compute the hash from.
     pub(super) frontier: [u8; 16],
 }
 
@@ -118,45 +118,45 @@ impl SoundRecord for LargeMessageLine {
     }
 }
 
-/// A piece of a large text.
+/// The line of one piece of a large text.
 pub(super) struct ChunkLine {
     pub(super) seq: u64,
     pub(super) offset: u64,
     pub(super) text: String,
 }
 
-/// A summary. A leaf has a `frontier`, a condensed one `sources`.
+/// The line of a summary; a leaf has the field `frontier`, a condensed summary the field `sources`.
 #[derive(Clone)]
 pub(super) struct SummaryLine {
     pub(super) id: [u8; 8],
-    /// As the line says it, verified in no way. The sizes of its sources are not known: 0.
+    /// Unverified record of the line; the record sizes of its sources are 0.
     pub(super) record: Summary,
 }
 
-/// A summary, or without one a run of raw messages, or what was withdrawn.
+/// A context item: a summary, a run of raw messages (`summary` is `None`), or withdrawn messages.
 #[derive(Clone, Copy)]
 pub(super) struct ExportedItem {
     pub(super) summary: Option<[u8; 8]>,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
-    /// The line says so only where it is true.
+    /// Whether the messages were withdrawn; the line holds this field only if `true`.
     pub(super) withdrawn: bool,
 }
 
-/// Ends a conversation.
+/// The line that ends a conversation.
 pub(super) struct EndLine {
     pub(super) part: u64,
     pub(super) parts: u64,
-    /// Lines of the export up to and with this one.
+    /// Number of lines of the export up to and including this line.
     pub(super) lines: u64,
 }
 
-/// A line of this kind, to be filled.
+/// Returns the open JSON of a line of this kind, to which the caller adds fields.
 pub(super) fn begin_line(kind: &str) -> JsonWriter {
     JsonWriter::from_open_text(&format!("{{\"{kind}\":{{"))
 }
 
-/// The line as it is written, and the sum after it.
+/// Closes a line; returns its text and the checksum after it.
 pub(super) fn close_line(line: JsonWriter, before: &LineChecksum) -> (String, LineChecksum) {
     let mut text = line.end_object();
     let sum = advance_checksum(before, &text);
@@ -166,14 +166,17 @@ pub(super) fn close_line(line: JsonWriter, before: &LineChecksum) -> (String, Li
     (text, sum)
 }
 
-/// Reads a line that follows one with the sum `before`; returns its own sum, too.
+/// Parses a line that follows the checksum `before`; returns its content and its checksum.
 ///
 /// # Errors
 ///
-/// `invalid-input`: what is wrong with it, without its number.
+/// `invalid-input`: the fault of the line, without the line number.
 pub(super) fn parse_line(text: &str, before: &LineChecksum) -> Result<(ExportLine, LineChecksum)> {
     if text.len() > LINE_BYTES_MAX {
-        return Err(Error::invalid_input("is longer than any line of an export"));
+        return Err(Error::invalid_input(format_args!(
+            "must have at most {LINE_BYTES_MAX} bytes, got {}",
+            text.len()
+        )));
     }
     let parts =
         text.len().checked_sub(CHECKSUM_SUFFIX_BYTES).and_then(|at| text.split_at_checked(at));
@@ -185,7 +188,7 @@ pub(super) fn parse_line(text: &str, before: &LineChecksum) -> Result<(ExportLin
         .ok_or_else(|| Error::invalid_input(NOT_A_LINE))?;
     let expected = advance_checksum(before, content);
     if sum != expected {
-        return Err(Error::invalid_input("was changed, or a line before it is missing"));
+        return Err(Error::invalid_input("was changed, or the line before it is missing"));
     }
     Ok((parse_content(text)?, expected))
 }
@@ -194,7 +197,7 @@ fn advance_checksum(before: &LineChecksum, content: &str) -> LineChecksum {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm export", before, content.as_bytes()]))
 }
 
-/// Reads the content of a line; its other member is the sum.
+/// Parses the content of a line, whose second member is the checksum.
 fn parse_content(text: &str) -> Result<ExportLine> {
     let members = json::parse_object(text)?;
     let [content, _] = members.as_slice() else {
@@ -248,18 +251,18 @@ fn parse_content(text: &str) -> Result<ExportLine> {
     Ok(line)
 }
 
-/// Family and archive of a conversation.
+/// Reads family and archive record of a conversation.
 fn read_session(f: &mut JsonFields<'_>) -> SessionLifecycle {
     let family = f.take_optional_text("family");
     let cause = f.take_optional_choice("archived_cause", &ArchiveCause::NAMES);
-    let archived = cause.map(|place| {
-        let (cause, time) = (ArchiveCause::from_index(place), read_timestamp(f, "archived_at"));
+    let archived = cause.map(|index| {
+        let (cause, time) = (ArchiveCause::from_index(index), read_timestamp(f, "archived_at"));
         (ArchiveRecord { cause, time, successor: None }, f.take_optional_text("successor"))
     });
     SessionLifecycle { family, archived }
 }
 
-/// Writes what [`life`] reads.
+/// Writes the fields that [`read_session`] reads.
 pub(super) fn write_session(line: &mut JsonWriter, life: &SessionLifecycle) {
     if let Some(family) = &life.family {
         line.add_text("family", family);
@@ -273,7 +276,7 @@ pub(super) fn write_session(line: &mut JsonWriter, life: &SessionLifecycle) {
     }
 }
 
-/// Bytes in hex.
+/// Reads a hash in hex.
 fn read_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> [u8; N] {
     read_optional_hash(fields, key).unwrap_or_else(|| {
         fields.reject_field(key, "a hash in hex");
@@ -281,7 +284,7 @@ fn read_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> [u8; N] 
     })
 }
 
-/// Bytes in hex; `None`: the field is not there.
+/// Reads a hash in hex; `None`: the field is absent.
 fn read_optional_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> Option<[u8; N]> {
     let text = fields.take_optional_text(key)?;
     let bytes = hash::decode_hex(&text).unwrap_or_default();
@@ -291,26 +294,26 @@ fn read_optional_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) ->
     Some(hash::hash_prefix(&bytes))
 }
 
-/// A time in ISO 8601.
+/// Reads a time in ISO 8601.
 fn read_timestamp(fields: &mut JsonFields<'_>, key: &str) -> Timestamp {
     let time = time::parse(&fields.take_text(key)).filter(|time| *time <= time::MS_MAX);
     time.unwrap_or_else(|| {
-        fields.reject_field(key, "a time");
+        fields.reject_field(key, "a time in ISO 8601");
         0
     })
 }
 
 fn read_dialect(fields: &mut JsonFields<'_>) -> Dialect {
-    let place = fields.take_choice("dialect", &DIALECTS.map(|(name, _)| name));
-    DIALECTS.get(place).map_or(Dialect::Lcm, |(_, dialect)| *dialect)
+    let index = fields.take_choice("dialect", &DIALECTS.map(|(name, _)| name));
+    DIALECTS.get(index).map_or(Dialect::Lcm, |(_, dialect)| *dialect)
 }
 
-/// The name of a dialect.
+/// Returns the name of a dialect.
 pub(super) fn dialect_name(dialect: Dialect) -> &'static str {
     DIALECTS.iter().find(|(_, known)| *known == dialect).map_or("", |(name, _)| name)
 }
 
-/// The id of a summary, from its name.
+/// Parses the printed id of a summary that the field `key` holds.
 fn parse_summary_id(fields: &mut JsonFields<'_>, key: &str, name: &str) -> [u8; 8] {
     summary::parse_summary_id(name).unwrap_or_else(|_| {
         fields.reject_field(key, "the id of a summary");
@@ -387,29 +390,29 @@ fn read_sources(f: &mut JsonFields<'_>, seq_first: u64, seq_last: u64) -> Summar
             SummarySources::Summaries(names.iter().map(source).collect())
         }
         _ => {
-            f.reject_field("sources", "given, or `frontier`");
+            f.reject_field("sources", "a list of ids, or null when `frontier` is given");
             SummarySources::Summaries(Vec::new())
         }
     }
 }
 
-/// The text as it was summarised: `hex` says whether it is written in hex.
+/// Reads the text of a summary, which is in hex if the field `hex` is true.
 fn read_summary_text(f: &mut JsonFields<'_>) -> String {
     let text = f.take_text("text");
     if !f.take_flag("hex") {
         return text;
     }
-    let plain = hash::decode_hex(&text).and_then(|bytes| String::from_utf8(bytes).ok());
-    plain.unwrap_or_else(|| {
+    let decoded = hash::decode_hex(&text).and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.unwrap_or_else(|| {
         f.reject_field("text", "a text in hex");
         String::new()
     })
 }
 
-/// Writes the line of a summary. Its text is written in hex where JSON would more than double it.
+/// Builds the line of a summary; its text is in hex if JSON escapes would more than double it.
 pub(super) fn write_summary(record: &Summary) -> JsonWriter {
     let escaped: usize = record.text.bytes().map(escaped_bytes).sum();
-    let hex = escaped > 2 * record.text.len();
+    let is_hex = escaped > 2 * record.text.len();
     let mut w = begin_line("summary");
     w.add_text("id", &summary::format_summary_id(record.id()));
     w.add_number("rules", record.derivation_version.into());
@@ -429,12 +432,12 @@ pub(super) fn write_summary(record: &Summary) -> JsonWriter {
         }
     }
     w.add_text("task", &hash::hex(&record.task));
-    if hex {
+    if is_hex {
         w.add_text("text", &hash::hex(record.text.as_bytes()));
     } else {
         w.add_text("text", &record.text);
     }
-    w.add_flag("hex", hex);
+    w.add_flag("hex", is_hex);
     w.add_number("tokens", record.tokens.into());
     w.add_number("source_tokens", record.source_tokens);
     w.add_number("message_tokens", record.message_tokens);
@@ -452,7 +455,7 @@ pub(super) fn write_summary(record: &Summary) -> JsonWriter {
     w
 }
 
-/// Bytes that JSON writes for a byte of text.
+/// Returns the number of bytes that JSON writes for a byte of text.
 fn escaped_bytes(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
@@ -465,7 +468,7 @@ fn escaped_bytes(byte: u8) -> usize {
 mod tests {
     use super::*;
 
-    /// The first line as `text`, with the sum that it then has.
+    /// Parses `text` as the content of a first line with its checksum.
     fn read(text: &str) -> Result<ExportLine> {
         let sum = LineChecksum::default();
         let hex = hash::hex(&advance_checksum(&sum, text));

@@ -1,13 +1,19 @@
-//! What a host asks that compacts later: whether it is time, and what became of it.
+//! The command `maintain`: tells a host with deferred compaction whether to compact now, and
+//! records how the last attempt ended.
 
-use crate::storage::session;
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use crate::{
     compaction::{self, reason},
     storage::{
+        call::Call,
+        changes::Changes,
         head::JournalAction,
-        records::{deferred::DeferredCompaction, grants},
+        record_key::GuardedRecord,
+        records::{
+            deferred::DeferredCompaction,
+            grants::{self, GrantRecord},
+        },
     },
 };
 use lcm_text::{
@@ -15,22 +21,22 @@ use lcm_text::{
         error::Result,
         json::{JsonFields, JsonWriter},
     },
-    config::Config,
     types::api::CompactionOptions,
 };
 
 use super::commands::CommandContext;
 
-/// The arguments of `maintain`.
+/// Arguments of `maintain`.
 pub(super) struct MaintainRequest {
     budget: u32,
     observed_tokens: Option<u32>,
     model: Option<String>,
-    /// Why the compaction ended that an earlier answer asked for; `None`: only the state is asked.
+    /// Index in [`reason::ALL`] of the reason why the last compaction ended; `None`: the host
+    /// reports no attempt.
     end_reason: Option<usize>,
 }
 
-/// Reasons after which the next attempt is put off.
+/// End reasons after which the next attempt waits for the retry pause.
 const BACKOFF_REASONS: [&str; 5] = [
     reason::MODEL_UNAVAILABLE,
     reason::SPEND_LIMIT,
@@ -39,7 +45,7 @@ const BACKOFF_REASONS: [&str; 5] = [
     reason::CANCELLED,
 ];
 
-/// Reasons after which nothing can be done until the context changes.
+/// End reasons after which no attempt helps until the context changes.
 const EXHAUSTED_REASONS: [&str; 3] =
     [reason::NO_ELIGIBLE_CHUNK, reason::NO_PROGRESS, reason::TAIL_OVER_TARGET];
 
@@ -65,69 +71,60 @@ impl MaintainRequest {
 }
 
 impl CommandContext<'_, '_> {
-    /// Measures anew, keeps the debt, and says whether it is to be paid now.
+    /// Evaluates whether compaction is due, updates the deferred compaction, and reports whether
+    /// the host must compact now.
     ///
-    /// What has expired of `grants`, the record as it was read, goes in the same commit.
+    /// The same commit removes expired grants from `grants`.
     pub(super) fn maintain(
         mut self,
-        config: &Config,
-        asked: &MaintainRequest,
-        grants: Option<Vec<u8>>,
+        request: &MaintainRequest,
+        grants: Option<GuardedRecord<GrantRecord>>,
     ) -> Result<JsonWriter> {
-        if self.is_writable {
-            self.loaded = self.loaded.require_existing()?;
-            session::ensure_not_archived(self.reader, &self.loaded.head)?;
-        }
+        self.ensure_writable()?;
+        let Call { now, .. } = self.call;
         let conversation = self.loaded.head.conversation.clone();
-        let options = asked.compaction_options();
-        let decision = compaction::evaluate(
-            self.reader,
-            config,
-            &conversation,
-            asked.budget,
-            &options,
-            self.now,
-        )?;
-        let stored = self.loaded.head.context.tokens;
-        let known = self.loaded.head.deferred;
-        let ended = asked.end_reason.and_then(|place| reason::ALL.get(place));
-        let debt = decision.due.then(|| {
-            let debt = known.unwrap_or(DeferredCompaction::new(self.now));
-            match ended {
-                Some(reason) if BACKOFF_REASONS.contains(reason) => debt.with_failure(self.now),
+        let options = request.compaction_options();
+        let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
+        let context_tokens = self.loaded.head.context.tokens;
+        let before = self.loaded.head.deferred;
+        let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
+        let deferred = decision.due.then(|| {
+            let deferred = before.unwrap_or(DeferredCompaction::new(now));
+            match end_reason {
+                Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(now),
                 Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
-                    DeferredCompaction { exhausted_tokens: Some(stored), ..debt }
+                    DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
                 }
-                _ => debt,
+                _ => deferred,
             }
         });
-        let swept = match grants.filter(|_| self.is_writable) {
-            Some(bytes) => grants::sweep_record(&self.keys, Some(bytes), self.now)?,
-            None => None,
+        let changes = match grants.filter(|_| self.is_writable) {
+            Some(grants) => grants::remove_expired_grants(grants, now)?,
+            None => Changes::default(),
         };
-        let owes = debt != known && self.is_writable;
-        let changed = owes || swept.is_some();
+        let deferred_changed = deferred != before && self.is_writable;
+        let changed = deferred_changed || !changes.is_empty();
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
-        match &debt {
-            Some(debt) => answer.add_object("debt", debt.to_object()),
+        match &deferred {
+            Some(deferred) => answer.add_object("debt", deferred.to_object()),
             None => answer.add_null("debt"),
         }
-        let open = debt.is_some_and(|debt| debt.can_attempt(stored, self.now));
-        // What does not fit the budget at all is not put off by earlier failures.
-        let pressing =
-            decision.must && debt.is_some_and(|debt| debt.exhausted_tokens != Some(stored));
-        answer.add_flag("drain", ended.is_none() && (open || pressing));
+        let can_attempt =
+            deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, now));
+        // A context over the budget does not wait for the retry pause.
+        let is_pressing = decision.must
+            && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));
+        answer.add_flag("drain", end_reason.is_none() && (can_attempt || is_pressing));
         answer.add_flag("must", decision.must);
         answer.add_number("threshold", decision.threshold.into());
         answer.add_number("tokens", decision.tokens.into());
-        let (guards, puts): (Vec<_>, Vec<_>) = swept.into_iter().unzip();
-        if owes {
-            self.loaded.head.deferred = debt;
-            self.commit_guarded(JournalAction::Defer, puts, guards)?;
+        if deferred_changed {
+            self.loaded.head.deferred = deferred;
+            self.commit(JournalAction::Defer, changes)?;
         } else if changed && !self.dry_run {
-            self.reader.commit(&guards, &puts)?;
+            self.session.commit_changes(&changes)?;
         }
         Ok(answer)
     }

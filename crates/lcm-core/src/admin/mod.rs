@@ -1,5 +1,5 @@
-//! Administration: what is stored, whether it is sound, its digest, its portable copy, and the life
-//! of a session.
+//! Administration: status, listings, check, digest, export, import, and the commands of a
+//! conversation (session lifecycle, calibration, usage, focus brief, maintenance).
 
 mod calibration;
 mod check;
@@ -18,9 +18,9 @@ mod status;
 mod usage;
 
 pub(crate) use check::check;
-pub(crate) use commands::run_command;
+pub(crate) use commands::{list_prompts, run_command};
 pub(crate) use digest::digest;
 pub(crate) use export::export_page;
 pub(crate) use import::import_page;
-pub(crate) use listing::list_page;
-pub(crate) use status::status;
+pub(crate) use listing::{ListRequest, list_page};
+pub(crate) use status::{conversation_status, store_status};

@@ -1,9 +1,9 @@
-//! The prompts of summaries, as this configuration has them.
+//! The command `prompts`: lists the summary prompts of a configuration.
 //!
-//! In: a configuration. Out: each prompt with its text, version and size, as JSON. What belongs to
-//! one task (material, what stands before it) is a word in brackets, and the lengths are those of
-//! a full chunk in a wide context. Changing them is deliberately not here: a configuration belongs
-//! to its caller.
+//! In: a configuration. Out: each prompt with its text, version and size, as JSON. A word in
+//! brackets stands in the place of task data (source text, previous context). Lengths are computed
+//! for a full chunk in a wide context. No command changes a prompt, because the caller owns the
+//! configuration.
 
 use crate::compaction;
 use lcm_text::{
@@ -13,14 +13,14 @@ use lcm_text::{
     types::model::{Level, Purpose},
 };
 
-/// A budget in which every length has its greatest default.
+/// Token budget in which every length reaches its greatest default.
 const BUDGET_WIDE: u32 = 1_000_000;
 
-/// All prompts.
+/// Lists all prompts.
 pub(super) fn list_prompts(config: &Config) -> Result<JsonWriter> {
     let mut list = JsonWriter::new_array();
-    for wording in PromptTemplate::ALL {
-        list.push_object(describe_prompt(config, wording)?);
+    for template in PromptTemplate::ALL {
+        list.push_object(describe_prompt(config, template)?);
     }
     let mut answer = JsonWriter::new_object();
     answer.add_flag("changed", false);
@@ -28,9 +28,9 @@ pub(super) fn list_prompts(config: &Config) -> Result<JsonWriter> {
     Ok(answer)
 }
 
-fn describe_prompt(config: &Config, wording: PromptTemplate) -> Result<JsonWriter> {
-    let own = wording.override_text(&config.prompt_overrides);
-    let (purpose, depth, level) = wording.example_request();
+fn describe_prompt(config: &Config, template: PromptTemplate) -> Result<JsonWriter> {
+    let override_text = template.override_text(&config.prompt_overrides);
+    let (purpose, depth, level) = template.example_request();
     let policy = config.derive_policy(BUDGET_WIDE)?;
     let source_tokens = policy.leaf_chunk_tokens_max;
     let sent = prompts::build(&PromptInput {
@@ -41,7 +41,7 @@ fn describe_prompt(config: &Config, wording: PromptTemplate) -> Result<JsonWrite
             Purpose::Leaf => policy.leaf_target(source_tokens, level),
             _ => policy.condensed_target(source_tokens, Level::Normal),
         },
-        task: own,
+        task: override_text,
         source: "[material]",
         source_tokens,
         previous: compaction::has_previous_context(depth).then_some("[what stands before it]"),
@@ -51,13 +51,13 @@ fn describe_prompt(config: &Config, wording: PromptTemplate) -> Result<JsonWrite
     });
     let size = tokens::estimate(&sent.system).saturating_add(tokens::estimate(&sent.prompt));
     let mut row = JsonWriter::new_object();
-    row.add_text("built_in", wording.built_in_text());
-    row.add_text("name", wording.as_str());
-    row.add_flag("overridden", own.is_some());
+    row.add_text("built_in", template.built_in_text());
+    row.add_text("name", template.as_str());
+    row.add_flag("overridden", override_text.is_some());
     row.add_text("prompt", &sent.prompt);
     row.add_text("system", &sent.system);
-    row.add_text("text", own.unwrap_or(wording.built_in_text()));
+    row.add_text("text", override_text.unwrap_or(template.built_in_text()));
     row.add_number("tokens", size.into());
-    row.add_number("version", wording.version(&config.prompt_overrides).into());
+    row.add_number("version", template.version(&config.prompt_overrides).into());
     Ok(row)
 }

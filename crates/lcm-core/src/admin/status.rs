@@ -1,15 +1,18 @@
-//! Status: what a conversation holds and what it costs, or what the store holds.
+//! Status: sizes, counts and costs of a conversation, or sizes of the store.
 
-use crate::storage::session::SessionLifecycle;
 use alloc::{format, string::String};
 
 use crate::{
     compaction,
     storage::{
+        call::Call,
         codec,
         head::{ConversationHead, LoadedHead},
-        keys::{self, ConversationKeys},
-        records::{calibration, focus::FocusBrief, usage::UsageRecord},
+        keys,
+        records::{
+            calibration, focus::FocusBrief, model_breaker::ModelBreaker, usage::UsageRecord,
+        },
+        session::SessionLifecycle,
         store_session::StoreSession,
         summary::Summary,
     },
@@ -19,7 +22,7 @@ use lcm_text::{
     config::Config,
 };
 
-/// Bytes of keys and values by what they hold.
+/// Bytes of keys and values by the kind of record.
 #[derive(Debug, Default)]
 struct ByteUsage {
     packs: u64,
@@ -61,27 +64,15 @@ impl ByteUsage {
     }
 }
 
-/// The status of a conversation, or of the store, as JSON.
+/// Returns the sizes of the store as JSON.
 ///
 /// # Errors
 ///
-/// `not-found`; errors of the store.
-pub(crate) fn status(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: Option<&str>,
-) -> Result<String> {
-    let object = match conversation {
-        Some(conversation) => conversation_status(reader, config, conversation)?,
-        None => store_status(reader)?,
-    };
-    Ok(object.end_object())
-}
-
-fn store_status(reader: &mut StoreSession<'_>) -> Result<JsonWriter> {
+/// Errors of the store.
+pub(crate) fn store_status(session: &mut StoreSession<'_>) -> Result<String> {
     let (mut conversations, mut entries) = (0u64, 0u64);
     let mut bytes = ByteUsage::default();
-    reader.scan_range("!", "\u{7f}", &mut |key, value| {
+    session.scan_range("!", "\u{7f}", &mut |key, value| {
         entries += 1;
         conversations += u64::from(key.starts_with(keys::NAMES_PREFIX));
         let kind = key
@@ -94,29 +85,54 @@ fn store_status(reader: &mut StoreSession<'_>) -> Result<JsonWriter> {
     object.add_object("bytes", bytes.to_object(0));
     object.add_number("conversations", conversations);
     object.add_number("entries", entries);
-    Ok(object)
+    Ok(object.end_object())
 }
 
-fn conversation_status(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
-) -> Result<JsonWriter> {
-    let keys = ConversationKeys::new(conversation)?;
-    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
-    let head = &loaded.head;
+/// The parts of a conversation's status that are read beside the head.
+struct ConversationDetails {
+    bytes: ByteUsage,
+    /// Number and tokens of the summaries by depth.
+    summaries: JsonWriter,
+    breakers: JsonWriter,
+    calibrations: JsonWriter,
+    usage: UsageRecord,
+    life: SessionLifecycle,
+    focus: Option<FocusBrief>,
+}
+
+/// Returns sizes, counts and costs of a conversation as JSON.
+///
+/// # Errors
+///
+/// `not-found`; errors of the store.
+pub(crate) fn conversation_status(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+) -> Result<String> {
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let details = read_details(session, call, &loaded.head)?;
+    Ok(build_conversation_object(&loaded.head, call.config, details).end_object())
+}
+
+/// Reads all records of a conversation.
+fn read_details(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+) -> Result<ConversationDetails> {
+    let keys = call.keys;
     let mut bytes = ByteUsage::default();
-    let mut models = JsonWriter::new_array();
+    let mut calibrations = JsonWriter::new_array();
     let mut depths: SortedMap<u32, (u64, u64)> = SortedMap::default();
     let skip = keys.key_prefix().len() + 1;
     let mut usage = UsageRecord::default();
     let mut focus = None;
     let (start, end) = keys.record_range("");
-    reader.scan_range(&start, &end, &mut |key, value| {
+    session.scan_range(&start, &end, &mut |key, value| {
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
         bytes.add_bytes(kind, int::to_u64(key.len() + value.len()));
         if kind == Some('c') {
-            models.push_object(calibration::decode_record(key, value)?.to_object());
+            calibrations.push_object(calibration::decode_record(key, value)?.to_object());
         }
         if kind == Some('e') {
             usage = UsageRecord::decode(key, value)?;
@@ -141,19 +157,16 @@ fn conversation_status(
         row.add_number("tokens", *tokens);
         summaries.push_object(row);
     }
-    let scope = compaction::task::build_breaker_scope(config.summary_model.as_deref());
-    let guards = list_guards(reader, &scope)?;
-    let life = SessionLifecycle::read(reader, &keys, head)?;
-    let lists = [summaries, guards, models, usage.to_object()];
-    Ok(build_conversation_object(head, config, &bytes, lists, (&life, focus.as_ref())))
+    let scope = compaction::task::build_breaker_scope(call.config.summary_model.as_deref());
+    let breakers = list_breakers(session, &scope)?;
+    let life = SessionLifecycle::read(session, keys, head)?;
+    Ok(ConversationDetails { bytes, summaries, breakers, calibrations, usage, life, focus })
 }
 
 fn build_conversation_object(
     head: &ConversationHead,
     config: &Config,
-    bytes: &ByteUsage,
-    [summaries, guards, models, usage]: [JsonWriter; 4],
-    (life, focus): (&SessionLifecycle, Option<&FocusBrief>),
+    details: ConversationDetails,
 ) -> JsonWriter {
     let mut context = JsonWriter::new_object();
     context.add_number("items", head.context.count_items());
@@ -174,10 +187,10 @@ fn build_conversation_object(
     ledger.add_number("window_tokens", head.ledger.window_tokens);
     ledger.add_number("withdrawn_tokens", head.ledger.withdrawn_tokens);
     let mut object = JsonWriter::new_object();
-    life.write_archived(&mut object);
-    object.add_object("bytes", bytes.to_object(head.raw_bytes));
-    object.add_array("calibrations", models);
-    // In thousandths: what the context counts of what was said.
+    details.life.write_archived(&mut object);
+    object.add_array("breakers", details.breakers);
+    object.add_object("bytes", details.bytes.to_object(head.raw_bytes));
+    object.add_array("calibrations", details.calibrations);
     object.add_json("compression_ratio", &format_ratio(head.context.tokens, head.raw_tokens));
     object.add_object("context", context);
     object.add_text("conversation", &head.conversation);
@@ -185,23 +198,22 @@ fn build_conversation_object(
         Some(debt) => object.add_object("debt", debt.to_object()),
         None => object.add_null("debt"),
     }
-    object.add_optional_text("family", life.family.as_deref());
-    match focus {
+    object.add_optional_text("family", details.life.family.as_deref());
+    match &details.focus {
         Some(brief) => object.add_object("focus", brief.to_object()),
         None => object.add_null("focus"),
     }
     object.add_object("fresh_tail", tail);
-    object.add_array("guards", guards);
     object.add_object("ledger", ledger);
+    object.add_number("message_tokens", head.raw_tokens);
     object.add_number("messages", head.messages);
-    object.add_number("raw_tokens", head.raw_tokens);
     object.add_number("revision", head.revision);
-    object.add_array("summaries", summaries);
-    object.add_object("usage", usage);
+    object.add_array("summaries", details.summaries);
+    object.add_object("usage", details.usage.to_object());
     object
 }
 
-/// A ratio as a JSON number of three places, without zeros at its end but for one.
+/// Formats a ratio as a JSON number with one to three decimal places.
 fn format_ratio(part: u64, whole: u64) -> String {
     let permille = (part * 1_000).checked_div(whole).unwrap_or(1_000);
     let text = format!("{}.{:03}", permille / 1_000, permille % 1_000);
@@ -209,16 +221,14 @@ fn format_ratio(part: u64, whole: u64) -> String {
     if short.ends_with('.') { format!("{short}0") } else { short.into() }
 }
 
-fn list_guards(reader: &mut StoreSession<'_>, scope: &str) -> Result<JsonWriter> {
-    let mut guards = JsonWriter::new_array();
-    let key: String = keys::breaker_key(scope);
-    let value = reader.read_one_uncached(&key)?;
-    let Some(value) = value else { return Ok(guards) };
-    let guard: compaction::ModelBreaker = codec::decode(&key, &value)?;
+fn list_breakers(session: &mut StoreSession<'_>, scope: &str) -> Result<JsonWriter> {
+    let mut breakers = JsonWriter::new_array();
+    let breaker = session.read_record(&ModelBreaker::key(scope))?;
+    let Some(breaker) = breaker else { return Ok(breakers) };
     let mut row = JsonWriter::new_object();
-    row.add_number("failures", guard.failures.into());
-    row.add_number("open_until", guard.open_until);
+    row.add_number("failures", breaker.failures.into());
+    row.add_number("open_until", breaker.open_until);
     row.add_text("scope", scope);
-    guards.push_object(row);
-    Ok(guards)
+    breakers.push_object(row);
+    Ok(breakers)
 }

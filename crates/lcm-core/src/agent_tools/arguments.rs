@@ -1,8 +1,8 @@
-//! The arguments of a tool: what a definition says of them, and their reading by the same table.
+//! The arguments of a tool: their definitions, and their parser over the same table.
 //!
-//! In: what a model wrote. Out: values by name, or one line that names the argument and what it may
-//! be. Models fill what they need not say with `null` or an empty string, and write numbers as
-//! strings; both are taken. Not here: what an argument means.
+//! In: the JSON of a model. Out: values by name, or one line that names the argument and its
+//! allowed values. Models write `null` or an empty string for optional arguments, and numbers as
+//! strings; the parser accepts both. Not here: the meaning of an argument.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -11,7 +11,7 @@ use lcm_text::base::{
     json::{self, JsonKind, JsonWriter},
 };
 
-/// Greatest number of an argument that is bounded by what is stored: that of 32 bits.
+/// Greatest value of an argument without a bound of its own: the greatest 32-bit number.
 pub(super) const NUMBER_MAX: u64 = 4_294_967_295;
 
 /// A tool as a model sees it.
@@ -29,18 +29,19 @@ pub(super) struct ToolArgument {
     pub(super) is_required: bool,
 }
 
-/// What an argument may be.
+/// Type and bounds of an argument.
 pub(super) enum ArgumentType {
     Text,
     Flag,
-    /// A whole number from the first to the second.
+    /// An integer between two bounds, both included.
     Number(u64, u64),
+    /// One of these strings.
     Choice(&'static [&'static str]),
-    /// At most so many strings; one alone may stand without a list.
+    /// A list of at most this number of strings. A single string may replace the list.
     Texts(usize),
 }
 
-/// A value that was read.
+/// A parsed value.
 enum ArgumentValue {
     Text(String),
     Flag(bool),
@@ -49,9 +50,9 @@ enum ArgumentValue {
 }
 
 impl ArgumentType {
-    /// The value in a text of this type; `None`: it is not one of this form.
+    /// Parses a value; `None`: the text is not a value of this type.
     ///
-    /// `list` gives the elements of an array.
+    /// `list` returns the elements of an array of strings.
     fn parse_value(
         &self,
         text: Cow<'_, str>,
@@ -73,7 +74,7 @@ impl ArgumentType {
                 number.map(ArgumentValue::Number)
             }
             Self::Choice(names) if is_text => {
-                // Both spellings are in use.
+                // Models use both spellings.
                 let text = text.replace('-', "_");
                 names.contains(&text.as_str()).then_some(ArgumentValue::Text(text))
             }
@@ -86,7 +87,7 @@ impl ArgumentType {
         }
     }
 
-    /// What an argument of this form must be.
+    /// Describes the allowed values for an error.
     fn describe_type(&self) -> String {
         match self {
             Self::Text => String::from("a string that is not empty"),
@@ -99,7 +100,7 @@ impl ArgumentType {
 }
 
 impl ToolDefinition {
-    /// The arguments as a JSON Schema of the subset that all providers take.
+    /// Builds the JSON Schema of the arguments, in the subset that all providers accept.
     pub(super) fn build_schema(&self) -> JsonWriter {
         let mut properties = JsonWriter::new_object();
         for argument in self.arguments {
@@ -129,21 +130,21 @@ impl ToolDefinition {
             }
             properties.add_object(argument.name, property);
         }
-        let needed = self.arguments.iter().filter(|argument| argument.is_required);
-        let needed: Vec<&str> = needed.map(|argument| argument.name).collect();
+        let required = self.arguments.iter().filter(|argument| argument.is_required);
+        let required: Vec<&str> = required.map(|argument| argument.name).collect();
         let mut schema = JsonWriter::new_object();
         schema.add_text("type", "object");
         schema.add_object("properties", properties);
-        schema.add_texts("required", &needed);
+        schema.add_texts("required", &required);
         schema
     }
 
-    /// Reads what a model wrote.
+    /// Parses the arguments of a model.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no JSON object, an argument of another form or name, or one that is needed
-    /// and missing.
+    /// `invalid-input`: not a JSON object, an unknown argument, an invalid value, or a missing
+    /// required argument.
     pub(super) fn read_arguments(&self, raw: &str) -> Result<ToolArguments> {
         let raw = if raw.trim().is_empty() { "{}" } else { raw };
         let Ok(members) = json::parse_object(raw) else {
@@ -155,33 +156,33 @@ impl ToolDefinition {
             let Some(argument) = self.arguments.iter().find(|argument| argument.name == key) else {
                 let names: Vec<&str> = self.arguments.iter().map(|one| one.name).collect();
                 return Err(Error::invalid_input(format_args!(
-                    "`{key}` is no argument; allowed are `{}`",
+                    "`{key}` is not an argument; allowed are `{}`",
                     names.join("`, `")
                 )));
             };
             let text = json::text(raw, member.value);
-            let is_unsaid = member.kind == JsonKind::Null
+            let is_absent = member.kind == JsonKind::Null
                 || (matches!(&*text, "" | "[]") && !argument.is_required);
-            if is_unsaid {
+            if is_absent {
                 continue;
             }
             let list = || read_string_array(raw, &member);
             match argument.value_type.parse_value(text, member.kind, &list) {
                 Some(value) => values.push((argument.name, value)),
-                None => return Err(argument_error(argument)),
+                None => return Err(build_argument_error(argument)),
             }
         }
         let is_missing = |argument: &&ToolArgument| {
             argument.is_required && !values.iter().any(|(name, _)| *name == argument.name)
         };
         match self.arguments.iter().find(is_missing) {
-            Some(argument) => Err(argument_error(argument)),
+            Some(argument) => Err(build_argument_error(argument)),
             None => Ok(ToolArguments(values)),
         }
     }
 }
 
-/// The elements of a member that is an array of strings, without empty ones.
+/// Reads the elements of an array of strings, without empty strings.
 fn read_string_array(raw: &str, member: &json::JsonMember) -> Option<Vec<String>> {
     if member.kind != JsonKind::Array {
         return None;
@@ -198,22 +199,23 @@ fn read_string_array(raw: &str, member: &json::JsonMember) -> Option<Vec<String>
     Some(texts)
 }
 
-fn argument_error(argument: &ToolArgument) -> Error {
+/// Builds the error of an invalid or missing argument.
+fn build_argument_error(argument: &ToolArgument) -> Error {
     let wanted = argument.value_type.describe_type();
-    let needed = if argument.is_required { " and is needed" } else { "" };
-    Error::invalid_input(format_args!("`{}` must be {wanted}{needed}", argument.name))
+    let required = if argument.is_required { " and is required" } else { "" };
+    Error::invalid_input(format_args!("`{}` must be {wanted}{required}", argument.name))
 }
 
-/// What a call says.
+/// Parsed arguments of a call.
 pub(super) struct ToolArguments(Vec<(&'static str, ArgumentValue)>);
 
 impl ToolArguments {
-    /// Of arguments that are given twice the last counts.
+    /// Finds a value by its name. The last of equal names counts.
     fn find_value(&self, name: &str) -> Option<&ArgumentValue> {
         self.0.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// A string; `None`: it was not given.
+    /// Returns a string; `None`: the argument is absent.
     pub(super) fn get_text(&self, name: &str) -> Option<&str> {
         match self.find_value(name) {
             Some(ArgumentValue::Text(text)) => Some(text),
@@ -221,7 +223,7 @@ impl ToolArguments {
         }
     }
 
-    /// A list of strings; empty: it was not given.
+    /// Returns a list of strings; empty: the argument is absent.
     pub(super) fn get_texts(&self, name: &str) -> &[String] {
         match self.find_value(name) {
             Some(ArgumentValue::Texts(texts)) => texts,
@@ -229,12 +231,12 @@ impl ToolArguments {
         }
     }
 
-    /// Whether a flag was set.
+    /// Returns whether a flag is true.
     pub(super) fn is_set(&self, name: &str) -> bool {
         matches!(self.find_value(name), Some(ArgumentValue::Flag(true)))
     }
 
-    /// A number; `None`: it was not given.
+    /// Returns a number; `None`: the argument is absent.
     pub(super) fn get_number(&self, name: &str) -> Option<u64> {
         match self.find_value(name) {
             Some(ArgumentValue::Number(number)) => Some(*number),
@@ -242,7 +244,7 @@ impl ToolArguments {
         }
     }
 
-    /// Adds what was given under these names to an object, under the other ones.
+    /// Copies arguments into an object. Each pair has the name here and the name there.
     pub(super) fn copy_into(&self, names: &[(&str, &str)], to: &mut JsonWriter) {
         for (from, key) in names {
             match self.find_value(from) {

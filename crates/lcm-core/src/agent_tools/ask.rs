@@ -1,18 +1,18 @@
-//! `lcm_expand_query`: an answer to a question, which a model writes from what was said.
+//! `lcm_expand_query`: an answer to a question, which a model writes from stored messages.
 //!
-//! In: the arguments of a model, then the answers of the one that was asked. Out: a request, or
+//! In: the arguments of a model, then the answers to the completion requests. Out: a request, or
 //! text. Not here: evidence and citations ([`crate::ask`]).
 
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
-    CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, id_arguments, mistake_answer, next_call_line,
-    to_one_line,
+    invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation},
+    reply_lines::{build_id_arguments, build_mistake_answer, format_next_call, to_one_line},
 };
 use crate::{
     ask::{self, AskStep},
-    storage::store_session::StoreSession,
+    storage::{call::Call, store_session::StoreSession},
 };
 use lcm_text::{
     base::{
@@ -20,95 +20,94 @@ use lcm_text::{
         json::{JsonFields, JsonWriter},
         tokens,
     },
-    config::Config,
     types::{
-        api::{Timestamp, ToolAnswer, ToolOutcome},
+        api::{ToolAnswer, ToolOutcome},
         model::CompletionResult,
     },
 };
 
-/// The tool.
+/// Name of the tool.
 const TOOL_NAME: &str = "lcm_expand_query";
-/// Stands between the continuation of a question and its conversation.
+/// Separator of the continuation of a question and its conversation.
 const CONVERSATION_SEPARATOR: char = '@';
 
-/// Arguments and what they are called in a question.
+/// Names of arguments, and their names in a question.
 const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
     ("prompt", "question"),
     ("query", "query"),
-    ("summaryIds", "summaries"),
-    ("maxTokens", "max_tokens"),
-    ("tokenCap", "token_cap"),
-    ("timeoutMs", "timeout_ms"),
-    ("allConversations", "all"),
+    ("summaryIds", "summary_ids"),
+    ("maxTokens", "answer_tokens_max"),
+    ("tokenCap", "tokens_max"),
+    ("timeoutMs", "deadline_ms"),
+    ("allConversations", "all_conversations"),
 ];
 
-/// Begins to answer a question.
+/// Opens a question.
 ///
 /// # Errors
 ///
-/// As [`ask::plan`].
-pub(super) fn ask(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolOutcome> {
-    let place = &call.target_conversation;
-    let step = ask::plan(reader, call.config, place, &build_question(call), call.now)?;
-    build_outcome(step, place, call.conversation)
+/// The errors of [`ask::plan`].
+pub(super) fn ask(
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
+) -> Result<ToolOutcome> {
+    let target = invocation.target;
+    let step = ask::plan(session, target, &build_question(invocation))?;
+    build_outcome(step, target.conversation, invocation.call.conversation)
 }
 
-/// Goes on with a question.
+/// Resumes a question with the answers of the model.
 ///
 /// # Errors
 ///
-/// As [`ask::apply`].
+/// The errors of [`ask::apply`].
 pub(super) fn resume(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     continuation: &str,
     answers: &[CompletionResult],
-    now: Timestamp,
 ) -> Result<ToolOutcome> {
-    let (continuation, place) = continuation
-        .split_once(CONVERSATION_SEPARATOR)
-        .ok_or_else(|| Error::invalid_input("continuation: none of a tool"))?;
-    build_outcome(
-        ask::apply(reader, config, place, continuation, answers, now)?,
-        place,
-        conversation,
-    )
+    let (continuation, target) =
+        continuation.split_once(CONVERSATION_SEPARATOR).ok_or_else(|| {
+            Error::invalid_input("`continuation` must be the `continuation` of a tool call")
+        })?;
+    let step = call
+        .with_conversation(target, |target| ask::apply(session, target, continuation, answers))?;
+    build_outcome(step, target, call.conversation)
 }
 
-/// The question of a call.
-fn build_question(call: &ToolInvocation<'_>) -> String {
+/// Builds the question of a call as JSON.
+fn build_question(invocation: &ToolInvocation<'_>) -> String {
     let mut question = JsonWriter::new_object();
-    call.arguments.copy_into(&QUESTION_ARGUMENTS, &mut question);
-    question.add_flag("only", call.is_single_conversation());
+    invocation.arguments.copy_into(&QUESTION_ARGUMENTS, &mut question);
+    question.add_flag("only", invocation.is_single_conversation());
     question.end_object()
 }
 
-/// What is told of a step of a question of the conversation `place`, in a call of `conversation`.
+/// Builds the outcome of a step of a question about `target`, for a caller in `conversation`.
 ///
 /// # Errors
 ///
-/// `invalid-input`: its document cannot be read, which would be a mistake of the engine.
-fn build_outcome(step: AskStep, place: &str, conversation: &str) -> Result<ToolOutcome> {
+/// `invalid-input`: the document of the step is unreadable, which would be a bug of the engine.
+fn build_outcome(step: AskStep, target: &str, conversation: &str) -> Result<ToolOutcome> {
     let mut fields = JsonFields::parse_argument("document", &step.document)?;
     if !step.requests.is_empty() {
-        let continuation = format!("{}{CONVERSATION_SEPARATOR}{place}", step.continuation);
-        let (requests, timeout_ms) = (step.requests, fields.take_u64("timeout_ms"));
-        return Ok(ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms });
+        let continuation = format!("{}{CONVERSATION_SEPARATOR}{target}", step.continuation);
+        let (requests, deadline_ms) = (step.requests, fields.take_u64("deadline_ms"));
+        return Ok(ToolOutcome::NeedsCompletions { requests, continuation, deadline_ms });
     }
     let status = fields.take_text("status");
     Ok(ToolOutcome::Done(match status.as_str() {
-        "answered" | "uncited" => text_answer(format_answer(&mut fields, conversation)),
-        "not-found" => {
-            text_answer(no_answer_text("The passages that were found do not hold the answer."))
-        }
-        "no-evidence" if fields.take_flag("truncated") => text_answer(format!(
+        "answered" | "uncited" => build_text_answer(format_answer(&mut fields, conversation)),
+        "not-found" => build_text_answer(format_no_answer(
+            "The passages that were found do not hold the answer.",
+        )),
+        "no-evidence" if fields.take_flag("truncated") => build_text_answer(format!(
             "{BACKGROUND_LINE}\nWhat was found does not fit into the tokens that may be read.\nNext: \
              the same question with a greater tokenCap, or lcm_grep\n"
         )),
-        "no-evidence" => text_answer(no_answer_text("Nothing was found for the question.")),
-        "busy" => mistake_answer(
+        "no-evidence" => build_text_answer(format_no_answer("Nothing was found for the question.")),
+        "busy" => build_mistake_answer(
             TOOL_NAME,
             &format!(
                 "another question of this conversation is being answered, at most until {}; use \
@@ -116,30 +115,31 @@ fn build_outcome(step: AskStep, place: &str, conversation: &str) -> Result<ToolO
                 fields.take_text("expires_at")
             ),
         ),
-        _ => mistake_answer(
+        _ => build_mistake_answer(
             TOOL_NAME,
             &format!("the model gave no answer ({status}); use lcm_grep and lcm_describe"),
         ),
     }))
 }
 
-fn text_answer(text: String) -> ToolAnswer {
+/// Builds an answer that is not an error.
+fn build_text_answer(text: String) -> ToolAnswer {
     ToolAnswer { text, is_error: false }
 }
 
-/// The answer, after what it rests on.
+/// Formats the citations and notes, then the answer.
 fn format_answer(fields: &mut JsonFields<'_>, conversation: &str) -> String {
     let cited = fields.take_texts("cited_ids");
-    let places = fields.take_texts("cited_conversations");
-    let elsewhere = places.first().filter(|place| *place != conversation);
+    let cited_in = fields.take_texts("cited_conversations");
+    let elsewhere = cited_in.first().filter(|cited_in| *cited_in != conversation);
     let rejected = fields.take_texts("rejected_ids");
     let conversations = fields.take_texts("source_conversations");
     let mut out = format!("{BACKGROUND_LINE}\n");
     match cited.first() {
         Some(id) => {
             out.push_str(&format!("Cited: {}\n", cited.join(", ")));
-            let arguments = id_arguments(id, elsewhere.map(String::as_str));
-            out.push_str(&next_call_line(arguments, "gives the words of the first"));
+            let arguments = build_id_arguments(id, elsewhere.map(String::as_str));
+            out.push_str(&format_next_call(arguments, "gives the words of the first"));
         }
         None => out.push_str("Cited: nothing that was read; look it up before you rely on it\n"),
     }
@@ -164,6 +164,7 @@ fn format_answer(fields: &mut JsonFields<'_>, conversation: &str) -> String {
     out
 }
 
-fn no_answer_text(line: &str) -> String {
+/// Formats the reply of a question without an answer.
+fn format_no_answer(line: &str) -> String {
     format!("{BACKGROUND_LINE}\n{line}\nNext: lcm_grep with fewer or other words\n")
 }

@@ -1,17 +1,15 @@
-//! `lcm_budget`: how full the context is, when it is compacted next, and what that has cost.
+//! `lcm_budget`: the fill of the context, the next compaction, and the cost of compaction so far.
 //!
-//! In: the head of a conversation, and what the host reported. Out: a few lines without any stored
-//! text. Not here: what is to be done about it, which the host decides
-//! ([`crate::compaction::advise`]).
+//! In: the head of a conversation, and the usage reported by the host. Out: a few lines without
+//! stored text. Not here: advice for the host ([`crate::compaction::advise`]).
 
-use crate::storage::session;
 use alloc::{format, string::String};
 
-use super::{ToolInvocation, ToolReply};
+use super::invocation::{ToolInvocation, ToolReply};
 use crate::storage::{
     head::{ConversationHead, LoadedHead},
-    keys::ConversationKeys,
     records::usage::UsageRecord,
+    session::{PolicyRequest, select_policy},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -20,28 +18,29 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Answers how much of a budget is left.
+/// Reports the tokens left of a budget.
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation; errors of the store, and `corrupt`.
+/// `not-found`: the conversation; errors of the store; `corrupt`.
 pub(super) fn report_budget(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let keys = ConversationKeys::new(&call.target_conversation)?;
-    let loaded = LoadedHead::load_existing(reader, &keys, &call.target_conversation)?;
+    let call = invocation.target;
+    let loaded = LoadedHead::open_existing(session, call)?;
     let head = &loaded.head;
-    let usage = UsageRecord::read(reader, &keys)?;
+    let usage = UsageRecord::read(session, call.keys)?;
     let mut out = format!(
         "Context: {} tokens stand for {} messages of {} tokens\n",
         head.context.tokens, head.messages, head.raw_tokens
     );
-    let asked = call.arguments.get_number("budget").and_then(|budget| u32::try_from(budget).ok());
+    let asked =
+        invocation.arguments.get_number("budget").and_then(|budget| u32::try_from(budget).ok());
     match asked.or(call.config.assembly_tokens_max) {
         Some(budget) => {
-            let (policy, _) =
-                session::select_policy(reader, call.config, &keys, head, None, (budget, budget))?;
+            let request = PolicyRequest { model: None, budget, estimated_budget: budget };
+            let (policy, _) = select_policy(session, call, head, &request)?;
             let left = u64::from(policy.budget).saturating_sub(head.context.tokens);
             out.push_str(&format!("Budget: {} tokens, {left} left\n", policy.budget));
             out.push_str(&format_next_compaction(
@@ -66,7 +65,7 @@ pub(super) fn report_budget(
     Ok(ToolReply { text: out, tokens: 0 })
 }
 
-/// The line that says when compaction is due.
+/// Formats the line on the next compaction.
 fn format_next_compaction(
     config: &Config,
     head: &ConversationHead,
@@ -78,11 +77,11 @@ fn format_next_compaction(
     }
     let mut line = match threshold.checked_sub(head.context.tokens).filter(|left| *left > 0) {
         Some(left) => {
-            let of_one = head.raw_tokens.checked_div(head.messages).unwrap_or(0).max(1);
-            let messages = left / of_one;
+            let message_tokens = head.raw_tokens.checked_div(head.messages).unwrap_or(0).max(1);
+            let messages = left / message_tokens;
             format!(
                 "Compaction: due in {left} tokens, at {threshold}; about {messages} messages of \
-                 {of_one} tokens each"
+                 {message_tokens} tokens each"
             )
         }
         None => format!("Compaction: due now, from {threshold} tokens on"),

@@ -1,7 +1,7 @@
-//! What a model is told: the tools in the formats of the providers, and when to use them.
+//! Definitions of the tools in the formats of the providers, and instructions for their use.
 //!
-//! In: a dialect. Out: JSON, and text for a system prompt. Told of is only what can be called: the
-//! tools of [`OFFERED`]. Not here: answers.
+//! In: a dialect. Out: JSON, and text for a system prompt. Both name only the tools that the caller
+//! can call: [`MAIN_AGENT_TOOLS`] or [`GRANT_TOOLS`]. Not here: answers.
 
 use crate::{recall, search::grep};
 use alloc::string::String;
@@ -13,7 +13,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Searches.
+/// Definition of `lcm_grep`.
 pub(super) static GREP: ToolDefinition = ToolDefinition {
     name: "lcm_grep",
     description: "Searches everything that was said in this conversation and in those of its \
@@ -97,7 +97,7 @@ pub(super) static GREP: ToolDefinition = ToolDefinition {
     ],
 };
 
-/// Describes.
+/// Definition of `lcm_describe`.
 pub(super) static DESCRIBE: ToolDefinition = ToolDefinition {
     name: "lcm_describe",
     description: "What an id stands for. Of a summary its text, what it was made from and what \
@@ -162,7 +162,7 @@ pub(super) static DESCRIBE: ToolDefinition = ToolDefinition {
     ],
 };
 
-/// Expands.
+/// Definition of `lcm_expand`.
 pub(super) static EXPAND: ToolDefinition = ToolDefinition {
     name: "lcm_expand",
     description: "Reads what summaries were made from, down to the messages themselves, within \
@@ -208,10 +208,10 @@ pub(super) static EXPAND: ToolDefinition = ToolDefinition {
     ],
 };
 
-/// Summaries that one call expands: each costs reads of its own.
+/// Most summaries that one call expands, because each needs reads of its own.
 const EXPAND_SUMMARIES_MAX: usize = 32;
 
-/// Asks.
+/// Definition of `lcm_expand_query`.
 pub(super) static EXPAND_QUERY: ToolDefinition = ToolDefinition {
     name: "lcm_expand_query",
     description: "Answers a question from what was said, with the ids of the messages and \
@@ -258,13 +258,13 @@ pub(super) static EXPAND_QUERY: ToolDefinition = ToolDefinition {
         ToolArgument {
             name: "timeoutMs",
             description: "How long the answer may take; default 150000.",
-            value_type: ArgumentType::Number(1, ask::TIMEOUT_MS_MAX),
+            value_type: ArgumentType::Number(1, ask::DEADLINE_MS_MAX),
             is_required: false,
         },
     ],
 };
 
-/// Says what is left.
+/// Definition of `lcm_budget`.
 pub(super) static BUDGET: ToolDefinition = ToolDefinition {
     name: "lcm_budget",
     description: "How many tokens the context has and how many are left, when older messages are \
@@ -280,10 +280,10 @@ pub(super) static BUDGET: ToolDefinition = ToolDefinition {
     ],
 };
 
-/// Summaries that one question names.
+/// Most summaries that one question names.
 const QUESTION_SUMMARIES_MAX: usize = 32;
 
-/// Names a conversation.
+/// The argument that names a conversation.
 const CONVERSATION_ID: ToolArgument = ToolArgument {
     name: "conversationId",
     description: "Another conversation, as lcm_grep names it.",
@@ -291,13 +291,15 @@ const CONVERSATION_ID: ToolArgument = ToolArgument {
     is_required: false,
 };
 
-/// The tools that a main agent can call.
+/// Tools of a main agent.
 const MAIN_AGENT_TOOLS: [&ToolDefinition; 4] = [&GREP, &DESCRIBE, &EXPAND_QUERY, &BUDGET];
-/// Those of an agent that reads on a grant: it reads itself and has nobody asked.
+/// Tools of an agent on a grant, who reads without another model.
 const GRANT_TOOLS: [&ToolDefinition; 3] = [&GREP, &DESCRIBE, &EXPAND];
 
-/// The tools as a JSON array in the format of a dialect's provider; `lcm`: of the Model Context
-/// Protocol. `has_grant`: for an agent that reads on a grant.
+/// Builds the definitions as a JSON array in the format of a dialect's provider.
+///
+/// The dialect `lcm` has the format of the Model Context Protocol. `has_grant`: the tools of an
+/// agent on a grant.
 pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool) -> String {
     let mut list = JsonWriter::new_array();
     let tools: &[&ToolDefinition] = if has_grant { &GRANT_TOOLS } else { &MAIN_AGENT_TOOLS };
@@ -305,7 +307,7 @@ pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool) -> String {
         let mut w = JsonWriter::new_object();
         if dialect == Dialect::OpenaiResponses {
             w.add_text("type", "function");
-            // Strict is the default there and asks for every argument.
+            // Strict mode is the default of Responses and requires every argument.
             w.add_flag("strict", false);
         }
         w.add_text("name", tool.name);
@@ -333,8 +335,11 @@ pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool) -> String {
     list.end_array()
 }
 
-/// Text for a system prompt, as a section of its own in the form in which the dialect's provider
-/// asks for sections: an element for Anthropic, else a heading; `lcm`: the text alone.
+/// Builds the text for a system prompt, as a section in the form that the dialect's provider
+/// recommends.
+///
+/// The section is an element for Anthropic and has a heading for the others; the dialect `lcm` has
+/// the text alone.
 pub(crate) fn build_instructions(dialect: Dialect, has_summaries: bool) -> String {
     let (before, after) = match dialect {
         Dialect::Lcm => ("", ""),

@@ -1,14 +1,14 @@
-//! `lcm_describe`: what an id stands for, and of its text as much as an answer holds.
+//! `lcm_describe`: the properties of an id, and as much of its text as an answer holds.
 //!
-//! In: the arguments of a model. Out: text with the call that reads on. Not here: what is known of
-//! an id (`recall::describe`).
+//! In: the arguments of a model. Out: text with the next call. Not here: the reading of an id
+//! ([`crate::recall::describe`]).
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
-    CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply, id_arguments, next_call_line,
-    to_one_line,
+    invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply},
+    reply_lines::{build_id_arguments, format_next_call, to_one_line},
 };
 use crate::{recall, storage::store_session::StoreSession};
 use lcm_text::base::{
@@ -18,20 +18,20 @@ use lcm_text::base::{
     tokens,
 };
 
-/// Summaries of a subtree that are listed. Of a usual run of sources all are.
+/// Most listed summaries of a subtree. The usual number of sources fits.
 const SUBTREE_MAX: usize = 12;
-/// Files that are listed.
+/// Most listed files.
 const FILES_MAX: usize = 8;
-/// Summaries that one was taken into which are listed.
+/// Most listed summaries that were derived from a summary.
 const DERIVED_MAX: usize = 8;
-/// Tokens of the name of a file that are shown, and of its type.
+/// Most shown tokens of the name of a file, and of its type.
 const NAME_TOKENS_MAX: u32 = 100;
-/// Tokens of a text that are shown in any case, so that every call gets further.
+/// Fewest shown tokens of a text, so that every call makes progress.
 const PIECE_TOKENS_MIN: u32 = 200;
-/// Tokens of the findings that are listed.
+/// Most shown tokens of the findings.
 const FINDINGS_TOKENS_MAX: u32 = 200;
 
-/// Arguments and what they are called in options.
+/// Names of arguments, and their names in options.
 const OPTION_ARGUMENTS: [(&str, &str); 5] = [
     ("expandFileMaxBytes", "bytes_max"),
     ("startLine", "start_line"),
@@ -40,56 +40,50 @@ const OPTION_ARGUMENTS: [(&str, &str); 5] = [
     ("endByte", "end_byte"),
 ];
 
-/// Answers what an id stands for.
+/// Describes an id.
 ///
 /// # Errors
 ///
-/// As [`recall::described`], and `invalid-input`: a range that is none.
+/// The errors of [`recall::describe_uncharged`]; `invalid-input`: the range.
 pub(super) fn describe(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let asked = &call.arguments;
-    ensure_valid_range(call)?;
+    let asked = &invocation.arguments;
+    ensure_valid_range(invocation)?;
     let ranged = OPTION_ARGUMENTS.iter().any(|(name, _)| asked.get_number(name).is_some());
     let mut options = JsonWriter::new_object();
-    // Who names a range wants to read it.
-    options.add_flag("all", asked.is_set("allConversations"));
-    options.add_flag("content", asked.is_set("expandFile") || ranged);
+    // A range implies content.
+    options.add_flag("all_conversations", asked.is_set("allConversations"));
+    options.add_flag("include_content", asked.is_set("expandFile") || ranged);
     asked.copy_into(&OPTION_ARGUMENTS, &mut options);
     let options = options.end_object();
     let id = asked.get_text("id").unwrap_or_default();
-    let found = recall::describe_uncharged(
-        reader,
-        &call.target_conversation,
-        id,
-        &options,
-        call.read_bounds(),
-    )?
-    .json;
+    let (target, limits) = (invocation.target, invocation.read_limits());
+    let found = recall::describe_uncharged(session, target, id, &options, limits)?.json;
     let mut fields = JsonFields::parse_argument("described", &found)?;
-    let is_conversation = id == call.target_conversation;
+    let is_conversation = id == target.conversation;
     let id = fields.take_text("id");
     if is_conversation {
-        return Ok(describe_conversation(&found, &mut fields, &id, call));
+        return Ok(describe_conversation(&found, &mut fields, &id, invocation));
     }
     if id.starts_with("file_") {
-        return Ok(describe_file(&mut fields, &id, call));
+        return Ok(describe_file(&mut fields, &id, invocation));
     }
     let mut out = String::from(BACKGROUND_LINE);
     out.push('\n');
     let text = if id.starts_with("msg_") {
         describe_message(&mut fields, &id, &mut out)
     } else {
-        describe_summary(&found, &mut fields, &id, call, &mut out)
+        describe_summary(&found, &mut fields, &id, invocation, &mut out)
     };
-    let tokens = write_text_range(&text, &id, call, &mut out);
+    let tokens = write_text_range(&text, &id, invocation, &mut out);
     Ok(ToolReply { text: out, tokens })
 }
 
-/// Refuses a range that is none, by the names that the model knows.
-fn ensure_valid_range(call: &ToolInvocation<'_>) -> Result<()> {
-    let number = |name| call.arguments.get_number(name);
+/// Ensures that a range is valid; errors use the names of the tool's arguments.
+fn ensure_valid_range(invocation: &ToolInvocation<'_>) -> Result<()> {
+    let number = |name| invocation.arguments.get_number(name);
     let lines = [number("startLine"), number("endLine")];
     let bytes = [number("startByte"), number("endByte")];
     if lines.iter().any(Option::is_some) && bytes.iter().any(Option::is_some) {
@@ -107,26 +101,26 @@ fn ensure_valid_range(call: &ToolInvocation<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where a call that goes on finds the id: where this one did.
-fn follow_up_arguments<'a>(id: &str, call: &'a ToolInvocation<'a>) -> JsonWriter {
-    let mut arguments = id_arguments(id, call.arguments.get_text("conversationId"));
-    if call.arguments.is_set("allConversations") {
+/// Builds the arguments of a next call that finds the id in the same conversation.
+fn build_follow_up<'a>(id: &str, invocation: &'a ToolInvocation<'a>) -> JsonWriter {
+    let mut arguments = build_id_arguments(id, invocation.arguments.get_text("conversationId"));
+    if invocation.arguments.is_set("allConversations") {
         arguments.add_flag("allConversations", true);
     }
     arguments
 }
 
-/// What a conversation has, and the summaries of its context with what reading them costs.
+/// Formats the counts of a conversation, and the cost of the summaries of its context.
 fn describe_conversation(
     found: &str,
     fields: &mut JsonFields<'_>,
     id: &str,
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> ToolReply {
     let mut text = format!(
         "{BACKGROUND_LINE}\nConversation {}: {} messages of {} tokens, {} to {}; {} summaries, context \
          of {} tokens\n",
-        display_name(id),
+        shorten_name(id),
         fields.take_u64("messages"),
         fields.take_u64("message_tokens"),
         fields.take_optional_text("earliest_at").unwrap_or_else(|| String::from("never")),
@@ -140,13 +134,16 @@ fn describe_conversation(
         return ToolReply { text, tokens: 0 };
     };
     text.push_str("What is older is summarised, oldest first. ");
-    write_subtree(found, &rows, call, &mut text);
+    write_subtree(found, &rows, invocation, &mut text);
     let first = JsonFields::new(found, json::list_members(found, first.span)).take_text("id");
-    text.push_str(&next_call_line(follow_up_arguments(&first, call), "gives the oldest summary"));
+    text.push_str(&format_next_call(
+        build_follow_up(&first, invocation),
+        "gives the oldest summary",
+    ));
     ToolReply { text, tokens: 0 }
 }
 
-/// The words of a message, after what is known of it.
+/// Writes the properties of a message and returns its text.
 fn describe_message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> String {
     out.push_str(&format!(
         "Message {id}: {}, seq {}, {}, {} tokens, {}\n",
@@ -159,12 +156,12 @@ fn describe_message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> 
     fields.take_text("raw")
 }
 
-/// The text of a summary, after what it was made from and what reading that costs.
+/// Writes the properties, sources and cost of a summary and returns its text.
 fn describe_summary(
     found: &str,
     fields: &mut JsonFields<'_>,
     id: &str,
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     out: &mut String,
 ) -> String {
     let capped = if fields.take_flag("capped") { ", cut to its limit" } else { "" };
@@ -179,7 +176,7 @@ fn describe_summary(
         fields.take_text("earliest_at"),
         fields.take_text("latest_at"),
     ));
-    let derived = fields.take_texts("derived");
+    let derived = fields.take_texts("derived_ids");
     if !derived.is_empty() {
         let (listed, cut) = list_first(&derived, DERIVED_MAX);
         out.push_str(&format!("Part of {}{cut}\n", listed.join(", ")));
@@ -196,9 +193,9 @@ fn describe_summary(
         let cut = if shown.len() < findings.len() { " (cut)" } else { "" };
         out.push_str(&format!("Doubts, found by a check: {shown}{cut}\n"));
     }
-    let sources = fields.take_texts("sources");
+    let sources = fields.take_texts("source_ids");
     let ids = fields.take_texts("message_ids");
-    write_subtree(found, &fields.take_list("subtree"), call, out);
+    write_subtree(found, &fields.take_list("subtree"), invocation, out);
     if let Some(first) = ids.first() {
         out.push_str(&format!(
             "Made from those messages, {first} and on; the last 10 digits of their ids count in \
@@ -210,11 +207,11 @@ fn describe_summary(
         (None, Some(message)) => (message, "gives the first message"),
         (None, None) => return fields.take_text("text"),
     };
-    out.push_str(&next_call_line(follow_up_arguments(source, call), what));
+    out.push_str(&format_next_call(build_follow_up(source, invocation), what));
     fields.take_text("text")
 }
 
-/// What is listed of a list, and the note on what is not.
+/// Returns the first elements of a list, and a note on the number of the others.
 fn list_first(list: &[String], max: usize) -> (Vec<&str>, String) {
     let listed: Vec<&str> = list.iter().take(max).map(String::as_str).collect();
     let more = list.len() - listed.len();
@@ -222,18 +219,18 @@ fn list_first(list: &[String], max: usize) -> (Vec<&str>, String) {
     (listed, note)
 }
 
-/// What reading the summary and those under it costs.
+/// Writes the cost of a summary and of its subtree.
 fn write_subtree(
     found: &str,
     rows: &[json::JsonValue],
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     out: &mut String,
 ) {
     out.push_str("Tokens: of a summary alone, with the summaries under it, of all its messages\n");
     for row in rows.iter().take(SUBTREE_MAX) {
         let mut fields = JsonFields::new(found, json::list_members(found, row.span));
         let subtree_tokens = fields.take_u64("subtree_tokens");
-        let fits = match call.arguments.get_number("tokenCap") {
+        let fits = match invocation.arguments.get_number("tokenCap") {
             Some(cap) if subtree_tokens <= cap => ", fits",
             Some(_) => ", over tokenCap",
             None => "",
@@ -251,13 +248,18 @@ fn write_subtree(
     }
 }
 
-/// Adds of a text what the answer still holds, from `startByte` on; returns the tokens of that.
-fn write_text_range(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut String) -> u32 {
-    let closing = CLOSING_TOKENS + tokens::estimate(&follow_up_arguments(id, call).end_object());
+/// Writes as much of a text from `startByte` on as fits the answer; returns its tokens.
+fn write_text_range(
+    text: &str,
+    id: &str,
+    invocation: &ToolInvocation<'_>,
+    out: &mut String,
+) -> u32 {
+    let closing = CLOSING_TOKENS + tokens::estimate(&build_follow_up(id, invocation).end_object());
     let left = TOKENS_MAX.saturating_sub(tokens::estimate(out) + closing).max(PIECE_TOKENS_MIN);
-    let left = left.min(call.tokens_left());
+    let left = left.min(invocation.tokens_left());
     let mut start =
-        int::to_usize(call.arguments.get_number("startByte").unwrap_or(0)).min(text.len());
+        int::to_usize(invocation.arguments.get_number("startByte").unwrap_or(0)).min(text.len());
     while !text.is_char_boundary(start) {
         start -= 1;
     }
@@ -265,49 +267,53 @@ fn write_text_range(text: &str, id: &str, call: &ToolInvocation<'_>, out: &mut S
     let shown = tokens::truncate_to_tokens(rest, left);
     let end = start + shown.len();
     if end < text.len() {
-        let mut arguments = follow_up_arguments(id, call);
+        let mut arguments = build_follow_up(id, invocation);
         arguments.add_number("startByte", int::to_u64(end));
-        out.push_str(&next_call_line(arguments, "goes on where the text was cut"));
+        out.push_str(&format_next_call(arguments, "goes on where the text was cut"));
     }
     out.push_str(&format!("Text, bytes {start} to {end} of {}:\n{shown}", text.len()));
     tokens::estimate(shown)
 }
 
-/// A name as it stands in a line.
-fn display_name(name: &str) -> String {
+/// Shortens a name to one line.
+fn shorten_name(name: &str) -> String {
     to_one_line(tokens::truncate_to_tokens(name, NAME_TOKENS_MAX))
 }
 
-/// What a file is, and the range of it that was asked for.
-fn describe_file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_>) -> ToolReply {
+/// Formats the properties of a file, and the requested range.
+fn describe_file(
+    fields: &mut JsonFields<'_>,
+    id: &str,
+    invocation: &ToolInvocation<'_>,
+) -> ToolReply {
     let name = fields.take_optional_text("name").unwrap_or_else(|| String::from("unnamed"));
     let bytes = fields.take_u64("bytes");
     let mut text = format!(
         "{BACKGROUND_LINE}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {})\n",
-        display_name(&name),
+        shorten_name(&name),
         fields.take_text("kind"),
-        display_name(&fields.take_text("mime")),
+        shorten_name(&fields.take_text("mime")),
         fields.take_u64("lines"),
-        fields.take_text("message"),
+        fields.take_text("message_id"),
         fields.take_u64("seq"),
     );
-    let mut arguments = follow_up_arguments(id, call);
+    let mut arguments = build_follow_up(id, invocation);
     arguments.add_flag("expandFile", true);
     let Some(content) = fields.take_optional_text("content") else {
-        text.push_str(&next_call_line(arguments, "gives the content"));
+        text.push_str(&format_next_call(arguments, "gives the content"));
         text.push_str("Exploration:\n");
         let exploration = fields.take_text("exploration");
-        let exploration = tokens::truncate_to_tokens(&exploration, call.tokens_left());
+        let exploration = tokens::truncate_to_tokens(&exploration, invocation.tokens_left());
         text.push_str(exploration);
         return ToolReply { text, tokens: tokens::estimate(exploration) };
     };
     let (start, end) = (fields.take_u64("start_byte"), fields.take_u64("end_byte"));
-    let part = tokens::truncate_to_tokens(&content, call.tokens_left());
+    let part = tokens::truncate_to_tokens(&content, invocation.tokens_left());
     let is_cut = part.len() < content.len();
     let end = if is_cut { start + int::to_u64(part.len()) } else { end };
     if is_cut || fields.take_flag("truncated") {
         arguments.add_number("startByte", end);
-        text.push_str(&next_call_line(arguments, "goes on where the content was cut"));
+        text.push_str(&format_next_call(arguments, "goes on where the content was cut"));
     }
     text.push_str(&format!("Content, bytes {start} to {end} of {bytes}:\n{part}"));
     ToolReply { text, tokens: tokens::estimate(part) }

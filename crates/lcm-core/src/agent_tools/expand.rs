@@ -1,10 +1,11 @@
-//! `lcm_expand`: what summaries were made from, several at once under one cap.
+//! `lcm_expand`: the sources of several summaries, under one cap.
 //!
 //! In: ids, or a query that finds summaries. Out: one line for each summary and message below them.
-//! When all fits, ids come in the order in which they were given, found ones as they were ranked;
-//! else the cheapest come first, so that more of them fit. The first text that does not fit ends
-//! the answer, which says what was left out and which call goes on: behind the last text that was
-//! shown, or when no answer holds the next one, behind that, which `lcm_describe` gives in pieces.
+//! If all summaries fit, they have the given order, or their rank in the search. Otherwise the
+//! cheapest come first, so that more summaries fit. The first text that does not fit ends the
+//! answer. The answer then names the omitted summaries and the call that continues after the last
+//! shown text. If the next text fits no answer, the call continues after this text, and
+//! `lcm_describe` returns the text in pieces.
 
 use crate::search::grep;
 use crate::storage::read_scope::OmittedEntry;
@@ -12,8 +13,8 @@ use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
-    CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply, id_arguments, next_call_line,
-    to_one_line,
+    invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply},
+    reply_lines::{build_id_arguments, format_next_call, to_one_line},
 };
 use crate::{
     recall::{self, ExpandOptions},
@@ -26,35 +27,37 @@ use lcm_text::base::{
     sort, tokens,
 };
 
-/// Summaries that a query finds.
+/// Most summaries that a query finds.
 const QUERY_SUMMARIES_MAX: u64 = 10;
-/// Ids that a line names.
+/// Most ids in a line.
 const LISTED_MAX: usize = 12;
 
-/// A summary that is to be expanded.
+/// A summary to expand.
 struct ExpandRoot {
     id: String,
-    /// Line and text of the summary itself, when that is shown.
+    /// Line and text of the summary itself; `None`: the answer does not show them.
     own_line: Option<(String, String)>,
-    /// Tokens of all that may be shown of it.
+    /// Tokens of all texts that the answer may show of the summary.
     cost: u64,
-    /// Whether anything but its own text may be.
+    /// Whether the answer may show entries below the summary.
     has_below: bool,
 }
 
-/// Lines within their bounds.
+/// Lines of an answer, within their bounds.
 struct ExpandedLines {
     text: String,
+    /// Ids of the lines.
     shown: Vec<String>,
-    /// Of stored text.
+    /// Tokens of stored text.
     tokens: u32,
+    /// Most tokens of stored text.
     cap: u32,
-    /// For ids, seqs and the like.
+    /// Tokens left for the beginnings of lines.
     margin: u32,
 }
 
 impl ExpandedLines {
-    /// Adds a line, unless it stands there already; `false`: it does not fit.
+    /// Adds a line unless its id has one; `false`: the line does not fit.
     fn add_line(&mut self, id: &str, what: &str, text: &str) -> bool {
         if self.shown.iter().any(|shown| shown == id) {
             return true;
@@ -74,25 +77,27 @@ impl ExpandedLines {
     }
 }
 
-/// Answers an expansion. The caller has a grant.
+/// Expands summaries for a caller with a grant.
 ///
 /// # Errors
 ///
-/// As [`recall::expanded`]; `invalid-input`: neither ids nor a query.
+/// The errors of [`recall::expand_uncharged`]; `invalid-input`: neither ids nor a query.
 pub(super) fn expand(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let asked = &call.arguments;
+    let asked = &invocation.arguments;
     let cap = int::saturate_tokens(asked.get_number("tokenCap").unwrap_or(u64::MAX));
-    let cap = cap.min(call.config.expand_tokens_max).min(call.tokens_left());
+    let cap = cap.min(invocation.call.config.expand_tokens_max).min(invocation.tokens_left());
     let is_found = asked.get_text("query").is_some();
     let after = asked.get_text("after");
     if after.is_some() && is_found {
-        return Err(Error::invalid_input("`after` goes with `summaryIds`, not with `query`"));
+        return Err(Error::invalid_input(
+            "`after` requires `summaryIds` and must not be given with `query`",
+        ));
     }
     let ids = match asked.get_text("query") {
-        Some(query) => find_summaries(reader, call, query)?,
+        Some(query) => find_summaries(session, invocation, query)?,
         None => asked.get_texts("summaryIds").to_vec(),
     };
     if ids.is_empty() && !is_found {
@@ -100,24 +105,24 @@ pub(super) fn expand(
     }
     let mut roots: Vec<ExpandRoot> = Vec::new();
     for id in &ids {
-        let root = read_root(reader, call, id, is_found)?;
+        let root = read_root(session, invocation, id, is_found)?;
         if roots.iter().all(|known| known.id != root.id) {
             roots.push(root);
         }
     }
-    // One that goes on has them in the order of the call before.
+    // A call that continues keeps the order of the call before.
     if after.is_none() && roots.iter().map(|root| root.cost).sum::<u64>() > cap.into() {
         sort::sort_by(&mut roots, &mut |a, b| a.cost.cmp(&b.cost));
     }
-    // The call that goes on names them all.
-    let names = tokens::estimate(&repeat_arguments(call, &root_ids(&roots), true, None));
+    // The next call names all ids.
+    let names = tokens::estimate(&repeat_arguments(invocation, &root_ids(&roots), true, None));
     let margin = (TOKENS_MAX - CLOSING_TOKENS).saturating_sub(names);
     let mut lines =
         ExpandedLines { text: String::new(), shown: Vec::new(), tokens: 0, cap, margin };
     let (mut cut, mut complete) = (None, 0);
     for (number, root) in roots.iter().enumerate() {
         let behind = after.filter(|_| number == 0);
-        cut = expand_root(reader, call, root, behind, &mut lines)?;
+        cut = expand_root(session, invocation, root, behind, &mut lines)?;
         if cut.is_some() {
             break;
         }
@@ -129,31 +134,25 @@ pub(super) fn expand(
         lines.tokens
     );
     let rest = roots.get(complete..).unwrap_or_default();
-    text.push_str(&build_closing(call, &roots, rest, cut.as_ref(), lines.tokens));
+    text.push_str(&build_closing(invocation, &roots, rest, cut.as_ref(), lines.tokens));
     text.push_str(&lines.text);
     Ok(ToolReply { text, tokens: lines.tokens })
 }
 
-/// The summaries that a query finds.
+/// Finds the ids of summaries by a query.
 fn find_summaries(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
     pattern: &str,
 ) -> Result<Vec<String>> {
     let mut query = JsonWriter::new_object();
     query.add_text("pattern", pattern);
     query.add_text("scope", "summaries");
     query.add_number("limit", QUERY_SUMMARIES_MAX);
-    query.add_flag("only", call.is_single_conversation());
+    query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
-    let found = grep::grep_uncharged(
-        reader,
-        &call.target_conversation,
-        &query,
-        call.read_bounds(),
-        call.now,
-    )?
-    .json;
+    let limits = invocation.read_limits();
+    let found = grep::grep_uncharged(session, invocation.target, &query, limits)?.json;
     let rows = JsonFields::parse_argument("matches", &found)?.take_list("matches");
     let id = |row: &json::JsonValue| {
         JsonFields::new(&found, json::list_members(&found, row.span)).take_text("id")
@@ -161,31 +160,33 @@ fn find_summaries(
     Ok(rows.iter().map(id).collect())
 }
 
-/// What is shown of an id. The text of the summary itself is, when the caller has not named it and
-/// so does not know it, or when it is a leaf and its messages are not asked for.
+/// Reads a summary to expand.
+///
+/// The answer shows the text of the summary itself in two cases: a query found the summary, so that
+/// the caller does not know its text, or the summary is a leaf and the caller wants no messages.
 fn read_root(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
     id: &str,
     is_found: bool,
 ) -> Result<ExpandRoot> {
-    let options = "{\"content\":false}";
+    let options = "{\"include_content\":false}";
     let described = recall::describe_uncharged(
-        reader,
-        &call.target_conversation,
+        session,
+        invocation.target,
         id,
         options,
-        call.read_bounds(),
+        invocation.read_limits(),
     )?
     .json;
     let mut fields = JsonFields::parse_argument("described", &described)?;
     let id = fields.take_text("id");
     if !id.starts_with("sum_") {
         return Err(Error::invalid_input(format_args!(
-            "`{id}` is no summary; lcm_describe gives its text"
+            "`summaryIds` must name summaries, got `{id}`; lcm_describe gives its text"
         )));
     }
-    let messages = call.arguments.is_set("includeMessages");
+    let messages = invocation.arguments.is_set("includeMessages");
     let own_tokens = fields.take_u64("tokens");
     let mut cost = fields.take_u64("descendant_tokens");
     if messages {
@@ -200,18 +201,20 @@ fn read_root(
     Ok(ExpandRoot { id, own_line: own, cost, has_below })
 }
 
-/// What is said of a summary before its text, and its first seq.
+/// Formats the properties of a summary; also returns its first seq.
 fn format_summary_line(fields: &mut JsonFields<'_>, note: &str) -> (String, u64) {
     let depth = fields.take_u64("depth");
     let (first, last) = (fields.take_u64("seq_first"), fields.take_u64("seq_last"));
     (format!("{note}depth {depth}, messages {first} to {last}"), first)
 }
 
-/// Adds what lies below a summary, in the order of the conversation, or of that what lies behind an
-/// id; returns what did not fit.
+/// Adds the entries below a summary in the order of the conversation; returns the first entry that
+/// did not fit.
+///
+/// `behind`: the call adds only the entries after this id.
 fn expand_root(
-    reader: &mut StoreSession<'_>,
-    call: &ToolInvocation<'_>,
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
     root: &ExpandRoot,
     behind: Option<&str>,
     lines: &mut ExpandedLines,
@@ -223,22 +226,24 @@ fn expand_root(
         let (id, tokens) = (root.id.clone(), tokens::estimate(text).into());
         return Ok(Some(OmittedEntry { id, tokens, previous_id: behind }));
     }
-    let depth =
-        call.arguments.get_number("maxDepth").map_or(grants::DEPTH_DEFAULT, int::saturate_tokens);
+    let depth = invocation
+        .arguments
+        .get_number("maxDepth")
+        .map_or(grants::DEPTH_DEFAULT, int::saturate_tokens);
     let asked = ExpandOptions {
-        depth: Some(depth),
-        messages: call.arguments.is_set("includeMessages"),
-        token_cap: Some(u64::from(lines.cap - lines.tokens)),
+        depth_max: Some(depth),
+        include_messages: invocation.arguments.is_set("includeMessages"),
+        tokens_max: Some(u64::from(lines.cap - lines.tokens)),
         shown_ids: lines.shown.clone(),
         resume_after_id: behind.clone(),
         ..ExpandOptions::default()
     };
     let below = recall::expand_uncharged(
-        reader,
-        &call.target_conversation,
+        session,
+        invocation.target,
         &root.id,
         &asked,
-        call.read_bounds(),
+        invocation.read_limits(),
     )?;
     for (id, what, text) in read_rows(&below.json)? {
         if !lines.add_line(&id, &what, &text) {
@@ -250,7 +255,7 @@ fn expand_root(
     Ok(below.omitted)
 }
 
-/// The ids, lines and texts of an expansion, each summary before the messages below it.
+/// Reads the ids, lines and texts of an expansion, each summary before its messages.
 fn read_rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
     let mut fields = JsonFields::parse_argument("expanded", expanded)?;
     let of =
@@ -268,30 +273,30 @@ fn read_rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
             (fields.take_text("id"), fields.take_text("raw"), fields.take_u64("seq"));
         rows.push((seq, id, format!("{} seq {seq}", fields.take_text("role")), text));
     }
-    // Summaries of one beginning stand in the order of their depth, and before the message.
+    // The sort is stable: summaries of an equal first seq keep their depth order, before messages.
     sort::sort_by(&mut rows, &mut |a, b| a.0.cmp(&b.0));
     Ok(rows.into_iter().map(|(_, id, what, text)| (id, what, text)).collect())
 }
 
-/// The lines that say what was left out and which call goes on.
+/// Formats the lines that name the omitted summaries and the next call.
 fn build_closing(
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     roots: &[ExpandRoot],
     rest: &[ExpandRoot],
     cut: Option<&OmittedEntry>,
     spent: u32,
 ) -> String {
     let mut out = String::new();
-    let messages = call.arguments.is_set("includeMessages");
+    let messages = invocation.arguments.is_set("includeMessages");
     let Some(cut) = cut else {
         if roots.is_empty() {
             return String::from("Next: lcm_grep with fewer or other words\n");
         }
-        if messages || call.tokens_left() == spent {
+        if messages || invocation.tokens_left() == spent {
             return out;
         }
         let ids: Vec<&str> = root_ids(roots).into_iter().take(LISTED_MAX).collect();
-        let arguments = repeat_arguments(call, &ids, true, None);
+        let arguments = repeat_arguments(invocation, &ids, true, None);
         out.push_str(&format!("Next: lcm_expand {arguments} gives the messages\n"));
         return out;
     };
@@ -299,39 +304,42 @@ fn build_closing(
     let names = ids.get(..LISTED_MAX.min(ids.len())).unwrap_or_default();
     let more = if ids.len() > names.len() { " and more" } else { "" };
     out.push_str(&format!("Left out, from {} on: of {}{more}\n", cut.id, names.join(", ")));
-    if call.tokens_left() == spent {
+    if invocation.tokens_left() == spent {
         out.push_str("Nothing is left to read with: answer with what is here\n");
         return out;
     }
-    let cap = call.arguments.get_number("tokenCap").unwrap_or(u64::MAX);
-    let cap = cap.min(call.config.expand_tokens_max.into());
+    let cap = invocation.arguments.get_number("tokenCap").unwrap_or(u64::MAX);
+    let cap = cap.min(invocation.call.config.expand_tokens_max.into());
     let is_own = rest.first().is_some_and(|root| root.id == cut.id);
     let has_below = rest.first().is_some_and(|root| root.has_below);
-    // Who names a summary that has something below is not given its own text.
-    if cut.tokens <= cap.min((call.tokens_left() - spent).into()) && !(is_own && has_below) {
-        let arguments = repeat_arguments(call, &ids, messages, cut.previous_id.as_deref());
+    // A call that names a summary with entries below does not show the summary's own text.
+    if cut.tokens <= cap.min((invocation.tokens_left() - spent).into()) && !(is_own && has_below) {
+        let arguments = repeat_arguments(invocation, &ids, messages, cut.previous_id.as_deref());
         out.push_str(&format!("Next: lcm_expand {arguments} goes on\n"));
         return out;
     }
-    // What no answer holds comes in pieces.
-    let arguments = id_arguments(&cut.id, call.arguments.get_text("conversationId"));
-    out.push_str(&next_call_line(arguments, "gives what did not fit"));
+    // `lcm_describe` returns a text that fits no answer in pieces.
+    let arguments = build_id_arguments(&cut.id, invocation.arguments.get_text("conversationId"));
+    out.push_str(&format_next_call(arguments, "gives what did not fit"));
     let ids = ids.get(usize::from(is_own && !has_below)..).unwrap_or_default();
     if !ids.is_empty() {
         let behind = (!is_own).then_some(cut.id.as_str());
-        let arguments = repeat_arguments(call, ids, messages, behind);
+        let arguments = repeat_arguments(invocation, ids, messages, behind);
         out.push_str(&format!("Next: lcm_expand {arguments} goes on behind it\n"));
     }
     out
 }
 
+/// Returns the ids of summaries.
 fn root_ids(roots: &[ExpandRoot]) -> Vec<&str> {
     roots.iter().map(|root| root.id.as_str()).collect()
 }
 
-/// Arguments of a call like this one for other ids, behind an id below the first of them.
+/// Formats the arguments of a call like this call for other ids.
+///
+/// `after`: an id below the first of them, after which the call continues.
 fn repeat_arguments(
-    call: &ToolInvocation<'_>,
+    invocation: &ToolInvocation<'_>,
     ids: &[&str],
     messages: bool,
     after: Option<&str>,
@@ -345,6 +353,6 @@ fn repeat_arguments(
         arguments.add_text("after", after);
     }
     let same = ["maxDepth", "tokenCap", "conversationId"].map(|name| (name, name));
-    call.arguments.copy_into(&same, &mut arguments);
+    invocation.arguments.copy_into(&same, &mut arguments);
     arguments.end_object()
 }

@@ -1,79 +1,84 @@
 //! `lcm_grep`: matches as lines.
 //!
-//! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and what of it is
-//! charged. Not here: searching (`recall::grep`).
+//! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and the tokens to
+//! charge. Not here: the search ([`crate::search::grep`]).
 
-use crate::search;
+use crate::search::{
+    self,
+    grep::{join_file_cursor, split_file_cursor},
+};
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{CLOSING_TOKENS, ToolInvocation, ToolReply, id_arguments, next_call_line, to_one_line};
+use super::{
+    arguments::ToolArguments,
+    invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
+    reply_lines::{build_id_arguments, format_next_call, to_one_line},
+};
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
-    error::Result,
+    error::{Error, Result},
     int,
     json::{self, JsonFields, JsonWriter},
     tokens,
 };
 
-/// Tokens of an answer: some twenty matches, of which the first few are mostly enough. With more
-/// an agent asks again and more narrowly, which costs less than reading on.
+/// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A
+/// second, narrower search costs less than a longer answer.
 const TOKENS_MAX: u32 = 1_500;
 
-/// Arguments and what they are called in a query.
-const QUERY_ARGUMENTS: [(&str, &str); 12] = [
+/// Names of arguments, and their names in a query.
+const QUERY_ARGUMENTS: [(&str, &str); 9] = [
     ("pattern", "pattern"),
-    ("mode", "mode"),
     ("scope", "scope"),
     ("fileIds", "file_ids"),
-    ("startId", "start_id"),
-    ("startByte", "start_byte"),
     ("neighbours", "neighbours"),
     ("sort", "sort"),
     ("since", "since"),
     ("before", "before"),
     ("limit", "limit"),
-    ("allConversations", "all"),
+    ("allConversations", "all_conversations"),
 ];
 
-/// Bytes before a match in a file from which on its surroundings are read, and how many.
+/// Bytes from the beginning of an excerpt to the match in a file.
 const BEFORE_BYTES: u64 = 1_000;
+/// Bytes of an excerpt around a match in a file.
 const AROUND_BYTES: u64 = 4_000;
 
-/// Answers a search.
+/// Searches messages, summaries and files.
 ///
 /// # Errors
 ///
-/// As [`search::grep::searched`].
-pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolReply> {
+/// The errors of [`search::grep::grep_uncharged`].
+pub(super) fn grep(
+    session: &mut StoreSession<'_>,
+    invocation: &ToolInvocation<'_>,
+) -> Result<ToolReply> {
     let mut query = JsonWriter::new_object();
-    call.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
-    query.add_flag("only", call.is_single_conversation());
+    invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    add_mode_and_start(invocation.arguments, &mut query);
+    query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
-    let answer = search::grep::grep_uncharged(
-        reader,
-        &call.target_conversation,
-        &query,
-        call.read_bounds(),
-        call.now,
-    )?;
+    let limits = invocation.read_limits();
+    let answer = search::grep::grep_uncharged(session, invocation.target, &query, limits)
+        .map_err(name_start_argument)?;
     let found = answer.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut total = fields.take_u64("total");
     let notes = fields.take_texts("notes").join(", ");
-    let mut unscanned = read_resume_hint(&mut fields)?;
+    let mut unscanned = read_resume_hint(&mut fields);
     let matches = fields.take_list("matches");
     let (mut lines, mut shown, mut first) = (String::new(), 0, None);
     let mut left = TOKENS_MAX - CLOSING_TOKENS;
     let mut charged = 0u32;
     for one in matches {
         let mut fields = JsonFields::new(&found, json::list_members(&found, one.span));
-        let one = read_match(&found, &mut fields, call.conversation);
+        let one = read_match(&found, &mut fields, invocation.call.conversation);
         let mut cost = 0;
         if first.is_none() {
             cost = tokens::estimate(&one.next_arguments.clone().end_object());
         }
-        // Without its neighbours if it does not fit with them.
+        // A match that does not fit with its neighbours is shown without them.
         let fits = [
             (&one.line, &one.neighbour_lines, one.tokens_with_neighbours),
             (&one.line, &String::new(), one.tokens_alone),
@@ -83,7 +88,7 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
             let text = [line.as_str(), beside.as_str()].concat();
             let cost = cost + tokens::estimate(&text);
             let with_it = charged.saturating_add(charge);
-            (cost <= left && with_it <= call.tokens_left()).then_some((text, cost, with_it))
+            (cost <= left && with_it <= invocation.tokens_left()).then_some((text, cost, with_it))
         });
         let Some((text, cost, with_it)) = fits else { break };
         first.get_or_insert((one.next_arguments, one.next_purpose));
@@ -93,8 +98,8 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
         shown += 1;
     }
     if let Some(start) = answer.cursors.get(shown) {
-        // What is not shown comes next.
-        (total, unscanned) = (int::to_u64(shown), resume_hint(start, 0));
+        // The next search begins at the first match that is not shown.
+        (total, unscanned) = (int::to_u64(shown), resume_hint(start));
     }
     let mut out = format!("{BACKGROUND_LINE}\nMatches: {total}");
     if !notes.is_empty() {
@@ -109,19 +114,37 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     out.push_str(&unscanned);
     out.push('\n');
     match first {
-        Some((arguments, what)) => out.push_str(&next_call_line(arguments, what)),
+        Some((arguments, what)) => out.push_str(&format_next_call(arguments, what)),
         None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes)),
     }
     out.push_str(&lines);
     Ok(ToolReply { text: out, tokens: charged })
 }
 
-/// What to do when there is no match.
+/// Adds the mode and the start of a search to a query, under the names of the query.
+fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
+    if let Some(mode) = arguments.get_text("mode") {
+        query.add_text("mode", &mode.replace('_', "-"));
+    }
+    let byte = arguments.get_number("startByte");
+    match (arguments.get_text("startId"), byte) {
+        (Some(id), byte) => query.add_text("cursor", &join_file_cursor(id, byte.unwrap_or(0))),
+        (None, Some(byte)) => query.add_number("start_byte", byte),
+        (None, None) => {}
+    }
+}
+
+/// Names the argument of the tool in an error about the cursor of a query.
+fn name_start_argument(error: Error) -> Error {
+    Error::new(error.code, error.message.replace("`cursor`", "`startId`"))
+}
+
+/// Returns the hint for a search without a match.
 fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
-        // Not all of a very long text is searched by words.
+        // Words do not search the whole of a very long text.
         "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
          other words\n"
     } else {
@@ -129,15 +152,14 @@ fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     }
 }
 
-/// What goes on with a search that ended before all was looked through.
-fn read_resume_hint(fields: &mut JsonFields<'_>) -> Result<String> {
-    let Some((from, _)) = fields.take_any("unscanned_from") else { return Ok(String::new()) };
-    let mut fields = JsonFields::parse_argument("unscanned_from", &from)?;
-    Ok(resume_hint(&fields.take_text("id"), fields.take_u64("byte")))
+/// Reads the cursor of an incomplete search and formats its hint.
+fn read_resume_hint(fields: &mut JsonFields<'_>) -> String {
+    fields.take_optional_text("cursor").map_or_else(String::new, |cursor| resume_hint(&cursor))
 }
 
-/// How the same search goes on at a place.
-fn resume_hint(id: &str, byte: u64) -> String {
+/// Formats the hint that resumes the same search at a cursor.
+fn resume_hint(cursor: &str) -> String {
+    let (id, byte) = split_file_cursor(cursor);
     let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
     if byte > 0 {
         out.push_str(&format!(",\"startByte\":{byte}"));
@@ -145,27 +167,29 @@ fn resume_hint(id: &str, byte: u64) -> String {
     out
 }
 
-/// A match as a model is told of it.
+/// A match, as shown to the model.
 struct ToolMatch {
     line: String,
-    /// The messages beside it, a line each.
+    /// Neighbouring messages, one line each.
     neighbour_lines: String,
-    /// What is charged for both, and for the match alone.
+    /// Charge for the match with its neighbours.
     tokens_with_neighbours: u32,
+    /// Charge for the match alone.
     tokens_alone: u32,
-    /// What gives more of it, and what that is: all of it, or of a file what is around it.
+    /// Arguments of the call that shows the whole text, or the surroundings of a match in a file.
     next_arguments: JsonWriter,
+    /// Purpose of that call.
     next_purpose: &'static str,
 }
 
-/// Reads a match of an answer, which is found from the conversation that is named.
+/// Reads a match of a search from the conversation `here`.
 fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch {
     let snippet = fields.take_text("snippet");
     let id = fields.take_text("id");
     let conversation = fields.take_text("conversation");
     let elsewhere = (conversation != here).then_some(conversation);
     let byte = fields.take_optional_u64("byte");
-    let mut arguments = id_arguments(&id, elsewhere.as_deref());
+    let mut arguments = build_id_arguments(&id, elsewhere.as_deref());
     let mut what = "gives the whole of the first";
     if let Some(byte) = byte {
         what = "gives what is around the first";
@@ -176,8 +200,8 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
     let line = format_match_line(fields, &id, elsewhere.as_deref(), byte, &snippet);
     let alone = tokens::estimate(&snippet);
     let (mut beside, mut charged) = (String::new(), alone);
-    for side in ["before", "after"] {
-        for one in fields.take_list(side) {
+    for (side, key) in [("before", "neighbours_before"), ("after", "neighbours_after")] {
+        for one in fields.take_list(key) {
             let mut fields = JsonFields::new(found, json::list_members(found, one.span));
             let snippet = fields.take_text("snippet");
             charged = charged.saturating_add(tokens::estimate(&snippet));
@@ -195,7 +219,7 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
     }
 }
 
-/// The line of a match.
+/// Formats the line of a match.
 fn format_match_line(
     fields: &mut JsonFields<'_>,
     id: &str,

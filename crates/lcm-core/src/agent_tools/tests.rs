@@ -1,11 +1,11 @@
-//! The arguments of a model, and the formats of the definitions.
+//! Claims about the arguments of a model and the formats of the definitions.
 
 use alloc::{string::String, vec::Vec};
 
 use super::{
     arguments::{ToolArguments, ToolDefinition},
     definitions::{DESCRIBE, GREP, build_definitions},
-    to_one_line,
+    reply_lines::to_one_line,
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind},
@@ -21,7 +21,7 @@ fn refused(raw: &str) -> String {
 }
 
 #[test]
-fn what_a_model_need_not_say_may_be_null_or_empty() {
+fn optional_arguments_may_be_null_or_empty() {
     let raw =
         r#"{"pattern":"x","limit":null,"since":"","allConversations":"true","mode":"full-text"}"#;
     let read = read(&GREP, raw).unwrap();
@@ -37,7 +37,7 @@ fn what_a_model_need_not_say_may_be_null_or_empty() {
 
 #[test]
 fn a_wrong_argument_is_named_with_what_is_allowed() {
-    assert_eq!(refused(""), "`pattern` must be a string that is not empty and is needed");
+    assert_eq!(refused(""), "`pattern` must be a string that is not empty and is required");
     assert_eq!(refused(r#"{"pattern":""}"#), refused("{}"));
     assert_eq!(refused("[]"), "the arguments must be one JSON object");
     for limit in ["0", "201", "1.5", "-1", "\"many\"", "true", "{}"] {
@@ -49,11 +49,14 @@ fn a_wrong_argument_is_named_with_what_is_allowed() {
     let wrong = refused(r#"{"pattern":"x","allConversations":1}"#);
     assert_eq!(wrong, "`allConversations` must be true or false");
     let wrong = refused(r#"{"pattern":"x","files":[]}"#);
-    assert!(wrong.starts_with("`files` is no argument; allowed are `pattern`, `mode`"), "{wrong}");
+    assert!(
+        wrong.starts_with("`files` is not an argument; allowed are `pattern`, `mode`"),
+        "{wrong}"
+    );
     assert!(read(&DESCRIBE, r#"{"id":"sum_1","expandFileMaxBytes":1023}"#).is_err());
 }
 
-/// The names at the outermost places of each format, as the providers publish them.
+/// Compares the outermost names of each format with the providers' documentation.
 #[test]
 fn every_dialect_has_its_own_format() {
     let keys = |raw: &str, span: ByteSpan| -> Vec<String> {
@@ -84,6 +87,6 @@ fn every_dialect_has_its_own_format() {
 }
 
 #[test]
-fn a_line_stays_one() {
+fn a_line_has_no_line_break() {
     assert_eq!(to_one_line("a\r\nb\u{2028}c\u{85}d"), "a  b c d");
 }

@@ -1,7 +1,7 @@
-//! What a model answered: its words, freed of what models wrap them in, and the ids it cites.
+//! Parsing of a model's answer: its text without wrappers, and the ids it cites.
 //!
-//! In: a completion. Out: an answer, that there is none, or that the model gave nothing of use. Not
-//! here: whether what it cites was shown to it.
+//! In: a completion. Out: an answer, the statement that the passages do not contain one, or an
+//! unusable completion. Not here: the check of the citations.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,29 +11,29 @@ use lcm_text::{
     types::model::{Completion, Finish},
 };
 
-/// Begins an answer when the passages do not hold it.
+/// Prefix of a completion whose passages do not contain the answer.
 pub(super) const NOT_FOUND_PREFIX: &str = "NOT FOUND";
-/// Begins the line with the words that a model wants searched.
+/// Prefix of the line with the words that the model asks to search.
 pub(super) const SEARCH_PREFIX: &str = "SEARCH:";
-/// Words that are searched at a model's wish.
+/// Most bytes of the words that a model asks to search.
 const SEARCH_WORDS_BYTES_MAX: usize = 400;
-/// Ids of one answer that are looked at.
+/// Most ids read from one answer.
 const IDS_MAX: usize = 64;
-/// Hex digits of an id.
+/// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 16;
 
-/// What came of an answer.
+/// A parsed completion.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum ParsedAnswer {
-    /// Words, and the ids that it names, each once, in order.
+    /// An answer, with the ids it names, each once, in order.
     Answer { text: String, ids: Vec<String> },
-    /// The passages do not hold it; what to search for instead, if the model says.
+    /// The passages do not contain the answer; `search` has the words to search, if any.
     NotFound { search: Option<String> },
-    /// Nothing, or a refusal.
+    /// An empty completion or a refusal.
     Unusable,
 }
 
-/// Reads an answer.
+/// Parses a completion.
 pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
     if completion.finish == Finish::Refusal {
         return ParsedAnswer::Unusable;
@@ -57,12 +57,13 @@ pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
     ParsedAnswer::Answer { text: text.into(), ids }
 }
 
-/// Reads an answer that the passages do not hold it: what to search for instead, if it says.
+/// Parses the statement that the passages do not contain the answer, with the words to search.
 ///
-/// `NOT FOUND` alone in the first line is one; with more behind it only where nothing is cited, and
-/// set off, unless it is in capitals: an answer may begin "Not found in the cellar, but in the
-/// attic". So is a last line of words to search for, in capitals if it is not all there is: an
-/// answer may have a line "Search: enabled".
+/// `NOT FOUND` alone in the first line is such a statement. With more text in the line, the text
+/// must cite nothing, and either a punctuation mark must follow or the prefix must be in capitals:
+/// an answer may begin "Not found in the cellar, but in the attic". A last line of words to search
+/// is such a statement, too, in capitals unless it is the only line: an answer may have the line
+/// "Search: enabled".
 fn parse_not_found(text: &str) -> Option<Option<String>> {
     let first = trim_markup(text.lines().next()?);
     let cites = !collect_ids(text).is_empty();
@@ -88,26 +89,26 @@ fn parse_not_found(text: &str) -> Option<Option<String>> {
     search.map(parse_search_words)
 }
 
-/// What stands behind a word, in whatever case, at the beginning of a line.
+/// Strips a word, in any case, from the beginning of a line.
 fn strip_word_ignore_case<'l>(line: &'l str, word: &str) -> Option<&'l str> {
     let (begin, behind) = line.split_at_checked(word.len())?;
     begin.eq_ignore_ascii_case(word).then_some(behind)
 }
 
-/// Words to search for.
+/// Parses the words to search; `None`: there are no words.
 fn parse_search_words(text: &str) -> Option<String> {
     let words = trim_markup(text);
     let words = words.get(..words.floor_char_boundary(SEARCH_WORDS_BYTES_MAX)).unwrap_or("");
     (!words.is_empty()).then(|| words.into())
 }
 
-/// A line without what models put around words to set them off.
+/// Trims the markup that models put around words.
 fn trim_markup(line: &str) -> &str {
     let marks = |c: char| c.is_whitespace() || matches!(c, '*' | '#' | '_' | '`' | '>' | '"');
     line.trim_matches(marks).trim_end_matches(['.', '!']).trim_end_matches(marks)
 }
 
-/// The ids that a text names, each once, in order.
+/// Collects the ids that a text names, each once, in order.
 pub(super) fn collect_ids(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -123,12 +124,13 @@ pub(super) fn collect_ids(text: &str) -> Vec<String> {
     found
 }
 
-/// The answer and ids of a JSON object in lines of its own, alone or with words that cite nothing
-/// or a fence around it.
+/// Unwraps the answer and ids of a JSON object on lines of its own.
+///
+/// A fence, or text that cites nothing, may surround the object.
 fn unwrap_json_answer(text: &str) -> Option<(String, Vec<String>)> {
     let (before, rest) = text.split_at_checked(text.find('{')?)?;
     let (object, behind) = rest.split_at_checked(rest.rfind('}')? + 1)?;
-    // Braces in prose may be what an answer is about.
+    // Braces within a line may be part of the prose of an answer.
     let is_blank = |line: Option<&str>| line.is_none_or(|line| line.trim().is_empty());
     let stands_alone = is_blank(before.rsplit('\n').next()) && is_blank(behind.split('\n').next());
     if !stands_alone || !collect_ids(before).is_empty() || !collect_ids(behind).is_empty() {
@@ -147,12 +149,12 @@ fn unwrap_json_answer(text: &str) -> Option<(String, Vec<String>)> {
     Some((answer, cited))
 }
 
-/// The inside of a fence or element that encloses the whole text.
+/// Strips a fence or element that encloses the whole text.
 fn strip_fence(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));
     if let Some((_, inside)) = fenced {
-        // One that was cut off has no end; one that ends before the text is a part of it.
+        // The fence of a truncated text has no end. A fence that ends earlier is part of the text.
         let inside = inside.strip_suffix("```").unwrap_or(inside);
         return if inside.contains("```") { text } else { inside };
     }
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_freed_of_what_models_wrap_it_in() {
+    fn wrappers_of_an_answer_are_stripped() {
         let plain = alloc::format!("Locker 7 [{ONE}], once 9 [{TWO}].");
         let wanted = answer(&plain, &[ONE, TWO]);
         for text in [
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_sounds_like_none_is_one() {
+    fn an_answer_may_begin_like_a_refusal_to_answer() {
         for text in [
             alloc::format!("Not founded in 1999 but in 2001 [{ONE}]."),
             "Not found in the cellar, but in the attic.".into(),
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn that_there_is_no_answer_is_told_apart_from_nothing() {
+    fn a_missing_answer_differs_from_an_empty_completion() {
         assert_eq!(of("NOT FOUND"), ParsedAnswer::NotFound { search: None });
         let search = Some("tide table harbour".into());
         assert_eq!(of("Not found.\nSEARCH: tide table harbour"), ParsedAnswer::NotFound { search });

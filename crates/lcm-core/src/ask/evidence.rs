@@ -1,22 +1,24 @@
-//! The evidence for a question: which passages of which conversations, within a cap of tokens.
+//! The evidence for a question: a choice of passages within a token cap.
 //!
-//! In: what is sought, and summaries that were named. Out: passages with where they stand, so that
-//! the same text is made of them again, and by conversation what was used and what was left out.
-//! Hits come from [`grep::searched`]; their text from [`super::passage`]. Not here: what a model
-//! is asked of them.
+//! In: a search text, and named summaries. Out: passages with their positions, from which the same
+//! text can be rendered again, and the share of each conversation. Hits come from
+//! [`grep::grep_uncharged`], texts from [`super::passage`]. Not here: the request
+//! ([`super::prompt`]).
 
 use crate::search::grep;
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::cmp::Reverse;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     search::text_query::{self, TextQuery},
-    storage::read_scope::ReadLimits,
     storage::{
-        head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
-        store_session::StoreSession, summary::Summary,
+        call::Call,
+        head::LoadedHead,
+        history::MessageHistory,
+        read_scope::ReadLimits,
+        records::question::{ConversationShare, EvidencePassage, EvidenceSource},
+        store_session::StoreSession,
+        summary::{self, Summary},
     },
 };
 use lcm_text::{
@@ -33,60 +35,21 @@ use super::passage;
 
 /// Most conversations that give evidence for one question.
 const SHARES_MAX: usize = 3;
-/// Hits that are looked at.
+/// Most hits of the search.
 const HITS_MAX: u64 = 100;
-/// Tokens of one passage: a long message shows what is around its best place.
+/// Most tokens of one passage: a long message shows the surroundings of its best match.
 const PASSAGE_TOKENS_MAX: u32 = 500;
-/// Tokens below which nothing more is begun.
+/// Fewest tokens for which another passage is taken.
 const PASSAGE_TOKENS_MIN: u32 = 40;
-/// Best messages whose neighbours are shown, too: the answer often follows the question.
+/// Number of best messages with neighbours: an answer often follows its question.
 const MESSAGES_WITH_NEIGHBOURS_MAX: usize = 4;
-/// Messages of a named summary that are read in their order when tokens are left: those that say
-/// nothing cost none, and a summary may stand for a hundred thousand.
+/// Most messages of a named summary that are read in order. Messages without text cost no tokens,
+/// and a summary may cover a hundred thousand messages.
 const NAMED_MESSAGES_MAX: usize = 256;
-/// Summaries among the hits; each may say again what a message says.
+/// Most summaries among the hits, because a summary may repeat a message.
 const SUMMARIES_MAX: usize = 2;
 
-/// What a passage is of.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-pub(super) enum EvidenceSource {
-    Message(u64),
-    Summary([u8; 8]),
-}
-
-/// A passage.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub(super) struct EvidencePassage {
-    /// Number of its conversation among the shares.
-    pub(super) share: u32,
-    pub(super) source: EvidenceSource,
-    /// Where in the text of the whole it begins, in bytes.
-    pub(super) offset: u64,
-    pub(super) tokens_max: u32,
-}
-
-impl EvidencePassage {
-    /// The place of its conversation among the shares.
-    pub(super) fn share_index(&self) -> usize {
-        int::to_usize(self.share.into())
-    }
-}
-
-/// What was taken from one conversation.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct ConversationShare {
-    pub(super) conversation: String,
-    /// Hits and named summaries.
-    pub(super) candidates: u32,
-    /// Of them summaries that were named.
-    pub(super) named: u32,
-    /// Tokens it may have; 0: it was left out.
-    pub(super) tokens_max: u32,
-    /// Tokens of its passages.
-    pub(super) tokens: u32,
-}
-
-/// A summary that was named, with its conversation.
+/// A named summary, with its conversation.
 pub(super) struct NamedSummary {
     pub(super) conversation: String,
     pub(super) id: [u8; 8],
@@ -94,30 +57,32 @@ pub(super) struct NamedSummary {
 }
 
 impl NamedSummary {
-    /// What it stands for: first and last seq in its conversation.
+    /// Returns the conversation, and the first and last seq that the summary covers.
     fn seq_range(&self) -> (&str, u64, u64) {
         (&self.conversation, self.record.seq_first, self.record.seq_last)
     }
 }
 
-/// What evidence is gathered for.
+/// A request for evidence.
 pub(super) struct EvidenceRequest<'a> {
-    pub(super) conversation: &'a str,
+    pub(super) call: Call<'a>,
     pub(super) search_text: &'a str,
-    /// Whether it was written as a query, in which signs and filters mean something.
+    /// Whether the search text is a query, in which signs and filters apply.
     pub(super) is_query: bool,
     pub(super) named: &'a [NamedSummary],
-    /// Whether only what named summaries stand for counts.
+    /// Whether the search covers the messages of named summaries only.
     pub(super) is_within_named: bool,
     pub(super) tokens_max: u32,
-    pub(super) all: bool,
+    /// Whether the search covers every conversation of the store.
+    pub(super) all_conversations: bool,
+    /// Whether the search covers the conversation without its family.
     pub(super) only: bool,
-    /// What may be read.
+    /// Limits of the reads.
     pub(super) within: ReadLimits<'a>,
-    pub(super) now: Timestamp,
 }
 
 impl EvidenceRequest<'_> {
+    /// Builds the search pattern: a query as it is, a question without conditions.
     fn build_pattern(&self) -> Cow<'_, str> {
         match self.is_query {
             true => Cow::Borrowed(self.search_text),
@@ -126,19 +91,19 @@ impl EvidenceRequest<'_> {
     }
 }
 
-/// What was gathered.
+/// Evidence for a question.
 #[derive(Default)]
 pub(super) struct Evidence {
-    /// The best first; those without passages last.
+    /// Shares of the conversations, best first. Shares without passages are last.
     pub(super) shares: Vec<ConversationShare>,
-    /// In the order of the shares, and in each in that of the conversation.
+    /// Passages, ordered by share, then by position in the conversation.
     pub(super) passages: Vec<EvidencePassage>,
     pub(super) tokens: u32,
-    /// Whether something that was found was left out, for the cap.
+    /// Whether the cap excluded a hit.
     pub(super) truncated: bool,
 }
 
-/// A conversation with what was found in it, the best first.
+/// A conversation with its hits, best first.
 struct ConversationBucket {
     conversation: String,
     named: Vec<usize>,
@@ -147,17 +112,17 @@ struct ConversationBucket {
     newest: Timestamp,
 }
 
-/// Gathers evidence; `known` is left out, and its shares keep their numbers.
+/// Gathers evidence without the passages of `known`, whose shares keep their indexes.
 ///
 /// # Errors
 ///
 /// `not-found`: the conversation; `denied`: the grant has no tokens left; errors of the store.
 pub(super) fn gather_evidence(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
     known: (&[ConversationShare], &[EvidencePassage]),
 ) -> Result<Evidence> {
-    let mut buckets = group_hits_by_conversation(reader, wanted)?;
+    let mut buckets = group_hits_by_conversation(session, wanted)?;
     let mut evidence = Evidence::default();
     for share in known.0 {
         evidence.shares.push(ConversationShare { tokens_max: 0, ..share.clone() });
@@ -171,15 +136,18 @@ pub(super) fn gather_evidence(
         buckets.iter().zip(split_tokens(wanted.tokens_max, int::to_u32(used)))
     {
         let at = find_or_add_share(&mut evidence.shares, bucket, tokens_max);
-        let mut filling = PassageSelection {
+        let mut selection = PassageSelection {
             share: int::to_u32(at),
+            query: &query,
             tokens_left: tokens_max.saturating_add(spare),
             known_passages: known.1,
             taken: Vec::new(),
             truncated: false,
         };
-        filling.select_passages(reader, wanted, &query, bucket)?;
-        let PassageSelection { tokens_left: left, mut taken, truncated, .. } = filling;
+        wanted.call.with_conversation(&bucket.conversation, |call| {
+            selection.select_passages(session, call, wanted, bucket)
+        })?;
+        let PassageSelection { tokens_left: left, mut taken, truncated, .. } = selection;
         spare = left;
         sort::sort_by(&mut taken, &mut |a, b| a.0.cmp(&b.0));
         let spent = taken.iter().map(|(.., tokens)| *tokens).sum::<u32>();
@@ -204,7 +172,7 @@ pub(super) fn split_tokens(tokens: u32, among: u32) -> Vec<u32> {
     (0..among).map(|number| each + u32::from(number < rest)).collect()
 }
 
-/// The number of a bucket's share, which is made if it is not there.
+/// Returns the index of a bucket's share and adds a missing share.
 fn find_or_add_share(
     shares: &mut Vec<ConversationShare>,
     bucket: &ConversationBucket,
@@ -235,7 +203,7 @@ fn find_or_add_share(
 /// What was found, by conversation: those with most named summaries first, then those with the best
 /// hit, then the newest.
 fn group_hits_by_conversation(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
 ) -> Result<Vec<ConversationBucket>> {
     let mut buckets: Vec<ConversationBucket> = Vec::new();
@@ -253,7 +221,7 @@ fn group_hits_by_conversation(
         })
     };
     let named: Vec<usize> = wanted.named.iter().map(|named| at(&named.conversation)).collect();
-    let hits = search_hits(reader, wanted)?;
+    let hits = search_hits(session, wanted)?;
     let places: Vec<usize> = hits.iter().map(|hit| at(&hit.conversation)).collect();
     for (number, (place, named)) in named.into_iter().zip(wanted.named).enumerate() {
         if let Some(bucket) = buckets.get_mut(place) {
@@ -284,13 +252,13 @@ struct EvidenceHit {
     time: Timestamp,
 }
 
-/// The hits, the best first.
+/// Searches and returns the hits, best first.
 fn search_hits(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
 ) -> Result<Vec<EvidenceHit>> {
     let mut query = JsonWriter::new_object();
-    query.add_flag("all", wanted.all);
+    query.add_flag("all_conversations", wanted.all_conversations);
     query.add_number("limit", HITS_MAX);
     query.add_text("mode", "full-text");
     query.add_flag("only", wanted.only);
@@ -298,9 +266,8 @@ fn search_hits(
     let query = query.end_object();
     let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(NamedSummary::seq_range).collect();
     let searched = wanted.is_within_named.then_some(parts.as_slice());
-    let (conversation, within) =
-        (wanted.conversation, ReadLimits { searched_ranges: searched, ..wanted.within });
-    let found = grep::grep_uncharged(reader, conversation, &query, within, wanted.now)?.json;
+    let within = ReadLimits { searched_ranges: searched, ..wanted.within };
+    let found = grep::grep_uncharged(session, wanted.call, &query, within)?.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut hits = Vec::new();
     for one in fields.take_list("matches") {
@@ -308,9 +275,7 @@ fn search_hits(
         let conversation = fields.take_text("conversation");
         let what = match fields.take_optional_u64("seq") {
             Some(seq) => EvidenceSource::Message(seq),
-            None => EvidenceSource::Summary(crate::storage::summary::parse_summary_id(
-                &fields.take_text("id"),
-            )?),
+            None => EvidenceSource::Summary(summary::parse_summary_id(&fields.take_text("id"))?),
         };
         let time = time::parse(&fields.take_text("created_at")).unwrap_or(0);
         hits.push(EvidenceHit { conversation, source: what, time });
@@ -318,12 +283,13 @@ fn search_hits(
     Ok(hits)
 }
 
-/// A passage with its place in the conversation and its tokens.
+/// A passage with its position in the conversation and its tokens.
 type SelectedPassage = ((u64, EvidenceSource), EvidencePassage, u32);
 
-/// One conversation's passages while they are chosen.
+/// Selection of the passages of one conversation.
 struct PassageSelection<'k> {
     share: u32,
+    query: &'k TextQuery,
     tokens_left: u32,
     known_passages: &'k [EvidencePassage],
     taken: Vec<SelectedPassage>,
@@ -331,20 +297,19 @@ struct PassageSelection<'k> {
 }
 
 impl PassageSelection<'_> {
+    /// Selects passages from named summaries, hits, neighbours of hits and named messages.
     fn select_passages(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
         wanted: &EvidenceRequest<'_>,
-        query: &TextQuery,
         bucket: &ConversationBucket,
     ) -> Result<()> {
-        let keys = ConversationKeys::new(&bucket.conversation)?;
-        let loaded = LoadedHead::load_existing(reader, &keys, &bucket.conversation)?;
-        reader.bind_head(&keys, loaded.head.revision, loaded.bytes.as_deref());
-        let history = MessageHistory { keys: &keys, head: &loaded.head };
+        let loaded = LoadedHead::open_existing(session, call)?;
+        let history = MessageHistory::new(call, &loaded.head);
         for number in &bucket.named {
             if let Some(named) = wanted.named.get(*number) {
-                self.take_passage(reader, &history, EvidenceSource::Summary(named.id), query)?;
+                self.take_passage(session, &history, EvidenceSource::Summary(named.id))?;
             }
         }
         let (mut summaries, mut messages) = (0, Vec::new());
@@ -354,32 +319,31 @@ impl PassageSelection<'_> {
                 EvidenceSource::Summary(_) => summaries += 1,
                 EvidenceSource::Message(seq) => messages.push(*seq),
             }
-            self.take_passage(reader, &history, *hit, query)?;
+            self.take_passage(session, &history, *hit)?;
         }
         for seq in messages.into_iter().take(MESSAGES_WITH_NEIGHBOURS_MAX) {
             for near in [seq.saturating_add(1), seq.saturating_sub(1)] {
                 let is_stored = (1..=loaded.head.messages).contains(&near);
-                if is_stored && wanted.within.covers_range(&keys, near, near) {
-                    self.take_passage(reader, &history, EvidenceSource::Message(near), query)?;
+                if is_stored && wanted.within.covers_range(call.keys, near, near) {
+                    self.take_passage(session, &history, EvidenceSource::Message(near))?;
                 }
             }
         }
-        self.take_sources_of_named(reader, wanted, query, bucket, &history)
+        self.take_sources_of_named(session, &history, wanted, bucket)
     }
 
-    /// What is left for the messages of named summaries in their order.
+    /// Spends the tokens left on the sources of named summaries, in their order.
     fn take_sources_of_named(
         &mut self,
-        reader: &mut StoreSession<'_>,
-        wanted: &EvidenceRequest<'_>,
-        query: &TextQuery,
-        bucket: &ConversationBucket,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
+        wanted: &EvidenceRequest<'_>,
+        bucket: &ConversationBucket,
     ) -> Result<()> {
         for number in &bucket.named {
             let Some(named) = wanted.named.get(*number) else { continue };
             for source in named.record.source_refs() {
-                self.take_passage(reader, history, EvidenceSource::Summary(source.id), query)?;
+                self.take_passage(session, history, EvidenceSource::Summary(source.id))?;
             }
             let (_, first, last) = named.seq_range();
             for seq in (first..=last).take(NAMED_MESSAGES_MAX) {
@@ -387,23 +351,23 @@ impl PassageSelection<'_> {
                     self.truncated = true;
                     return Ok(());
                 }
-                self.take_passage(reader, history, EvidenceSource::Message(seq), query)?;
+                self.take_passage(session, history, EvidenceSource::Message(seq))?;
             }
         }
         Ok(())
     }
 
+    /// Returns whether the tokens left suffice for no further passage.
     fn is_full(&self) -> bool {
         self.tokens_left < PASSAGE_TOKENS_MIN
     }
 
-    /// Takes a passage that is not there yet, cut to what is left.
+    /// Takes a new passage, cut to the tokens left.
     fn take_passage(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         what: EvidenceSource,
-        query: &TextQuery,
     ) -> Result<()> {
         let mut passages =
             self.taken.iter().map(|(_, passage, _)| passage).chain(self.known_passages);
@@ -414,11 +378,11 @@ impl PassageSelection<'_> {
             self.truncated = true;
             return Ok(());
         }
-        let Some(whole) = passage::read_passage_source(reader, history, what)? else {
+        let Some(whole) = passage::read_passage_source(session, history, what)? else {
             return Ok(());
         };
         let tokens_max = PASSAGE_TOKENS_MAX.min(self.tokens_left);
-        let at = whole.find_best_offset(query, tokens_max);
+        let at = whole.find_best_offset(self.query, tokens_max);
         let text = whole.render_passage(at, tokens_max);
         let tokens = tokens::estimate(&text);
         if tokens > self.tokens_left {

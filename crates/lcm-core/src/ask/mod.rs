@@ -1,10 +1,11 @@
-//! Ask: an answer to a question from what was said, with the ids that say so.
+//! Ask: answers a question from stored messages, with the ids that support the answer.
 //!
-//! In: a question. Out: one completion request over the passages that fit a cap, and of the model's
-//! answer its words and the ids it cites, which are checked against what it was shown. At most
-//! [`COMPLETIONS_MAX`] requests are made for a question: a second one after an answer of no use, or
-//! after a search that the model asked for. A question is open until it is answered or its time is
-//! over, and a conversation has one at a time. Not here: searching and reading ([`crate::recall`]).
+//! In: a question. Out: one completion request over the passages that fit a cap, then the model's
+//! answer with the ids it cites. A citation counts only if the model was shown its passage. A
+//! question makes at most [`COMPLETIONS_MAX`] requests: a second request follows a useless answer
+//! or a search that the model asked for. A question is open until its answer or its expiry, and a
+//! conversation has one open question. Not here: search ([`crate::search::grep`]) and the reading
+//! of messages ([`crate::recall`]).
 
 mod answer;
 mod evidence;
@@ -12,25 +13,29 @@ mod outcome;
 mod passage;
 mod prompt;
 mod question;
-mod question_record;
+mod question_slot;
 mod routing;
 
-use crate::storage::session;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-pub(crate) use self::question::TIMEOUT_MS_MAX;
-use crate::{
-    storage::read_scope::{self, ReadLimits},
-    storage::{
-        head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
-        records::grants::GrantAccess, store_session::StoreSession,
+pub(crate) use self::question::DEADLINE_MS_MAX;
+use crate::storage::{
+    call::Call,
+    head::LoadedHead,
+    history::MessageHistory,
+    read_scope::{self, ReadLimits},
+    records::{
+        grants::GrantAccess,
+        question::{EvidencePassage, OpenQuestion, QuestionGrant, QuestionRecord, QuestionState},
     },
+    session::ensure_not_skipped,
+    store_session::StoreSession,
 };
-use evidence::{Evidence, EvidenceRequest, EvidenceSource, NamedSummary};
+use evidence::{Evidence, EvidenceRequest, NamedSummary};
 use lcm_text::{
     base::{
         error::{Error, ErrorCode, Result},
-        int, tokens,
+        int, sort, tokens,
     },
     config::Config,
     types::{
@@ -45,53 +50,51 @@ use outcome::{AskOutcome, AskStatus};
 use prompt::AttemptRemark;
 pub(crate) use prompt::answer_offline;
 use question::Question;
-use question_record::{
-    GrantCharge, OpenQuestion, QuestionGrant, QuestionRecord, QuestionSlot, QuestionState,
-};
+use question_slot::{GrantCharge, QuestionSlot};
 
-/// Completions for one question.
+/// Most completions of one question.
 const COMPLETIONS_MAX: u32 = 2;
 
-/// Begins to answer a question.
+/// Opens a question and returns the completion request, or the outcome if no model is needed.
 ///
 /// # Errors
 ///
-/// `invalid-input`; `not-found`: the conversation, or a summary that is named; `denied`: the grant,
-/// or nothing is stored for the session; `conflict`: another question, or a call on the grant, was
-/// faster; errors of the store.
+/// `invalid-input`; `not-found`: the conversation, or a named summary; `denied`: the grant, or the
+/// configuration stores nothing for the session; `conflict`: another question, or a call on the
+/// grant, committed first; errors of the store.
 pub(crate) fn plan(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     question_json: &str,
-    now: Timestamp,
 ) -> Result<AskStep> {
-    match prepare_question(reader, config, conversation, question_json, now)? {
+    match prepare_question(session, call, question_json)? {
         AskPreparation::Ended(step) => Ok(step),
-        AskPreparation::NeedsModel(asks) => {
-            let PreparedQuestion { asked, text, now } = *asks;
-            let request = asked.build_request(config, &text, AttemptRemark::First);
-            asked.commit_request(reader, request, now)
+        AskPreparation::NeedsModel(prepared) => {
+            let PreparedQuestion { asked, text, now } = *prepared;
+            let request = asked.build_request(call.config, &text, AttemptRemark::First);
+            asked.commit_request(session, request, now)
         }
     }
 }
 
-/// How a question begins.
+/// Result of the preparation of a question.
 enum AskPreparation {
-    /// No model is needed.
+    /// The question ended without a model.
     Ended(AskStep),
+    /// A model must answer the question.
     NeedsModel(Box<PreparedQuestion>),
 }
 
-/// A question with the passages that a model is to be asked about; nothing is written yet.
+/// A question with its evidence, before the first write.
 struct PreparedQuestion {
     asked: PendingQuestion,
+    /// The rendered evidence.
     text: String,
     /// The effective time.
     now: Timestamp,
 }
 
-/// A question that is open, with what the call about it is going to write.
+/// An open question, with the record and the charge that the call will write.
 struct PendingQuestion {
     slot: QuestionSlot,
     record: QuestionRecord,
@@ -99,38 +102,36 @@ struct PendingQuestion {
     charge: GrantCharge,
 }
 
-/// What comes before a model is asked, whoever asks it.
+/// Reads a question and gathers its evidence, for [`plan`] and [`run`].
 fn prepare_question(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     question_json: &str,
-    now: Timestamp,
 ) -> Result<AskPreparation> {
-    let question = Question::read(question_json, config)?;
-    let keys = ConversationKeys::new(conversation)?;
-    let permit = GrantAccess::for_call(reader, conversation, question.grant.as_deref(), now)?;
-    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
-    let now = loaded.effective_time(now)?;
-    let slot = QuestionSlot::read(reader, &keys)?;
+    let question = Question::read(question_json, call.config)?;
+    let permit = GrantAccess::for_call(session, call, question.grant.as_deref())?;
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let now = loaded.effective_time(call.now)?;
+    let call = Call { now, ..call };
+    let slot = QuestionSlot::read(session, call)?;
     if !question.plan_only {
-        session::ensure_not_skipped(reader, config, &keys, &loaded.head)?;
+        ensure_not_skipped(session, call, &loaded.head)?;
         if let Some(other) = slot.find_open_question(now)
-            && is_blocking(reader, conversation, other, now)?
+            && is_blocking(session, call, other)?
         {
             return Ok(AskPreparation::Ended(outcome::build_busy_step(other)));
         }
     }
     let within = ReadLimits { permit: permit.as_ref(), ..ReadLimits::default() };
-    let named = resolve_named_summaries(reader, conversation, &question, within)?;
-    let evidence = gather_first_evidence(reader, conversation, &question, &named, within, now)?;
+    let named = resolve_named_summaries(session, call, &question, within)?;
+    let evidence = gather_first_evidence(session, call, &question, &named, within)?;
     let truncated = evidence.truncated && within.tokens_left() < question.evidence_tokens_max;
     let mut paid = GrantCharge { permit, tokens: 0, truncated };
     if question.plan_only {
         let note = paid.build_grant_note(0);
         return Ok(AskPreparation::Ended(outcome::build_plan_step(&question, &evidence, note)));
     }
-    let record = QuestionRecord::new_after_slot(&slot, &keys, now, question.timeout_ms);
+    let record = slot.create_next(call, now, question.deadline_ms);
     let open = build_open_question(&question, evidence, truncated);
     if open.passages.is_empty() {
         let ending = AskOutcome::without_answer(&open, AskStatus::NoEvidence, 0);
@@ -139,23 +140,22 @@ fn prepare_question(
             paid.build_grant_note(0),
         )));
     }
-    let text = render_evidence(reader, &open)?;
+    let text = render_evidence(session, call, &open)?;
     paid.tokens = open.evidence_tokens;
     let asked = PendingQuestion { slot, record, open, charge: paid };
     Ok(AskPreparation::NeedsModel(Box::new(PreparedQuestion { asked, text, now })))
 }
 
-/// Whether an open question keeps another one out. One that is read on a grant which does not stand
-/// any more will not be answered.
+/// Returns whether an open question blocks another question. A question on an ended grant does not
+/// block: nobody can answer it.
 fn is_blocking(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     record: &QuestionRecord,
-    now: Timestamp,
 ) -> Result<bool> {
     let QuestionState::Open(open) = &record.state else { return Ok(false) };
     let grant = open.grant.as_ref().map(|grant| grant.id.as_str());
-    match GrantAccess::for_call(reader, conversation, grant, now) {
+    match GrantAccess::for_call(session, call, grant) {
         Ok(_) => Ok(true),
         Err(error) if error.code == ErrorCode::Denied => Ok(false),
         Err(error) => Err(error),
@@ -163,6 +163,7 @@ fn is_blocking(
 }
 
 impl PendingQuestion {
+    /// Builds the completion request of the current attempt.
     fn build_request(
         &self,
         config: &Config,
@@ -172,10 +173,10 @@ impl PendingQuestion {
         prompt::build_ask_request(config, &self.record, &self.open, text, remark)
     }
 
-    /// Writes that a model is asked, and tells what.
+    /// Writes the open question and returns the step with its request.
     fn commit_request(
         self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         request: CompletionRequest,
         now: Timestamp,
     ) -> Result<AskStep> {
@@ -183,38 +184,40 @@ impl PendingQuestion {
         let note = paid.build_grant_note(open.evidence_tokens);
         let step = outcome::build_request_step(&record, &open, request, note, now);
         record.state = QuestionState::Open(open);
-        slot.write(reader, &record, paid)?;
+        slot.write(session, &record, paid)?;
         Ok(step)
     }
 
-    /// Writes how a question ended, and tells it.
-    fn commit_outcome(self, reader: &mut StoreSession<'_>, ending: &AskOutcome) -> Result<AskStep> {
+    /// Writes the outcome of the question and returns its step.
+    fn commit_outcome(
+        self,
+        session: &mut StoreSession<'_>,
+        ending: &AskOutcome,
+    ) -> Result<AskStep> {
         let Self { slot, mut record, charge: paid, .. } = self;
         let step = outcome::build_outcome_step(ending, paid.build_grant_note(ending.source_tokens));
         record.state = QuestionState::Ended(step.document.clone());
-        slot.write(reader, &record, paid)?;
+        slot.write(session, &record, paid)?;
         Ok(step)
     }
 }
 
-/// Goes on with the answer to the request.
+/// Applies the model's answer to an open question.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no continuation, or not one answer; `not-found`: the question is not there any
-/// more; `denied`: the grant on which it is read does not stand any more; `conflict`: it was
-/// answered meanwhile; errors of the store.
+/// `invalid-input`: the continuation, or the number of answers; `not-found`: another question
+/// replaced this question; `denied`: the grant of the question has ended; `conflict`: another call
+/// answered first; errors of the store.
 pub(crate) fn apply(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     continuation: &str,
     answers: &[CompletionResult],
-    now: Timestamp,
 ) -> Result<AskStep> {
-    let keys = ConversationKeys::new(conversation)?;
-    let now = LoadedHead::load_existing(reader, &keys, conversation)?.effective_time(now)?;
-    let mut slot = QuestionSlot::read(reader, &keys)?;
+    let now = LoadedHead::open_existing(session, call)?.effective_time(call.now)?;
+    let call = Call { now, ..call };
+    let mut slot = QuestionSlot::read(session, call)?;
     let mut record = slot.take_by_continuation(continuation)?;
     let open = match core::mem::replace(&mut record.state, QuestionState::Ended(String::new())) {
         QuestionState::Ended(document) => return Ok(AskStep::from_document(document)),
@@ -222,14 +225,13 @@ pub(crate) fn apply(
     };
     let [answer] = answers else {
         return Err(Error::invalid_input(format_args!(
-            "answers: {} came, one was asked for",
+            "`answers` must have one answer, got {}",
             answers.len()
         )));
     };
     let grant = open.grant.as_ref();
     let truncated = grant.is_some_and(|grant| grant.truncated);
-    let permit =
-        GrantAccess::for_call(reader, conversation, grant.map(|grant| grant.id.as_str()), now)?;
+    let permit = GrantAccess::for_call(session, call, grant.map(|grant| grant.id.as_str()))?;
     let mut asked = PendingQuestion {
         slot,
         record,
@@ -239,48 +241,47 @@ pub(crate) fn apply(
     let is_in_time = now < asked.record.expires_at;
     let may_ask = asked.open.attempt < COMPLETIONS_MAX && is_in_time;
     let remark = match judge_answer(&asked.open, answer, may_ask, is_in_time) {
-        AnswerVerdict::Ended(ending) => return asked.commit_outcome(reader, &ending),
+        AnswerVerdict::Ended(ending) => return asked.commit_outcome(session, &ending),
         AnswerVerdict::Retry => AttemptRemark::AfterUselessAnswer,
         AnswerVerdict::Search(words) => {
-            if !asked.add_search_evidence(reader, conversation, &words, now)? {
+            if !asked.add_search_evidence(session, call, &words)? {
                 let ending = AskOutcome::without_answer(
                     &asked.open,
                     AskStatus::NotFound,
                     asked.open.attempt,
                 );
-                return asked.commit_outcome(reader, &ending);
+                return asked.commit_outcome(session, &ending);
             }
             AttemptRemark::AfterSearch
         }
     };
     asked.open.attempt += 1;
-    let text = render_evidence(reader, &asked.open)?;
-    let request = asked.build_request(config, &text, remark);
-    asked.commit_request(reader, request, now)
+    let text = render_evidence(session, call, &asked.open)?;
+    let request = asked.build_request(call.config, &text, remark);
+    asked.commit_request(session, request, now)
 }
 
-/// Answers a question through a model that may block. All reads come before it is asked, so that a
-/// search at its wish is not made.
+/// Answers a question with the imported model.
+///
+/// All reads precede the first completion, so that a search that the model asks for is not made.
 ///
 /// # Errors
 ///
-/// As [`plan`].
+/// The errors of [`plan`].
 pub(crate) fn run(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     model: &mut dyn Model,
-    config: &Config,
-    conversation: &str,
     question_json: &str,
-    now: Timestamp,
 ) -> Result<AskStep> {
-    let asks = match prepare_question(reader, config, conversation, question_json, now)? {
+    let prepared = match prepare_question(session, call, question_json)? {
         AskPreparation::Ended(step) => return Ok(step),
-        AskPreparation::NeedsModel(asks) => asks,
+        AskPreparation::NeedsModel(prepared) => prepared,
     };
-    let PreparedQuestion { mut asked, text, .. } = *asks;
+    let PreparedQuestion { mut asked, text, .. } = *prepared;
     let mut remark = AttemptRemark::First;
     let ending = loop {
-        let answer = model.complete(&asked.build_request(config, &text, remark));
+        let answer = model.complete(&asked.build_request(call.config, &text, remark));
         let attempt = asked.open.attempt;
         match judge_answer(&asked.open, &answer, attempt < COMPLETIONS_MAX, true) {
             AnswerVerdict::Ended(ending) => break ending,
@@ -292,29 +293,20 @@ pub(crate) fn run(
             }
         }
     };
-    asked.commit_outcome(reader, &ending)
+    asked.commit_outcome(session, &ending)
 }
 
-/// Reads the record of a question, if there is one.
-///
-/// # Errors
-///
-/// `corrupt`: it cannot be read; errors of the store.
-pub(crate) fn check(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<()> {
-    QuestionSlot::read(reader, keys).map(|_| ())
-}
-
-/// The summaries that a question names, with their conversations.
+/// Finds the summaries that a question names, with their conversations.
 fn resolve_named_summaries(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     question: &Question,
     within: ReadLimits<'_>,
 ) -> Result<Vec<NamedSummary>> {
     let mut found: Vec<NamedSummary> = Vec::new();
-    for text in &question.summaries {
+    for text in &question.summary_ids {
         let (conversation, id, record) =
-            read_scope::find_summary_in_family(reader, conversation, text, within)?;
+            read_scope::find_summary_in_family(session, call, text, within)?;
         if !found.iter().any(|named| named.id == id) {
             found.push(NamedSummary { conversation, id, record });
         }
@@ -322,37 +314,38 @@ fn resolve_named_summaries(
     Ok(found)
 }
 
+/// Gathers the evidence of a question before its first request.
 fn gather_first_evidence(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     question: &Question,
     named: &[NamedSummary],
     within: ReadLimits<'_>,
-    now: Timestamp,
 ) -> Result<Evidence> {
     let wanted = EvidenceRequest {
-        conversation,
+        call,
         search_text: question.search_text(),
         is_query: question.query.is_some(),
         named,
         is_within_named: !named.is_empty() && question.query.is_none(),
         tokens_max: question.evidence_tokens_max.min(within.tokens_left()),
-        all: question.all,
+        all_conversations: question.all_conversations,
         only: question.only,
         within,
-        now,
     };
-    evidence::gather_evidence(reader, &wanted, (&[], &[]))
+    evidence::gather_evidence(session, &wanted, (&[], &[]))
 }
 
-/// `truncated`: evidence was left out for want of tokens of the grant.
+/// Builds an open question from its evidence.
+///
+/// `truncated`: the tokens left of the grant limited the evidence.
 fn build_open_question(question: &Question, evidence: Evidence, truncated: bool) -> OpenQuestion {
     let held = |id: &String| QuestionGrant { id: id.clone(), truncated };
     OpenQuestion {
         question: question.question.clone(),
-        tokens_max: question.tokens_max,
+        answer_tokens_max: question.answer_tokens_max,
         evidence_tokens_max: question.evidence_tokens_max,
-        all: question.all,
+        all_conversations: question.all_conversations,
         only: question.only,
         attempt: 1,
         passages: evidence.passages,
@@ -364,14 +357,14 @@ fn build_open_question(question: &Question, evidence: Evidence, truncated: bool)
 }
 
 impl PendingQuestion {
-    /// Adds what a search at the model's wish finds; `false`: nothing that is not there, or nothing
-    /// is left to read with.
+    /// Adds the evidence of a search that the model asked for.
+    ///
+    /// `false`: the search found no new passage, or the grant has no tokens left.
     fn add_search_evidence(
         &mut self,
-        reader: &mut StoreSession<'_>,
-        conversation: &str,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
         words: &str,
-        now: Timestamp,
     ) -> Result<bool> {
         let Self { open, charge: paid, .. } = self;
         let within = ReadLimits { permit: paid.permit.as_ref(), ..ReadLimits::default() };
@@ -379,18 +372,17 @@ impl PendingQuestion {
             return Ok(false);
         }
         let wanted = EvidenceRequest {
-            conversation,
+            call,
             search_text: words,
             is_query: false,
             named: &[],
             is_within_named: false,
             tokens_max: open.evidence_tokens_max.min(within.tokens_left()),
-            all: open.all,
+            all_conversations: open.all_conversations,
             only: open.only,
             within,
-            now,
         };
-        let found = evidence::gather_evidence(reader, &wanted, (&open.shares, &open.passages))?;
+        let found = evidence::gather_evidence(session, &wanted, (&open.shares, &open.passages))?;
         let is_new = !found.passages.is_empty();
         paid.truncated |= found.truncated && within.tokens_left() < open.evidence_tokens_max;
         paid.tokens = found.tokens;
@@ -405,27 +397,22 @@ impl PendingQuestion {
     }
 }
 
-/// The passages as the model reads them, by conversation and in the order of time.
-fn render_evidence(reader: &mut StoreSession<'_>, open: &OpenQuestion) -> Result<String> {
+/// Renders the passages for the model, by conversation and in the order of messages.
+fn render_evidence(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    open: &OpenQuestion,
+) -> Result<String> {
     let mut out = String::new();
     for (number, share) in open.shares.iter().enumerate() {
-        let mut passages = open.passages.iter().filter(|passage| passage.share_index() == number);
-        if passages.clone().next().is_none() {
+        let passages = open.passages.iter().filter(|passage| passage.share_index() == number);
+        let passages: Vec<&EvidencePassage> = passages.collect();
+        if passages.is_empty() {
             continue;
         }
-        let keys = ConversationKeys::new(&share.conversation)?;
-        let loaded = LoadedHead::load_existing(reader, &keys, &share.conversation)?;
-        reader.bind_head(&keys, loaded.head.revision, loaded.bytes.as_deref());
-        let history = MessageHistory { keys: &keys, head: &loaded.head };
-        let mut blocks: Vec<(u64, String)> = Vec::new();
-        passages.try_for_each(|passage| -> Result<()> {
-            if let Some(whole) = passage::read_passage_source(reader, &history, passage.source)? {
-                let text = whole.render_passage(int::to_usize(passage.offset), passage.tokens_max);
-                blocks.push((whole.seq, text));
-            }
-            Ok(())
+        let blocks = call.with_conversation(&share.conversation, |call| {
+            render_passages(session, call, &passages)
         })?;
-        lcm_text::base::sort::sort(&mut blocks);
         for (_, block) in blocks {
             if !out.is_empty() {
                 out.push_str("\n\n");
@@ -436,34 +423,45 @@ fn render_evidence(reader: &mut StoreSession<'_>, open: &OpenQuestion) -> Result
     Ok(out)
 }
 
-/// The printed id of something in a conversation.
-fn format_source_id(conversation: &str, what: EvidenceSource) -> String {
-    match what {
-        EvidenceSource::Message(seq) => {
-            ConversationKeys::new(conversation).map(|keys| keys.message_id(seq)).unwrap_or_default()
+/// Renders the passages of one conversation in the order of messages, each with its first seq.
+fn render_passages(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    passages: &[&EvidencePassage],
+) -> Result<Vec<(u64, String)>> {
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = MessageHistory::new(call, &loaded.head);
+    let mut blocks: Vec<(u64, String)> = Vec::new();
+    for passage in passages {
+        if let Some(whole) = passage::read_passage_source(session, &history, passage.source)? {
+            let text = whole.render_passage(int::to_usize(passage.offset), passage.tokens_max);
+            blocks.push((whole.seq, text));
         }
-        EvidenceSource::Summary(id) => crate::storage::summary::format_summary_id(id),
     }
+    sort::sort(&mut blocks);
+    Ok(blocks)
 }
 
-/// The printed ids of what the model was shown, each with its conversation.
+/// Lists the ids of the passages shown to the model, each with its conversation.
 fn list_shown_ids(open: &OpenQuestion) -> Vec<(String, &str)> {
-    let of = |passage: &evidence::EvidencePassage| {
+    let of = |passage: &EvidencePassage| {
         let share = open.shares.get(passage.share_index())?;
-        Some((format_source_id(&share.conversation, passage.source), share.conversation.as_str()))
+        Some((passage.source.format_id(&share.conversation), share.conversation.as_str()))
     };
     open.passages.iter().filter_map(of).collect()
 }
 
-/// What an answer leads to.
+/// Decision about an answer of the model.
 enum AnswerVerdict {
+    /// The question ends.
     Ended(AskOutcome),
-    /// The same is asked again.
+    /// The engine repeats the request.
     Retry,
-    /// These words are searched, and then it is asked again.
+    /// The engine searches these words, then repeats the request.
     Search(String),
 }
 
+/// Decides what follows an answer of the model.
 fn judge_answer(
     open: &OpenQuestion,
     answer: &CompletionResult,
@@ -495,7 +493,7 @@ fn judge_answer(
     }
 }
 
-/// An answer in words: what it cites counts only if the model was shown it.
+/// Separates the citations of an answer into shown and unknown ids.
 fn check_citations(
     open: &OpenQuestion,
     completion: &Completion,
@@ -515,7 +513,7 @@ fn check_citations(
         return AnswerVerdict::Retry;
     }
     let status = if cited.is_empty() { AskStatus::Uncited } else { AskStatus::Answered };
-    let cut = tokens::truncate_to_tokens(&text, open.tokens_max);
+    let cut = tokens::truncate_to_tokens(&text, open.answer_tokens_max);
     let is_cut = cut.len() < text.len() || completion.finish == Finish::Length;
     let mut ending = AskOutcome::without_answer(open, status, open.attempt);
     ending.answer = Some(cut.into());

@@ -1,10 +1,13 @@
-//! What a host is told of a question: what to complete, or how it ended.
+//! The step of a question for its host: a completion request, or the outcome.
 //!
-//! Documents are JSON with their keys in order. Not here: why it ended so.
+//! Documents are JSON with sorted keys. Not here: the decision about an answer.
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::summary::StoredLevel;
+use crate::storage::{
+    records::question::{ConversationShare, EvidenceSource, OpenQuestion, QuestionRecord},
+    summary::StoredLevel,
+};
 use lcm_text::{
     base::{int, json::JsonWriter},
     types::{
@@ -14,31 +17,33 @@ use lcm_text::{
 };
 
 use super::{
-    evidence::{Evidence, EvidenceSource},
-    question::Question,
-    question_record::{OpenQuestion, QuestionRecord},
+    evidence::Evidence, question::Question, question_slot::format_continuation,
     routing::RoutingInput,
 };
 
-/// How a question ended. Closed.
+/// Status of an ended question. The list is closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AskStatus {
+    /// The answer cites passages that the model was shown.
     Answered,
     /// Another question of the conversation is open.
     Busy,
-    /// An answer that cites nothing that the model was shown.
+    /// The answer cites no passage that the model was shown.
     Uncited,
-    /// The passages do not hold the answer.
+    /// The passages do not contain the answer.
     NotFound,
     /// The search found nothing.
     NoEvidence,
-    /// The model was of no use.
+    /// The completions were unusable.
     NoAnswer,
+    /// The completion failed.
     ModelFailed,
+    /// The completion failed by its timeout or after the expiry of the question.
     TimedOut,
 }
 
 impl AskStatus {
+    /// Returns the name of the status in a document.
     const fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -53,44 +58,46 @@ impl AskStatus {
     }
 }
 
-/// What a call about a question answers.
+/// Result of a call about a question.
 #[derive(Clone, Debug)]
 pub(crate) struct AskStep {
-    /// What a host reads.
+    /// JSON for the host.
     pub(crate) document: String,
-    /// What has to be completed; none: the question ended.
+    /// Requests to complete; empty: the question ended.
     pub(crate) requests: Vec<CompletionRequest>,
-    /// For the next call; empty: there is none.
+    /// Continuation for the next call; empty: the question ended.
     pub(crate) continuation: String,
 }
 
 impl AskStep {
-    /// The step of a question that ended.
+    /// Creates the step of an ended question.
     pub(super) const fn from_document(document: String) -> Self {
         Self { document, requests: Vec::new(), continuation: String::new() }
     }
 }
 
-/// How a question ended, with what is told of it.
+/// Outcome of a question.
 pub(super) struct AskOutcome {
     status: AskStatus,
     pub(super) answer: Option<String>,
-    /// Ids, each with its conversation.
+    /// Cited ids, each with its conversation.
     pub(super) cited: Vec<(String, String)>,
+    /// Ids in the answer that the model was not shown.
     pub(super) rejected: Vec<String>,
+    /// Whether a bound limited the evidence or the answer.
     pub(super) truncated: bool,
     completions: u32,
     failure: Option<(CompletionErrorCode, String)>,
     conversations: String,
     sources: Vec<String>,
-    expanded_count: usize,
+    expanded_summaries: usize,
     pub(super) source_tokens: u32,
-    /// Until when another question is open.
+    /// Expiry of the other, open question.
     expires_at: Option<Timestamp>,
 }
 
 impl AskOutcome {
-    /// One without an answer, after so many completions.
+    /// Creates an outcome without an answer, after this number of completions.
     pub(super) fn without_answer(open: &OpenQuestion, status: AskStatus, completions: u32) -> Self {
         let is_source = |number: usize| open.passages.iter().any(|one| one.share_index() == number);
         let sources = open.shares.iter().enumerate().filter(|(number, _)| is_source(*number));
@@ -105,7 +112,7 @@ impl AskOutcome {
             failure: None,
             conversations: render_conversations(open).end_array(),
             sources: sources.map(|(_, share)| share.conversation.clone()).collect(),
-            expanded_count: open
+            expanded_summaries: open
                 .passages
                 .iter()
                 .filter(|passage| is_summary(&passage.source))
@@ -115,14 +122,14 @@ impl AskOutcome {
         }
     }
 
-    /// Because a completion failed.
+    /// Adds the error of a failed completion.
     pub(super) fn with_failure(mut self, error: &CompletionError) -> Self {
         self.failure = Some((error.code, error.message.clone()));
         self
     }
 }
 
-/// The document of a question that ended.
+/// Builds the step of an ended question.
 pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) -> AskStep {
     let mut w = JsonWriter::new_object();
     w.add_optional_text("answer", ending.answer.as_deref());
@@ -135,7 +142,7 @@ pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) 
     w.add_array("cited_ids", ids);
     w.add_number("completions", ending.completions.into());
     w.add_json("conversations", &ending.conversations);
-    w.add_number("expanded_summaries", int::to_u64(ending.expanded_count));
+    w.add_number("expanded_summaries", int::to_u64(ending.expanded_summaries));
     if let Some(expires_at) = ending.expires_at {
         w.add_time("expires_at", expires_at);
     }
@@ -157,7 +164,7 @@ pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) 
     AskStep::from_document(w.end_object())
 }
 
-/// The document of a question that waits for a completion.
+/// Builds the step of a question that waits for a completion.
 pub(super) fn build_request_step(
     record: &QuestionRecord,
     open: &OpenQuestion,
@@ -168,20 +175,20 @@ pub(super) fn build_request_step(
     let mut requests = JsonWriter::new_array();
     requests.push_object(render_request(&request));
     let mut w = JsonWriter::new_object();
-    w.add_text("continuation", &record.format_continuation());
+    w.add_text("continuation", &format_continuation(record));
     w.add_array("conversations", render_conversations(open));
     w.add_time("expires_at", record.expires_at);
     write_grant_note(note, &mut w);
     w.add_array("requests", requests);
     w.add_number("source_tokens", open.evidence_tokens.into());
     w.add_text("status", "asked");
-    w.add_number("timeout_ms", record.expires_at.saturating_sub(now));
+    w.add_number("deadline_ms", record.expires_at.saturating_sub(now));
     w.add_flag("truncated", open.truncated);
-    let continuation = record.format_continuation();
+    let continuation = format_continuation(record);
     AskStep { document: w.end_object(), requests: alloc::vec![request], continuation }
 }
 
-/// The document of a question that another one of the same conversation keeps out.
+/// Builds the step of a question that another question of the conversation blocks.
 pub(super) fn build_busy_step(other: &QuestionRecord) -> AskStep {
     let ending = AskOutcome {
         status: AskStatus::Busy,
@@ -193,14 +200,14 @@ pub(super) fn build_busy_step(other: &QuestionRecord) -> AskStep {
         failure: None,
         conversations: String::from("[]"),
         sources: Vec::new(),
-        expanded_count: 0,
+        expanded_summaries: 0,
         source_tokens: 0,
         expires_at: Some(other.expires_at),
     };
     build_outcome_step(&ending, None)
 }
 
-/// What would be read for a question, for a host that has somebody else read it.
+/// Builds the step that lists the evidence, for a host whose own sub-agent reads it.
 pub(super) fn build_plan_step(
     question: &Question,
     evidence: &Evidence,
@@ -214,17 +221,17 @@ pub(super) fn build_plan_step(
         candidates: int::to_usize(candidates.into()),
         tokens_max: question.evidence_tokens_max,
         has_messages: evidence.passages.iter().any(|passage| is_message(&passage.source)),
-        is_probe: question.summaries.is_empty(),
+        is_probe: question.summary_ids.is_empty(),
     };
     let mut conversations = JsonWriter::new_array();
     for (number, share) in evidence.shares.iter().enumerate() {
         let mut row = render_share(share);
         let mut ids = JsonWriter::new_array();
         for passage in evidence.passages.iter().filter(|passage| passage.share_index() == number) {
-            ids.push_text(&super::format_source_id(&share.conversation, passage.source));
+            ids.push_text(&passage.source.format_id(&share.conversation));
         }
         row.add_array("ids", ids);
-        row.add_number("token_cap", share.tokens_max.into());
+        row.add_number("tokens_max", share.tokens_max.into());
         conversations.push_object(row);
     }
     let mut w = JsonWriter::new_object();
@@ -237,21 +244,22 @@ pub(super) fn build_plan_step(
     AskStep::from_document(w.end_object())
 }
 
-/// What is told of the grant on which was read.
+/// Writes the note on the grant, if the question reads on a grant.
 fn write_grant_note(note: Option<JsonWriter>, to: &mut JsonWriter) {
     if let Some(note) = note {
         to.add_object("grant", note);
     }
 }
 
-/// The conversations with what was taken from each.
+/// Renders the conversations of the evidence, each with its share.
 fn render_conversations(open: &OpenQuestion) -> JsonWriter {
     let mut list = JsonWriter::new_array();
     open.shares.iter().for_each(|share| list.push_object(render_share(share)));
     list
 }
 
-fn render_share(share: &super::evidence::ConversationShare) -> JsonWriter {
+/// Renders the share of a conversation.
+fn render_share(share: &ConversationShare) -> JsonWriter {
     let mut row = JsonWriter::new_object();
     row.add_number("candidates", share.candidates.into());
     row.add_text("conversation", &share.conversation);
@@ -261,7 +269,7 @@ fn render_share(share: &super::evidence::ConversationShare) -> JsonWriter {
     row
 }
 
-/// The request of a question as programs read it.
+/// Renders a completion request for programs.
 fn render_request(request: &CompletionRequest) -> JsonWriter {
     let mut w = JsonWriter::new_object();
     w.add_text("id", &request.id);

@@ -1,8 +1,8 @@
-//! One message or summary as evidence: a header with its id, and its text or a part of it.
+//! A message or summary as evidence: a header with its id, and its text or a part of the text.
 //!
-//! In: what it is. Out: a block a model can cite. The same place and length give the same text, at
-//! any time. Left out is what tools of this engine were asked and answered: it would be evidence
-//! for itself.
+//! In: a source. Out: a block that a model can cite. The same offset and length always give the
+//! same text. Calls and results of the engine's own tools are omitted, because they would repeat
+//! the evidence.
 
 use crate::search::grep;
 use crate::storage::pack::PlacedMessage;
@@ -10,7 +10,12 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     search::{each_field, text_query::TextQuery},
-    storage::{codec, history::MessageHistory, store_session::StoreSession, summary},
+    storage::{
+        history::MessageHistory,
+        records::question::EvidenceSource,
+        store_session::StoreSession,
+        summary::{self, Summary},
+    },
 };
 use lcm_text::{
     base::{error::Result, int, json, time, tokens},
@@ -18,49 +23,47 @@ use lcm_text::{
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
 
-use super::evidence::EvidenceSource;
-
-/// Tokens from which a message is read as its texts alone: rendering would shorten what a tool
-/// said, and perhaps leave out what was found.
+/// Tokens above which a message is read as its texts alone. A transcript would shorten tool results
+/// and might omit the match.
 const LARGE_MESSAGE_TOKENS: u32 = 2_000;
-/// Stands for what was left out.
+/// Mark of an omitted part of the text.
 const ELLIPSIS: &str = "\u{2026}";
-/// Begins the line of a call of one of the engine's own tools.
+/// Prefix of the line of a call of the engine's own tools.
 const OWN_CALL_PREFIX: &str = "tool call lcm_";
-/// Bytes before a text in a list of one.
+/// Most bytes before the text in a list of one text.
 const LIST_PREFIX_BYTES_MAX: usize = 64;
-/// Bytes for a token, to guess how far back a passage begins.
+/// Estimated bytes of a token, for the text before a match.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A message or summary.
+/// A message or summary, with its header and text.
 pub(super) struct PassageSource {
-    /// Its seq, or the first that it stands for.
+    /// Seq of the message, or the first seq that the summary covers.
     pub(super) seq: u64,
     header: String,
     body: String,
 }
 
-/// Reads a message or summary; `None`: it has nothing to say.
+/// Reads a message or summary; `None`: the source has no text.
 ///
 /// # Errors
 ///
-/// `not-found`: it does not exist; `corrupt`; errors of the store.
+/// `not-found`: the source does not exist; `corrupt`; errors of the store.
 pub(super) fn read_passage_source(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     what: EvidenceSource,
 ) -> Result<Option<PassageSource>> {
     let whole = match what {
         EvidenceSource::Message(seq) => {
-            let placed = history.read_messages(reader, seq, seq)?;
-            history.prefetch_texts(reader, &placed)?;
+            let placed = history.read_messages(session, seq, seq)?;
+            history.prefetch_texts(session, &placed)?;
             let Some(placed) = placed.first() else { return Ok(None) };
-            read_message(reader, history, placed)?
+            read_message(session, history, placed)?
         }
         EvidenceSource::Summary(id) => {
-            let key = history.keys.summary_key(id);
-            let Some(value) = reader.read_one_uncached(&key)? else { return Ok(None) };
-            let record: summary::Summary = codec::decode(&key, &value)?;
+            let Some(record) = session.read_record(&Summary::key(history.keys, id))? else {
+                return Ok(None);
+            };
             let (from, to) =
                 (time::iso_minutes(record.earliest_at), time::iso_minutes(record.latest_at));
             let (name, depth) = (summary::format_summary_id(id), record.depth);
@@ -71,15 +74,16 @@ pub(super) fn read_passage_source(
     Ok((!whole.body.trim().is_empty()).then_some(whole))
 }
 
+/// Reads a message without calls and results of the engine's own tools.
 fn read_message(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,
 ) -> Result<PassageSource> {
     let stored = &placed.stored;
     let name = history.keys.message_id(placed.seq);
     let header = format!("[{name} {} {}]", time::iso_minutes(stored.time), stored.role.as_str());
-    let raw = history.read_text(reader, stored)?;
+    let raw = history.read_text(session, stored)?;
     let is_own = |part: &&Part| is_engine_tool_result(&raw, stored.role, part);
     let parts: Vec<Part> = stored.parts.iter().filter(|part| !is_own(part)).cloned().collect();
     let mut body = String::new();
@@ -104,8 +108,10 @@ fn read_message(
     Ok(PassageSource { seq: placed.seq, header, body })
 }
 
-/// Whether a part is what a tool of this engine answered: that begins with its line, perhaps inside
-/// a list of texts. A message that quotes such an answer is evidence like any other.
+/// Returns whether a part is the answer of a tool of this engine.
+///
+/// An answer begins with the background line, possibly inside a list of texts. A message that
+/// quotes an answer remains evidence.
 fn is_engine_tool_result(raw: &str, role: Role, part: &Part) -> bool {
     let span = match part {
         Part::ToolResult { output, .. } => *output,
@@ -120,12 +126,12 @@ fn is_engine_tool_result(raw: &str, role: Role, part: &Part) -> bool {
 }
 
 impl PassageSource {
-    /// Where the part of so many tokens begins that shows best what is sought.
+    /// Finds the offset of the part of `tokens_max` tokens that matches the query best.
     pub(super) fn find_best_offset(&self, query: &TextQuery, tokens_max: u32) -> usize {
         if tokens::estimate(&self.render_passage(0, u32::MAX)) <= tokens_max {
             return 0;
         }
-        // A quarter of it stands before what was found.
+        // A quarter of the passage precedes the match.
         let lead = int::to_usize(u64::from(tokens_max)) * BYTES_PER_TOKEN / 4;
         let at = grep::find_query_offset(query, &self.body).saturating_sub(lead);
         let at = self.body.floor_char_boundary(at);
@@ -133,7 +139,7 @@ impl PassageSource {
         if at == 0 { 0 } else { at + word.filter(|word| *word < lead).map_or(0, |word| word + 1) }
     }
 
-    /// The block: the header, and so much of the text from a place on as fits the tokens.
+    /// Renders the header and the text from an offset on, cut to `tokens_max`.
     pub(super) fn render_passage(&self, at: usize, tokens_max: u32) -> String {
         let mut out = self.header.clone();
         out.push('\n');
@@ -142,7 +148,7 @@ impl PassageSource {
         }
         let rest = self.body.get(at..).unwrap_or_default();
         for line in rest.split_inclusive('\n') {
-            // No content can pass for the header of another passage.
+            // No text may look like the header of another passage.
             if line.starts_with('[') {
                 out.push(' ');
             }

@@ -1,13 +1,16 @@
-//! The request that a question becomes, and how an answer is made of it without a model.
+//! The completion request of a question, and its answer without a model.
 //!
-//! In: a question and its evidence. Out: a completion request whose material a program can read
-//! back. Not here: what the evidence is.
+//! In: a question and its evidence. Out: a completion request whose material a program can parse.
+//! Not here: the choice of the evidence.
 
 use crate::search::grep;
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
-use crate::search::text_query::TextQuery;
+use crate::{
+    search::text_query::TextQuery,
+    storage::records::question::{OpenQuestion, QuestionRecord},
+};
 use lcm_text::{
     base::{sort, tokens},
     config::Config,
@@ -17,10 +20,10 @@ use lcm_text::{
 
 use super::{
     answer::{NOT_FOUND_PREFIX, SEARCH_PREFIX},
-    question_record::{OpenQuestion, QuestionRecord},
+    question_slot::format_continuation,
 };
 
-/// Passages that an answer without a model repeats.
+/// Most passages in an answer without a model.
 const OFFLINE_PASSAGES_MAX: usize = 3;
 
 const SYSTEM_PROMPT: &str = "\
@@ -37,18 +40,18 @@ exactly. A failure stays a failure. Where passages contradict each other, give w
 and what it replaced.
 Answer in the language of the question, as plain text: no headings, no preamble.";
 
-/// What the model is told of an attempt before this one.
+/// Remark on the attempt before, for the model.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AttemptRemark {
-    /// There was none.
+    /// The first attempt has no remark.
     First,
-    /// Its answer was empty or cited nothing that it was shown.
+    /// The answer was empty or cited no shown passage.
     AfterUselessAnswer,
-    /// It asked for a search; what that found is among the passages.
+    /// The model asked for a search, and its hits are among the passages.
     AfterSearch,
 }
 
-/// The request of an open question.
+/// Builds the completion request of an open question.
 pub(super) fn build_ask_request(
     config: &Config,
     record: &QuestionRecord,
@@ -62,7 +65,7 @@ pub(super) fn build_ask_request(
     push_fenced(&mut prompt, "question", &boundary, &open.question);
     prompt.push_str(&format!(
         "\nLength: at most {} tokens.\nIf the passages do not hold the answer, write {NOT_FOUND_PREFIX}",
-        open.tokens_max
+        open.answer_tokens_max
     ));
     match remark {
         AttemptRemark::First | AttemptRemark::AfterUselessAnswer => prompt.push_str(&format!(
@@ -82,21 +85,21 @@ pub(super) fn build_ask_request(
     push_fenced(&mut prompt, "source", &boundary, evidence);
     prompt.push_str("\nWrite the answer now.");
     CompletionRequest {
-        id: format!("{}.{}", record.format_continuation(), open.attempt),
+        id: format!("{}.{}", format_continuation(record), open.attempt),
         purpose: Purpose::Ask,
         level: Level::Normal,
         input_tokens: tokens::estimate(SYSTEM_PROMPT).saturating_add(tokens::estimate(&prompt)),
         system: SYSTEM_PROMPT.into(),
         prompt,
-        output_tokens_max: open.tokens_max.saturating_add(config.thinking_tokens()),
+        output_tokens_max: open.answer_tokens_max.saturating_add(config.thinking_tokens()),
         temperature_permille: Level::Normal.temperature_permille(),
         model: config.expansion_model.clone(),
     }
 }
 
-/// An answer without a model: the places that have most in common with the question, cited.
+/// Answers without a model: quotes the passages that match the question best, with citations.
 pub(crate) fn answer_offline(prompt: &str) -> String {
-    // The question comes first, and whatever it says, the passages follow it.
+    // The search for the passages begins after the question, which may contain any text.
     let found = find_fenced(prompt, "question")
         .and_then(|(question, behind)| Some((question, find_fenced(behind, "source")?.0)));
     let Some((question, evidence)) = found else { return NOT_FOUND_PREFIX.into() };
@@ -112,7 +115,7 @@ pub(crate) fn answer_offline(prompt: &str) -> String {
     if best.is_empty() {
         return NOT_FOUND_PREFIX.into();
     }
-    // The newer of equals.
+    // Of passages with equal weights the newer passage counts.
     sort::sort_by(&mut best, &mut |a, b| (b.0, b.1).cmp(&(a.0, a.1)));
     best.truncate(OFFLINE_PASSAGES_MAX);
     sort::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));

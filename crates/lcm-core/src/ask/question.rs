@@ -1,6 +1,6 @@
-//! What a question may be: its words, where to look, and how much it may take.
+//! A question: its text, its search scope and its bounds.
 //!
-//! In: a JSON object. Out: a question within its bounds. Not here: what is found for it.
+//! In: a JSON object. Out: a valid question. Not here: the evidence ([`super::evidence`]).
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,59 +15,63 @@ use lcm_text::{
 
 /// Name of the argument that holds a question.
 pub(super) const QUESTION_ARGUMENT: &str = "question-json";
-/// Bytes of a question, and of what is searched for in its place.
+/// Most bytes of a question and of its query.
 const QUESTION_BYTES_MAX: usize = 16 << 10;
-/// Summaries that one question names.
+/// Most summaries that one question names.
 const SUMMARIES_MAX: usize = 32;
-/// Tokens of an answer: the default and the most.
+/// Default bound on the tokens of an answer.
 const ANSWER_TOKENS_DEFAULT: u32 = 2_000;
+/// Greatest bound on the tokens of an answer.
 const ANSWER_TOKENS_MAX: u32 = 8_000;
-/// Milliseconds that a question stays open, the default: 120 s for the model and 30 s of headroom.
-const TIMEOUT_MS_DEFAULT: u64 = 150_000;
-pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
+/// Default time that a question stays open: 120 s for the model and 30 s of headroom.
+const DEADLINE_MS_DEFAULT: u64 = 150_000;
+/// Longest time that a question stays open.
+pub(crate) const DEADLINE_MS_MAX: u64 = 600_000;
 
-/// A question.
+/// A question, as the caller asks it.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) question: String,
-    /// What is searched for; `None`: the question.
+    /// Search query; `None`: the engine searches the words of the question.
     pub(super) query: Option<String>,
-    /// Texts that hold ids of summaries to answer from.
-    pub(super) summaries: Vec<String>,
-    /// Tokens of the answer.
-    pub(super) tokens_max: u32,
-    /// Tokens of evidence that one request holds.
+    /// Texts with ids of summaries to answer from.
+    pub(super) summary_ids: Vec<String>,
+    /// Most tokens of the answer.
+    pub(super) answer_tokens_max: u32,
+    /// Most tokens of evidence in one request.
     pub(super) evidence_tokens_max: u32,
-    /// Every conversation of the store.
-    pub(super) all: bool,
-    /// Not the family of the conversation.
+    /// Whether the engine searches every conversation of the store.
+    pub(super) all_conversations: bool,
+    /// Whether the engine searches the conversation without its family.
     pub(super) only: bool,
-    pub(super) timeout_ms: u64,
-    /// On which it is read; `None`: everything may be.
+    /// Milliseconds from the question to its expiry.
+    pub(super) deadline_ms: u64,
+    /// Grant that limits the reads; `None`: no limit.
     pub(super) grant: Option<String>,
-    /// Only what would be read is wanted.
+    /// Whether the caller wants the evidence only, without a request.
     pub(super) plan_only: bool,
 }
 
 impl Question {
-    /// Reads a question.
+    /// Parses a question.
     ///
     /// # Errors
     ///
     /// `invalid-input` naming the field.
     pub(super) fn read(question_json: &str, config: &Config) -> Result<Self> {
         let mut fields = JsonFields::parse_argument(QUESTION_ARGUMENT, question_json)?;
-        let tokens_max = fields.take_optional_u32("max_tokens").unwrap_or(ANSWER_TOKENS_DEFAULT);
-        let token_cap = fields.take_optional_u32("token_cap").unwrap_or(config.expand_tokens_max);
+        let tokens_max = fields.take_optional_u32("tokens_max").unwrap_or(config.expand_tokens_max);
         let question = Self {
             question: fields.take_text("question").trim().into(),
             query: fields.take_optional_text("query").filter(|query| !query.trim().is_empty()),
-            summaries: fields.take_optional_texts("summaries").unwrap_or_default(),
-            tokens_max,
-            evidence_tokens_max: token_cap.min(config.expand_tokens_max),
-            all: fields.take_flag("all"),
+            summary_ids: fields.take_optional_texts("summary_ids").unwrap_or_default(),
+            answer_tokens_max: fields
+                .take_optional_u32("answer_tokens_max")
+                .unwrap_or(ANSWER_TOKENS_DEFAULT),
+            evidence_tokens_max: tokens_max.min(config.expand_tokens_max),
+            all_conversations: fields.take_flag("all_conversations"),
             only: fields.take_flag("only"),
-            timeout_ms: fields.take_optional_u64("timeout_ms").unwrap_or(TIMEOUT_MS_DEFAULT),
+            deadline_ms: fields.take_optional_u64("deadline_ms").unwrap_or(DEADLINE_MS_DEFAULT),
             grant: fields.take_optional_text("grant"),
             plan_only: fields.take_flag("plan_only"),
         };
@@ -75,43 +79,47 @@ impl Question {
         question.ensure_within_bounds()
     }
 
+    /// Ensures that lengths and numbers are within their bounds.
     fn ensure_within_bounds(self) -> Result<Self> {
         let bounds = [
             ("question", self.question.len(), 1, QUESTION_BYTES_MAX, "bytes"),
             ("query", self.query.as_ref().map_or(1, String::len), 1, QUESTION_BYTES_MAX, "bytes"),
-            ("summaries", self.summaries.len(), 0, SUMMARIES_MAX, "ids"),
+            ("summary_ids", self.summary_ids.len(), 0, SUMMARIES_MAX, "ids"),
         ];
         for (key, length, least, most, unit) in bounds {
             if length < least || length > most {
                 return Err(Error::invalid_input(format_args!(
-                    "{key}: {length} {unit}; it has {least} to {most}"
+                    "`{key}` must have {least} to {most} {unit}, got {length}"
                 )));
             }
         }
         let numbers = [
-            ("max_tokens", self.tokens_max.into(), u64::from(ANSWER_TOKENS_MAX)),
-            ("token_cap", self.evidence_tokens_max.into(), u64::from(u32::MAX)),
-            ("timeout_ms", self.timeout_ms, TIMEOUT_MS_MAX),
+            ("answer_tokens_max", self.answer_tokens_max.into(), u64::from(ANSWER_TOKENS_MAX)),
+            ("tokens_max", self.evidence_tokens_max.into(), u64::from(u32::MAX)),
+            ("deadline_ms", self.deadline_ms, DEADLINE_MS_MAX),
         ];
         for (key, number, most) in numbers {
             if number == 0 || number > most {
                 return Err(Error::invalid_input(format_args!(
-                    "{key}: {number} is not from 1 to {most}"
+                    "`{key}` must be from 1 to {most}, got {number}"
                 )));
             }
         }
-        if self.all && self.only {
-            return Err(Error::invalid_input("`only` and `all` are mutually exclusive"));
+        if self.all_conversations && self.only {
+            return Err(Error::invalid_input(
+                "`only` and `all_conversations` are mutually exclusive",
+            ));
         }
         if self.query.as_ref().is_some_and(|query| TextQuery::parse(query).has_dropped_conditions) {
             return Err(Error::limit_exceeded(
-                "query: so many conditions are not kept; name fewer",
+                "`query` must have fewer filters and fewer words with `+` or `-`: some would be \
+                 ignored",
             ));
         }
         Ok(self)
     }
 
-    /// What is searched for.
+    /// Returns the text to search: the query, or the question.
     pub(super) fn search_text(&self) -> &str {
         self.query.as_deref().unwrap_or(&self.question)
     }

@@ -1,24 +1,27 @@
-//! Routing: whether a question is worth reading sources for, and by whom.
+//! Routing: advice on whether, and by whom, the sources of a question should be read.
 //!
-//! In: how much was found and how the question is worded. Out: an action with its reasons, which a
-//! host may follow; the engine's own answer does not depend on it. The rules know
-//! English words only.
+//! In: the number of candidates and the wording of a question. Out: an action with its reasons,
+//! which a host may follow. The engine's own answer ignores the action. The rules know English
+//! words only.
 
 use alloc::vec::Vec;
 
 use lcm_text::base::{int, json::JsonWriter};
 
-/// How deep a question goes without a word about it, and at most.
+/// Default depth of a question.
 const DEPTH_DEFAULT: u32 = 3;
+/// Greatest depth of a question.
 const DEPTH_MAX: u32 = 10;
-/// Tokens of a candidate; the further numbers are factors in hundredths.
+/// Estimated tokens of a candidate.
 const CANDIDATE_TOKENS: u64 = 220;
+// Factors of the estimate, in hundredths.
 const MESSAGES_FACTOR: u64 = 190;
 const DEPTH_FACTOR: u64 = 65;
 const BROAD_FACTOR: u64 = 135;
 const MULTI_HOP_FACTOR: u64 = 125;
-/// From how many hundredths of the cap on a risk is high or moderate.
+/// Percentage of the cap from which the risk is high.
 const HIGH_RISK_PERCENT: u64 = 70;
+/// Percentage of the cap from which the risk is moderate.
 const MODERATE_RISK_PERCENT: u64 = 35;
 
 const MULTI_HOP_WORDS: [&str; 9] = [
@@ -52,21 +55,22 @@ const BROAD_WORDS: [&str; 17] = [
     "past months",
 ];
 
-/// What is known of a question before anything is read for it.
+/// Properties of a question before its sources are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoutingInput<'a> {
     pub(super) text: &'a str,
-    /// `None`: nobody said.
+    /// Requested depth; `None`: the default.
     pub(super) depth: Option<u32>,
+    /// Hits and named summaries.
     pub(super) candidates: usize,
     pub(super) tokens_max: u32,
     pub(super) has_messages: bool,
-    /// Whether it is only looked at what a search finds.
+    /// Whether the candidates come from a search only, not from named summaries.
     pub(super) is_probe: bool,
 }
 
 impl RoutingInput<'_> {
-    /// The action, what reading would take, how near that is to the cap, and why, as JSON.
+    /// Renders the action, the estimated tokens, the risk and the reasons as JSON.
     pub(super) fn render_json(&self) -> JsonWriter {
         let depth = self.depth.unwrap_or(DEPTH_DEFAULT).clamp(1, DEPTH_MAX);
         let text = self.text.to_lowercase();
@@ -115,7 +119,7 @@ impl RoutingInput<'_> {
     }
 }
 
-/// Whether two years are named that are at least two apart.
+/// Returns whether a text names two years that are at least two years apart.
 fn spans_years(text: &str) -> bool {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
     let is_year =

@@ -1,31 +1,31 @@
-//! Hashes of the elements of an assembly, kept from one to the next.
+//! Cache of the hashes of elements, passed from one assembly to the next.
 //!
-//! In: the texts of the elements, in order. Out: the hash of each, and of a summary its text. Two
-//! assemblies of a conversation share nearly all of their elements. A remembered hash is always
-//! that of the text: it is the same record in memory, or compared byte for byte; and a summary is
-//! named by its content.
+//! In: the texts of the elements, in order. Out: the hash of each element, and the rendered text of
+//! a summary. Two assemblies of a conversation share nearly all of their elements. A cached hash is
+//! used only for an equal text: the same record in memory, or the same bytes. A summary's id is a
+//! hash of its content.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 use lcm_text::base::hash;
 
-use super::prefix;
+use super::element_chain;
 use crate::storage::pack::{RawText, StoredMessage};
 
-/// Bytes of text that are remembered: what a budget of a million tokens holds.
-const REMEMBERED_BYTES_MAX: usize = 4 << 20;
-/// Remembered elements that are compared with one text: those before are no longer part of the
-/// context, and more than a few batches of messages do not leave it at once.
+/// Most bytes of cached texts: about a budget of a million tokens.
+const CACHED_BYTES_MAX: usize = 4 << 20;
+/// Most cached elements that are compared with one text. The skipped elements left the context; few
+/// leave at once.
 const LOOKAHEAD_MAX: usize = 512;
 
-/// The elements of one assembly.
+/// Hashes of the elements of one assembly.
 #[derive(Debug, Default)]
 pub(crate) struct ElementHashes {
-    /// Key root of the conversation.
-    root: String,
+    /// Key prefix of the conversation.
+    key_prefix: String,
     elements: Vec<HashedElement>,
-    /// The hash of each element, and that of all elements up to it.
+    /// The hash of each element, and the chain up to it.
     chain: Vec<([u8; 32], [u8; 32])>,
-    /// Bytes of the whole array.
+    /// Bytes of the array.
     bytes: usize,
 }
 
@@ -36,13 +36,14 @@ struct HashedElement {
     tokens: u64,
 }
 
-/// Where the text of an element stands.
+/// Text of an element.
 #[derive(Clone, Debug)]
 enum ElementText {
-    /// What is shown of a message, in the pack that it is read from.
+    /// The rendered content of a message, inside its pack.
     Stored(Rc<StoredMessage>),
-    /// A summary of this id and size of its record, as it was rendered.
+    /// Id of a summary, bytes of its record, and its rendered text.
     Summary([u8; 8], u32, Rc<str>),
+    /// A text of its own.
     Own(Rc<str>),
 }
 
@@ -58,18 +59,18 @@ impl ElementText {
     }
 }
 
-/// Hashes elements, with those of the last assembly at hand.
+/// Hashes the elements of an assembly with the cache of the last assembly.
 #[derive(Debug, Default)]
 pub(super) struct ElementHasher {
     previous: Rc<ElementHashes>,
-    /// Known elements before this one were passed.
+    /// Index of the next cached element that may match.
     position: usize,
     current: ElementHashes,
-    /// Bytes of the texts that are remembered.
-    remembered_bytes: usize,
+    /// Bytes of the texts in `current`.
+    cached_bytes: usize,
 }
 
-/// Whether two texts of one length are equal. In the guest, `==` goes byte by byte.
+/// Returns whether two texts of equal length are equal. In the guest, `==` compares single bytes.
 fn is_equal_text(a: &str, b: &str) -> bool {
     let ((words_a, rest_a), (words_b, rest_b)) =
         (a.as_bytes().as_chunks::<8>(), b.as_bytes().as_chunks::<8>());
@@ -78,75 +79,75 @@ fn is_equal_text(a: &str, b: &str) -> bool {
 }
 
 impl ElementHasher {
-    /// With what the last assembly left, if it was one of this conversation.
-    pub(super) fn new(known: Rc<ElementHashes>, root: &str) -> Self {
-        let known = if known.root == root { known } else { Rc::default() };
-        let made = ElementHashes { root: root.into(), ..ElementHashes::default() };
-        Self { previous: known, position: 0, current: made, remembered_bytes: 0 }
+    /// Creates a hasher; hashes of another conversation are ignored.
+    pub(super) fn new(previous: Rc<ElementHashes>, key_prefix: &str) -> Self {
+        let previous = if previous.key_prefix == key_prefix { previous } else { Rc::default() };
+        let current = ElementHashes { key_prefix: key_prefix.into(), ..ElementHashes::default() };
+        Self { previous, position: 0, current, cached_bytes: 0 }
     }
 
-    /// Bytes that the array of the last assembly had.
+    /// Returns the bytes of the array of the last assembly.
     pub(super) fn previous_bytes(&self) -> usize {
         self.previous.bytes
     }
 
-    /// The known element that fits, and all before it passed.
-    fn find_known(&mut self, fits: &dyn Fn(&ElementText) -> bool) -> Option<HashedElement> {
+    /// Finds the next cached element that `matches` accepts, and skips the elements before it.
+    fn find_known(&mut self, matches: &dyn Fn(&ElementText) -> bool) -> Option<HashedElement> {
         let ahead = self.previous.elements.iter().skip(self.position).take(LOOKAHEAD_MAX);
-        let (index, mark) = ahead.enumerate().find(|(_, mark)| fits(&mark.text))?;
+        let (index, element) = ahead.enumerate().find(|(_, element)| matches(&element.text))?;
         self.position += index + 1;
-        Some(mark.clone())
+        Some(element.clone())
     }
 
-    fn remember_element(&mut self, mark: HashedElement, bytes: usize) {
-        self.remembered_bytes = self.remembered_bytes.saturating_add(bytes);
-        if self.remembered_bytes <= REMEMBERED_BYTES_MAX {
-            self.current.elements.push(mark);
+    fn cache_element(&mut self, element: HashedElement, bytes: usize) {
+        self.cached_bytes = self.cached_bytes.saturating_add(bytes);
+        if self.cached_bytes <= CACHED_BYTES_MAX {
+            self.current.elements.push(element);
         }
     }
 
-    /// The hash of the next element, a message as it is stored.
+    /// Hashes the next element, a message as stored.
     pub(super) fn hash_message(&mut self, stored: &Rc<StoredMessage>, text: &str) -> [u8; 32] {
         let known = self.find_known(&|known| {
             matches!(known, ElementText::Stored(known) if Rc::ptr_eq(known, stored))
                 || is_same_text(known, text)
         });
         let hash = known.map_or_else(|| hash_element(text), |known| known.hash);
-        let text_of = ElementText::Stored(Rc::clone(stored));
-        self.remember_element(HashedElement { text: text_of, hash, tokens: 0 }, text.len());
+        let cached = ElementText::Stored(Rc::clone(stored));
+        self.cache_element(HashedElement { text: cached, hash, tokens: 0 }, text.len());
         hash
     }
 
-    /// The hash of the next element, of another text.
+    /// Hashes the next element, any other text.
     pub(super) fn hash_text(&mut self, text: &str) -> [u8; 32] {
         let known = self.find_known(&|known| is_same_text(known, text));
         let hash = known.map_or_else(|| hash_element(text), |known| known.hash);
-        self.remember_element(
+        self.cache_element(
             HashedElement { text: ElementText::Own(text.into()), hash, tokens: 0 },
             text.len(),
         );
         hash
     }
 
-    /// The next element, if it is a summary that the last assembly rendered: its text, hash and
-    /// tokens.
+    /// Returns the text, hash and tokens of the next element, a summary, if the last assembly
+    /// rendered it. `bytes`: bytes of its record.
     pub(super) fn find_summary(
         &mut self,
         id: [u8; 8],
         bytes: u32,
     ) -> Option<(Rc<str>, [u8; 32], u64)> {
-        let is_it = |known: &ElementText| match known {
+        let is_summary = |known: &ElementText| match known {
             ElementText::Summary(other, size, _) => (*other, *size) == (id, bytes),
             _ => false,
         };
-        let mark = self.find_known(&is_it)?;
-        let ElementText::Summary(_, _, text) = &mark.text else { return None };
-        let (text, hash, tokens) = (Rc::clone(text), mark.hash, mark.tokens);
-        self.remember_element(mark, text.len());
+        let element = self.find_known(&is_summary)?;
+        let ElementText::Summary(_, _, text) = &element.text else { return None };
+        let (text, hash, tokens) = (Rc::clone(text), element.hash, element.tokens);
+        self.cache_element(element, text.len());
         Some((text, hash, tokens))
     }
 
-    /// The hash of the next element, a summary of this id and size that was rendered now.
+    /// Hashes the next element, a summary that was rendered now. `bytes`: bytes of its record.
     pub(super) fn hash_summary(
         &mut self,
         id: [u8; 8],
@@ -155,24 +156,24 @@ impl ElementHasher {
         tokens: u64,
     ) -> [u8; 32] {
         let hash = hash_element(text);
-        let text_of = ElementText::Summary(id, bytes, text.into());
-        self.remember_element(HashedElement { text: text_of, hash, tokens }, text.len());
+        let cached = ElementText::Summary(id, bytes, text.into());
+        self.cache_element(HashedElement { text: cached, hash, tokens }, text.len());
         hash
     }
 
-    /// The hash of these elements as a chain, see [`super::prefix`]. As far as they are those of
-    /// the last assembly, nothing is hashed.
+    /// Returns the chain over the hashes of all elements ([`element_chain`]). The chain of the last
+    /// assembly is reused up to the first difference.
     pub(super) fn hash_chain(&mut self, hashes: &mut dyn Iterator<Item = [u8; 32]>) -> [u8; 32] {
-        let mut last = prefix::CHAIN_START;
+        let mut last = element_chain::CHAIN_START;
         let mut known = self.previous.chain.iter();
         self.current.chain.clear();
         for hash in hashes {
             last = match known.next() {
                 Some((old, chained)) if *old == hash => *chained,
                 _ => {
-                    // Behind the first other element none is known.
+                    // Behind the first difference, no cached chain is valid.
                     known = [].iter();
-                    prefix::chain_next(&last, &hash)
+                    element_chain::append_hash(&last, &hash)
                 }
             };
             self.current.chain.push((hash, last));
@@ -180,7 +181,7 @@ impl ElementHasher {
         last
     }
 
-    /// What the next assembly is given, after an array of so many bytes.
+    /// Returns the hashes for the next assembly. `bytes`: bytes of the array.
     pub(super) fn finish(mut self, bytes: usize) -> Rc<ElementHashes> {
         self.current.bytes = bytes;
         Rc::new(self.current)
@@ -191,7 +192,7 @@ fn is_same_text(known: &ElementText, text: &str) -> bool {
     known.as_text().is_some_and(|known| known.len() == text.len() && is_equal_text(known, text))
 }
 
-/// The hash of one element.
+/// Returns the hash of an element.
 pub(super) fn hash_element(text: &str) -> [u8; 32] {
     hash::hash_fields(&[b"lcm element", text.as_bytes()])
 }
@@ -201,49 +202,53 @@ mod tests {
     use super::*;
     use alloc::format;
 
-    /// Goal: what is remembered never changes a hash. Method: assemblies that lose elements in
-    /// front, in the middle and all of them, with texts that repeat.
+    /// Goal: the cache never changes a hash. Method: assemblies that lose elements in front, in the
+    /// middle and all of them, with texts that repeat.
     #[test]
-    fn a_remembered_hash_equals_a_computed_one() {
+    fn a_cached_hash_equals_a_computed_one() {
         let texts: Vec<String> =
             (0..2_000).map(|number| format!("text {}", number % 700)).collect();
         let mut known = Rc::default();
-        let mut remembered = 0;
+        let mut cached = 0;
         for (from, without) in [(0, 5), (1, 5), (1, 900), (800, 7), (0, 3), (1_500, 1)] {
-            let mut marking = ElementHasher::new(known, "c");
+            let mut hasher = ElementHasher::new(known, "c");
             for (index, text) in texts.iter().enumerate().skip(from) {
                 if index % 1_000 == without {
                     continue;
                 }
-                let at = marking.position;
-                let hash = marking.hash_text(text);
+                let at = hasher.position;
+                let hash = hasher.hash_text(text);
                 assert_eq!(hash, hash::hash_fields(&[b"lcm element", text.as_bytes()]));
-                remembered += usize::from(marking.position > at);
+                cached += usize::from(hasher.position > at);
             }
-            known = marking.finish(0);
+            known = hasher.finish(0);
         }
-        assert!(remembered > 5_000, "{remembered}");
+        assert!(cached > 5_000, "{cached}");
     }
 
-    /// Goal: what is known of a chain never changes it. Method: chains that differ at any place.
+    /// Goal: the cache never changes a chain. Method: chains that differ at any place.
     #[test]
-    fn a_chain_from_what_is_known_equals_a_computed_one() {
+    fn a_cached_chain_equals_a_computed_one() {
         let of = |numbers: &[u8]| numbers.iter().map(|at| [*at; 32]).collect::<Vec<_>>();
         let mut known = Rc::default();
         for numbers in [&[1, 2, 3][..], &[1, 2, 3, 4], &[1, 9, 3, 4], &[9, 3, 4], &[], &[9, 3]] {
-            let mut marking = ElementHasher::new(known, "c");
-            let chain = marking.hash_chain(&mut of(numbers).into_iter());
-            assert_eq!(chain, prefix::chain_all(&mut of(numbers).into_iter()), "{numbers:?}");
-            known = marking.finish(0);
+            let mut hasher = ElementHasher::new(known, "c");
+            let chain = hasher.hash_chain(&mut of(numbers).into_iter());
+            assert_eq!(
+                chain,
+                element_chain::chain_hashes(&mut of(numbers).into_iter()),
+                "{numbers:?}"
+            );
+            known = hasher.finish(0);
         }
     }
 
     #[test]
-    fn what_is_too_much_is_hashed_and_not_remembered() {
-        let text = "x".repeat(REMEMBERED_BYTES_MAX);
-        let mut marking = ElementHasher::default();
-        assert_ne!(marking.hash_text(&text), marking.hash_text("y"));
-        let known = marking.finish(7);
+    fn a_text_over_the_limit_is_hashed_and_not_cached() {
+        let text = "x".repeat(CACHED_BYTES_MAX);
+        let mut hasher = ElementHasher::default();
+        assert_ne!(hasher.hash_text(&text), hasher.hash_text("y"));
+        let known = hasher.finish(7);
         assert_eq!(known.elements.len(), 1);
         assert_eq!(ElementHasher::new(Rc::clone(&known), "").previous_bytes(), 7);
         assert_eq!(ElementHasher::new(known, "another conversation").previous_bytes(), 0);

@@ -1,7 +1,6 @@
-//! A context as text for people: a line for each item, and a picture of what fills the budget.
+//! Explanation of a context as text for people: a table of the items and a bar of the budget.
 //!
-//! In: the items of an assembly as they are explained ([`super::explain`]). Out: lines. Not here:
-//! the messages themselves.
+//! In: the explained items ([`super::explain`]). Out: lines of text, without the messages.
 
 use alloc::{
     format,
@@ -11,15 +10,15 @@ use alloc::{
 
 use lcm_text::{base::int, types::api::AssembledItem};
 
-/// Characters of the picture.
+/// Width of the bar, in characters.
 const BAR_WIDTH: u64 = 64;
-/// Names of the columns.
+/// Headings of the columns.
 const HEADING: [&str; COLUMNS] = ["id", "kind", "messages", "tokens", "in", "why"];
 const COLUMNS: usize = 6;
-/// Columns of numbers, which are aligned to the right.
+/// Columns that are aligned to the right.
 const NUMERIC_COLUMNS: [usize; 2] = [2, 3];
 
-/// What stands where in a context of this budget.
+/// Renders the table of the items and the bar of the budget.
 pub(super) fn render_explanation(items: &[AssembledItem], budget: u32) -> String {
     let mut out = render_table(items);
     out.push('\n');
@@ -71,8 +70,8 @@ fn count_characters(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The whole context as one line: a letter for each part of the budget that something takes. A
-/// context over its budget is drawn as a full one.
+/// Draws the budget as one line: a letter for each part that an item takes. A context over its
+/// budget fills the line.
 fn draw_budget_bar(items: &[AssembledItem], budget: u64, out: &mut String) {
     let (mut tokens, mut drawn) = (0, 0);
     out.push('[');
@@ -87,6 +86,7 @@ fn draw_budget_bar(items: &[AssembledItem], budget: u64, out: &mut String) {
     out.push_str("C condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n");
 }
 
+/// Returns the letter of an item in the bar.
 fn item_letter(item: &AssembledItem) -> char {
     match item.kind.as_str() {
         "condensed" => 'C',
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn items_stand_in_columns_and_fill_the_picture() {
+    fn items_fill_the_table_and_the_bar() {
         let items = [
             item("condensed", "oldest", 500, Some((1, 90))),
             item("leaf", "over-budget", 12_345, Some((91, 99))),
@@ -135,7 +135,7 @@ id  live                    125  yes  live
 C condensed, L leaf, F brief, m messages, t fresh tail, + not stored
 ";
         assert_eq!(render_explanation(&items, 2_000), expected);
-        // Over the budget, and with a budget of nothing.
+        // A context over the budget, and a budget of 0.
         let full = render_explanation(&items, 700);
         assert!(full.contains(&format!("[{}m", "C".repeat(45))) && full.contains("m]"), "{full}");
         assert!(render_explanation(&items, 0).contains(&format!("[{}]", "C".repeat(64))));

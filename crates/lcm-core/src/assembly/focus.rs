@@ -1,4 +1,4 @@
-//! The focus brief in a context: one element for all the summaries that it covers.
+//! The focus brief in a context: one element that replaces the summaries that it covers.
 
 use alloc::{string::String, vec::Vec};
 
@@ -9,27 +9,28 @@ use crate::storage::{
 };
 use lcm_text::{
     base::{int, tokens},
+    config::Config,
     summary::transcript,
 };
 
-/// A brief that stands for summaries.
+/// The element of a focus brief in a context.
 #[derive(Debug)]
 pub(super) struct FocusElement {
-    /// Index of its item, which is at the place of the first summary.
+    /// Index of its item: the place of the first covered summary.
     pub(super) index: usize,
-    /// Its element.
+    /// Text of the element.
     pub(super) element: String,
     pub(super) tokens: u64,
-    /// The id of the brief.
+    /// Id of the brief.
     pub(super) name: String,
 }
 
-/// Puts a brief in place of the summaries that it covers: those of no message behind its last one.
-/// `None`: there are none, and nothing was changed.
+/// Replaces the summaries that a brief covers by its element. A brief covers a summary whose last
+/// message is not behind its own. `None`: no summary is covered, and `items` is unchanged.
 pub(super) fn replace_covered_summaries(
     brief: &FocusBrief,
     items: &mut Vec<ContextItem>,
-    is_plain: bool,
+    config: &Config,
 ) -> Option<FocusElement> {
     let covered = |item: &ContextItem| match item {
         ContextItem::Summary(summary) if summary.seq_last <= brief.seq_last => Some(*summary),
@@ -41,11 +42,15 @@ pub(super) fn replace_covered_summaries(
     let names: Vec<String> =
         summaries.iter().map(|summary| summary::format_summary_id(summary.id)).collect();
     let name = brief.name();
-    let form = if is_plain { transcript::render_focus_plain } else { transcript::render_focus_xml };
-    let element = form(&name, &names, &brief.text);
+    let markup = if config.plain_summaries {
+        transcript::render_focus_plain
+    } else {
+        transcript::render_focus_xml
+    };
+    let element = markup(&name, &names, &brief.text);
     let tokens = tokens::estimate(&element);
     let item = ContextItem::Summary(SummaryItem {
-        // Of the element: the summaries in it may be others than in an earlier context.
+        // A hash of the element: the covered summaries may differ from an earlier context.
         id: lcm_text::base::hash::hash_prefix(&lcm_text::base::hash::hash_fields(&[
             b"lcm focus element",
             element.as_bytes(),
@@ -90,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn a_brief_stands_where_the_first_that_it_covers_stood() {
+    fn a_brief_replaces_the_first_summary_that_it_covers() {
         let mut items = Vec::from([
             summary(1, 1, 60),
             summary(2, 61, 100),
             summary(3, 101, 140),
             run(141, 150),
         ]);
-        let focus = replace_covered_summaries(&brief(100), &mut items, false).unwrap();
+        let focus = replace_covered_summaries(&brief(100), &mut items, &Config::default()).unwrap();
         assert_eq!((focus.index, items.len()), (0, 3));
         assert_eq!((items[0].seq_first(), items[0].seq_last()), (1, 100));
         assert_eq!(items[1], summary(3, 101, 140));
@@ -109,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_stays_and_without_a_summary_there_is_no_brief() {
+    fn runs_between_covered_summaries_stay_and_a_brief_without_summaries_is_omitted() {
         let mut items = Vec::from([run(1, 2), summary(1, 3, 60), run(61, 70), summary(2, 71, 90)]);
-        let focus = replace_covered_summaries(&brief(90), &mut items, false).unwrap();
+        let focus = replace_covered_summaries(&brief(90), &mut items, &Config::default()).unwrap();
         assert_eq!((focus.index, items.len()), (1, 3));
         assert_eq!(items[2], run(61, 70));
         let before = items.clone();
-        assert!(replace_covered_summaries(&brief(59), &mut items, false).is_none());
+        assert!(replace_covered_summaries(&brief(59), &mut items, &Config::default()).is_none());
         assert_eq!(items, before);
     }
 }

@@ -1,14 +1,14 @@
-//! Large outputs of tools that are whole in the fresh tail.
+//! Large tool outputs that are shown in full in the fresh tail.
 //!
-//! A reference stands for every large output from its ingest on. With `stub_large_tool_payloads` it
-//! does so only outside the fresh tail: in it the newest outputs are whole as far as the budget
-//! allows.
+//! Ingest replaces every large output by a reference. With `stub_large_tool_payloads`, the fresh
+//! tail shows its newest outputs in full, as far as the budget allows.
 
-use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;
 
 use crate::storage::{
-    fresh_tail::FreshTail, history::MessageHistory, pack::StoredMessage,
+    fresh_tail::FreshTail,
+    history::MessageHistory,
+    pack::{PlacedMessage, StoredMessage},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -16,23 +16,23 @@ use lcm_text::{
     message::{Part, Role},
 };
 
-/// What is whole.
+/// The tool outputs that are shown in full.
 #[derive(Debug, Default)]
 pub(super) struct FullOutputs {
     /// Seqs of the messages.
     seqs: Vec<u64>,
-    /// Tokens that they have more than their references.
+    /// Tokens of the full outputs beyond the tokens of their references.
     pub(super) extra_tokens: u64,
 }
 
 impl FullOutputs {
-    /// The messages of the tail that fit into so many tokens more, from the newest on.
+    /// Selects messages of the tail, newest first, whose extra tokens together fit `tokens_max`.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// Errors of the store.
     pub(super) fn select_from_tail(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         tail: &FreshTail,
         tokens_max: u64,
@@ -41,23 +41,24 @@ impl FullOutputs {
         if tail.seq_first > history.head.messages {
             return Ok(out);
         }
-        let messages = history.read_messages(reader, tail.seq_first, history.head.messages)?;
+        let messages = history.read_messages(session, tail.seq_first, history.head.messages)?;
         for PlacedMessage { seq, stored, .. } in messages.iter().rev() {
-            let more = u64::from(stored.message_tokens().saturating_sub(stored.tokens));
-            if is_tool_placeholder(stored) && out.extra_tokens + more <= tokens_max {
+            let extra = u64::from(stored.message_tokens().saturating_sub(stored.tokens));
+            if is_tool_placeholder(stored) && out.extra_tokens + extra <= tokens_max {
                 out.seqs.push(*seq);
-                out.extra_tokens += more;
+                out.extra_tokens += extra;
             }
         }
         Ok(out)
     }
 
+    /// Returns whether the message with a seq is shown in full.
     pub(super) fn contains_seq(&self, seq: u64) -> bool {
         self.seqs.contains(&seq)
     }
 }
 
-/// Whether references stand for what a tool returned.
+/// Returns whether a message is the placeholder of a tool output.
 fn is_tool_placeholder(stored: &StoredMessage) -> bool {
     let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
     stored.placeholder.is_some()

@@ -1,10 +1,12 @@
-//! Assembly: the context that fits a budget, rendered for the one who reads it.
+//! Assembly: selects the items of a context that fit a token budget, and renders them.
 //!
-//! Reads only. The fresh tail and a pinned message always belong; which older items follow is said
-//! by a policy. What is chosen is rendered and counted as it is returned; if a dialect made it
-//! larger than the budget, less is chosen. Every array for a provider is checked before it leaves.
+//! Reads only. The protected part is always included: the fresh tail, the pinned message, the focus
+//! brief and the live messages. An eviction policy selects the older items. The rendered context is
+//! counted in its dialect; while it exceeds the budget, fewer items are selected. Every array for a
+//! provider passes a final check.
 
 mod dialect;
+mod element_chain;
 mod element_hashes;
 mod eviction_policy;
 mod explain;
@@ -12,53 +14,44 @@ mod explain_text;
 mod final_check;
 mod focus;
 mod full_outputs;
+mod input;
 mod pending;
+mod pieces;
 mod prefix;
+mod provider_array;
 mod render;
 mod render_cache;
+mod rendered_context;
+mod result;
 mod select;
 
-use crate::storage::session;
-use alloc::{format, rc::Rc, string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use crate::storage::{
+    call::Call,
     context::{ContextItem, MessageRun},
-    fresh_tail::{self, FreshTail},
+    fresh_tail,
     head::LoadedHead,
     history::MessageHistory,
-    keys::ConversationKeys,
+    record_key::RecordReads,
     records::{calibration, focus::FocusBrief},
+    session::{self as session_rules, PolicyRequest},
     store_session::StoreSession,
 };
-use element_hashes::ElementHashes;
 use eviction_policy::EvictionPlan;
-use focus::FocusElement;
 use full_outputs::FullOutputs;
+use input::AssemblyInput;
 use lcm_text::{
     base::{
         error::{Error, Result},
-        int,
         json::JsonFields,
     },
-    config::{self, Config},
-    summary::transcript,
+    config,
     types::api::{AssembleOptions, AssembledContext, Dialect},
 };
-use pending::PendingMessage;
-use render::RenderedContext;
-use render_cache::RenderedArrays;
+pub(crate) use render_cache::RenderCache;
+use rendered_context::RenderedContext;
 use select::ContextChoice;
-
-/// What assemblies leave for the next one: element hashes and rendered provider arrays.
-#[derive(Debug, Default)]
-pub(crate) struct RenderCache {
-    /// Generation of the read cache under which the rest was made.
-    generation: u64,
-    /// Of the last assembly of any conversation.
-    marks: Rc<ElementHashes>,
-    /// Of the last assemblies of one conversation for providers.
-    arrays: RenderedArrays,
-}
 
 /// Returns the budget and the reserve in estimated tokens.
 fn estimate_amounts(
@@ -71,289 +64,151 @@ fn estimate_amounts(
     })
 }
 
-/// Returns the function that writes a summary into a context.
-fn choose_summary_markup(config: &Config) -> fn(&transcript::SummaryElement<'_>) -> String {
-    match config.plain_summaries {
-        true => transcript::render_summary_plain,
-        false => transcript::render_summary_xml,
-    }
+/// Arguments of an assembly.
+pub(crate) struct AssembleRequest<'a> {
+    /// Token budget of the context, in tokens of the model if `extra-json` names one.
+    pub(crate) budget: u32,
+    /// Dialect of the returned messages and of the live messages.
+    pub(crate) dialect: Dialect,
+    pub(crate) options: &'a AssembleOptions,
 }
 
 /// Assembles a context.
 ///
 /// # Errors
 ///
-/// `not-found`: no such conversation, and no live message to begin one; `invalid-input`: budget 0
-/// or nothing left of it, or a live message; `limit-exceeded`: too many of these; errors of the
-/// store.
+/// - `not-found`: the conversation does not exist, and no live message begins one
+/// - `invalid-input`: the budget is 0 or used up by the reserve, or a live message is invalid
+/// - `limit-exceeded`: too many live messages
+/// - errors of the store
 pub(crate) fn assemble(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     cache: &mut RenderCache,
-    config: &Config,
-    conversation: &str,
-    budget: u32,
-    dialect: Dialect,
-    options: &AssembleOptions,
+    call: Call<'_>,
+    request: &AssembleRequest<'_>,
 ) -> Result<AssembledContext> {
-    let keys = ConversationKeys::new(conversation)?;
+    let AssembleRequest { budget, dialect, options } = *request;
+    let Call { config, keys, .. } = call;
     config.derive_policy(budget)?;
-    let extra = AssembleExtra::read(&keys, options.extra_json.as_deref())?;
+    let extra = ExtraOptions::read(call, options.extra_json.as_deref())?;
     let model = extra.model.as_ref();
-    let mut further: Vec<String> = Vec::from([keys.focus_key()]);
-    further.extend(model.map(|model| model.key.clone()));
-    let (loaded, mut found) = LoadedHead::read_with_keys(reader, &keys, conversation, &further)?;
-    if cache.generation != reader.generation() {
-        // Another store or a restored one: what was rendered from the old one is dropped.
-        *cache = RenderCache { generation: reader.generation(), ..RenderCache::default() };
-    }
+    let mut reads = RecordReads::default();
+    let brief = reads.add(FocusBrief::key(keys));
+    let calibration = model.map(|model| model.add_to(&mut reads));
+    let (loaded, records) = LoadedHead::open_with_records(session, call, &reads)?;
+    cache.drop_stale(session.generation());
     if options.live_messages.is_empty() {
         loaded.ensure_exists()?;
     }
-    let calibration = calibration::CalibratedModel::pop_calibration(model, &mut found)?;
-    let brief = found
-        .pop()
-        .flatten()
-        .map(|value| FocusBrief::read(&keys.focus_key(), &value))
-        .transpose()?;
+    let calibration = match model.zip(calibration) {
+        Some((model, slot)) => model.decode_from(&records, &slot)?,
+        None => None,
+    };
+    let brief = records.decode(&brief)?;
     let head = &loaded.head;
-    let named = model.map(calibration::CalibratedModel::model_name);
-    let (estimated, reserved) =
+    let model = model.map(calibration::CalibratedModel::model_name);
+    let (estimated_budget, reserved) =
         estimate_amounts(calibration.as_ref(), budget, options.reserve_tokens);
-    let (policy, _) =
-        session::select_policy(reader, config, &keys, head, named, (budget, estimated))?;
+    let request = PolicyRequest { model, budget, estimated_budget };
+    let (policy, _) = session_rules::select_policy(session, call, head, &request)?;
     let policy = subtract_reserve(policy, reserved)?;
-    let history = MessageHistory { keys: &keys, head };
-    let mut items = select::load_items(reader, &history, &policy)?;
-    let live = pending::read(dialect, &options.live_messages, head, &items)?;
+    let history = MessageHistory::new(call, head);
+    let mut items = select::load_items(session, &history, &policy)?;
+    let live = pending::read_pending(dialect, &options.live_messages, head, &items)?;
     let mut focus = None;
     if !config.enabled {
-        // A disabled engine passes its summaries over: the newest messages that fit, as they are.
-        items = load_raw_items(reader, &history, &items)?;
+        // A disabled engine ignores its summaries and shows the newest raw messages that fit.
+        items = load_raw_items(session, &history, &items)?;
     } else if let Some(brief) = &brief {
-        focus = focus::replace_covered_summaries(brief, &mut items, config.plain_summaries);
+        focus = focus::replace_covered_summaries(brief, &mut items, config);
     }
-    let tail = fresh_tail::compute_fresh_tail(reader, &history, &items, &policy)?;
-    select::prefetch_context(reader, &history, &items, &policy, focus.as_ref())?;
-    let mut assembly = Assembly {
+    let tail = fresh_tail::compute_fresh_tail(session, &history, &items, &policy)?;
+    select::prefetch_context(session, &history, &items, &policy, focus.as_ref())?;
+    let mut input = AssemblyInput {
+        call,
         history: &history,
         items: &items,
         tail: &tail,
         policy: &policy,
         pending: &live,
         focus: focus.as_ref(),
-        render_summary: choose_summary_markup(config),
         full_outputs: FullOutputs::default(),
-        is_enabled: config.enabled,
     };
     if config.stub_large_tool_payloads {
-        assembly.full_outputs =
-            FullOutputs::select_from_tail(reader, &history, &tail, assembly.evictable_budget())?;
+        input.full_outputs =
+            FullOutputs::select_from_tail(session, &history, &tail, input.evictable_budget())?;
     }
-    let keeping = EvictionPlan::new(reader, &assembly, config, options)?;
-    let (choice, mut rendered) = assembly.fit_to_budget(reader, cache, dialect, &keeping)?;
-    let assembled =
-        assembly.build_assembled(reader, (dialect, &extra), options, &choice, &mut rendered)?;
-    Ok(AssembledContext { messages_json: rendered.into_cached_json(cache), ..assembled })
+    let eviction = EvictionPlan::new(session, &input, options)?;
+    let (choice, mut rendered) = fit_to_budget(session, cache, &mut input, &eviction, dialect)?;
+    let result = input.build_result(session, options, &choice, &rendered)?;
+    if extra.marks_caches {
+        rendered.write_cache_marks(&result.prefix.breakpoints);
+    }
+    Ok(AssembledContext { messages_json: rendered.into_cached_json(cache), ..result })
 }
 
-/// What `extra-json` asks for.
-struct AssembleExtra {
-    /// By whose tokens the budget is meant.
+/// The options in `extra-json`.
+struct ExtraOptions {
+    /// Model in whose tokens the budget is counted.
     model: Option<calibration::CalibratedModel>,
-    mark_caches: bool,
+    /// Whether the array gets cache marks.
+    marks_caches: bool,
 }
 
-impl AssembleExtra {
-    fn read(keys: &ConversationKeys, json: Option<&str>) -> Result<Self> {
+impl ExtraOptions {
+    fn read(call: Call<'_>, json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let mut fields =
             JsonFields::parse_argument(NAME, json.filter(|json| !json.is_empty()).unwrap_or("{}"))?;
-        let (model, mark_caches) =
+        let (model, marks_caches) =
             (fields.take_optional_text("model"), fields.take_flag("mark_caches"));
         fields.finish(NAME)?;
         let model =
-            model.map(|model| calibration::CalibratedModel::new(keys, model)).transpose()?;
-        Ok(Self { model, mark_caches })
+            model.map(|model| calibration::CalibratedModel::new(call.keys, model)).transpose()?;
+        Ok(Self { model, marks_caches })
     }
 }
 
-/// What there is to choose from, and by which rule.
-struct Assembly<'a> {
-    history: &'a MessageHistory<'a>,
-    /// The stored context, with the focus brief in place of what it covers.
-    items: &'a [ContextItem],
-    tail: &'a FreshTail,
-    policy: &'a config::BudgetPolicy,
-    /// What is not stored and ends the context.
-    pending: &'a [PendingMessage],
-    focus: Option<&'a FocusElement>,
-    /// How a summary is written.
-    render_summary: fn(&transcript::SummaryElement<'_>) -> String,
-    full_outputs: FullOutputs,
-    /// Whether anything is ever compacted.
-    is_enabled: bool,
-}
-
-impl Assembly<'_> {
-    /// Tokens of what belongs whatever else fits: tail, pin, brief and live messages.
-    fn protected_tokens(&self) -> u64 {
-        let live = self.pending.iter().map(|live| u64::from(live.message.tokens)).sum::<u64>();
-        self.protected_item_tokens() + live + self.full_outputs.extra_tokens
-    }
-
-    /// Those of items of the stored context, as they are stored.
-    fn protected_item_tokens(&self) -> u64 {
-        let pinned = self.tail.pinned.map_or(0, |pin| pin.tokens);
-        self.tail.tokens + pinned + self.focus.map_or(0, |focus| focus.tokens)
-    }
-
-    /// Tokens of items that may be left out.
-    fn evictable_tokens(&self) -> u64 {
-        let all = self.items.iter().map(ContextItem::rendered_tokens).sum::<u64>();
-        all.saturating_sub(self.protected_item_tokens())
-    }
-
-    /// Tokens of the budget for them.
-    fn evictable_budget(&self) -> u64 {
-        u64::from(self.policy.budget).saturating_sub(self.protected_tokens())
-    }
-
-    /// Chooses and renders. What a dialect adds, the fill has to give back: less is chosen until
-    /// what is rendered fits, or is nothing but what belongs in any case.
-    fn fit_to_budget(
-        &mut self,
-        reader: &mut StoreSession<'_>,
-        cache: &mut RenderCache,
-        dialect: Dialect,
-        keeping: &EvictionPlan,
-    ) -> Result<(ContextChoice, RenderedContext)> {
-        cache.arrays.begin_assembly(self.history.keys.key_prefix());
-        let budget = u64::from(self.policy.budget);
-        let mut tokens = self.evictable_budget();
-        loop {
-            let fill = keeping.plan_fill(self, tokens);
-            let choice = select::select_items(reader, self, &fill)?;
-            let mut rendered = render::render(reader, cache, self, &choice, dialect)?;
-            match choice.count_fill_tokens(self) {
-                Some(chosen) if rendered.tokens > budget && tokens > 0 => {
-                    let over = rendered.tokens - budget;
-                    rendered.into_cached_json(cache);
-                    tokens = chosen.saturating_sub(over).min(tokens.saturating_sub(1));
-                }
-                None if rendered.tokens > budget && self.full_outputs.extra_tokens > 0 => {
-                    rendered.into_cached_json(cache);
-                    self.full_outputs = FullOutputs::default();
-                    tokens = self.evictable_budget();
-                }
-                _ => {
-                    rendered.close_array(dialect);
-                    return Ok((choice, rendered));
-                }
+/// Selects and renders items until the rendered context fits the budget.
+///
+/// A dialect may add tokens. Each round selects fewer tokens by the excess of the last round. The
+/// last rounds give up the full tool outputs, then return the protected part alone.
+fn fit_to_budget(
+    session: &mut StoreSession<'_>,
+    cache: &mut RenderCache,
+    input: &mut AssemblyInput<'_>,
+    eviction: &EvictionPlan,
+    dialect: Dialect,
+) -> Result<(ContextChoice, RenderedContext)> {
+    cache.arrays.begin_assembly(input.call.keys.key_prefix());
+    let budget = u64::from(input.policy.budget);
+    let mut tokens = input.evictable_budget();
+    loop {
+        let fill = eviction.plan_fill(input, tokens);
+        let choice = select::select_items(session, input, &fill)?;
+        let mut rendered = render::render(session, cache, input, &choice, dialect)?;
+        match choice.count_fill_tokens(input) {
+            Some(selected) if rendered.tokens > budget && tokens > 0 => {
+                let excess = rendered.tokens - budget;
+                rendered.into_cached_json(cache);
+                tokens = selected.saturating_sub(excess).min(tokens.saturating_sub(1));
+            }
+            None if rendered.tokens > budget && input.full_outputs.extra_tokens > 0 => {
+                rendered.into_cached_json(cache);
+                input.full_outputs = FullOutputs::default();
+                tokens = input.evictable_budget();
+            }
+            _ => {
+                rendered.close_array();
+                return Ok((choice, rendered));
             }
         }
     }
-
-    /// What is to be said of a context that waits for compaction.
-    fn debt_warning(&self) -> Option<String> {
-        let (tokens, threshold) = (self.history.head.context.tokens, self.policy.threshold);
-        (tokens > u64::from(threshold) && self.is_enabled).then(|| {
-            format!(
-                "debt-pending: the stored context has {tokens} tokens, the threshold is {threshold}"
-            )
-        })
-    }
-
-    /// What is to be said of a context that is over its budget: each part of it that belongs in any
-    /// case, which is all of it, with its tokens.
-    fn over_budget_warning(&self, rendered: &RenderedContext) -> Option<String> {
-        let (budget, tokens) = (self.policy.budget, rendered.tokens);
-        if tokens <= u64::from(budget) {
-            return None;
-        }
-        let is_live = |(index, _): (usize, u64)| index == self.items.len();
-        let is_tail = |(index, seq)| !is_live((index, seq)) && seq >= self.tail.seq_first;
-        let pin = self.tail.pinned.map(|pin| pin.seq);
-        let parts = [
-            ("focus brief", rendered.count_tokens_of(&|(index, _)| self.is_focus(index))),
-            ("pinned message", rendered.count_tokens_of(&|(_, seq)| Some(seq) == pin)),
-            ("fresh tail", rendered.count_tokens_of(&is_tail)),
-            ("live messages", rendered.count_tokens_of(&is_live)),
-        ];
-        let told = parts.iter().filter(|(_, tokens)| *tokens > 0);
-        let told: Vec<String> = told.map(|(name, tokens)| format!("{name} {tokens}")).collect();
-        let told = told.join(", ");
-        Some(format!("tail-over-budget: {tokens} tokens, the budget is {budget}: {told}"))
-    }
-
-    /// What is returned.
-    fn build_assembled(
-        &self,
-        reader: &mut StoreSession<'_>,
-        (dialect, extra): (Dialect, &AssembleExtra),
-        options: &AssembleOptions,
-        choice: &ContextChoice,
-        rendered: &mut RenderedContext,
-    ) -> Result<AssembledContext> {
-        let mut warnings = Vec::new();
-        warnings.extend(self.over_budget_warning(rendered));
-        warnings.extend(self.debt_warning());
-        warnings.extend(rendered.list_warnings());
-        let pieces = choice.split_pieces(self.items);
-        let evicted = explain::count_omitted_items(&pieces, self.items);
-        let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
-        let items = if options.explain {
-            self.explain_items(reader, &pieces, rendered)?
-        } else {
-            Vec::new()
-        };
-        let text =
-            options.explain.then(|| explain_text::render_explanation(&items, self.policy.budget));
-        let previous = options.previous.as_deref();
-        let prefix = self.compare_prefix(rendered, dialect, previous);
-        if previous.is_some() && prefix.stable_tokens.is_none() {
-            warnings.push("previous-unknown: `previous` is no token of this conversation".into());
-        }
-        if extra.mark_caches {
-            rendered.write_cache_marks(dialect, &prefix.breakpoints);
-        }
-        Ok(AssembledContext {
-            prefix,
-            tokens: int::saturate_tokens(rendered.tokens),
-            summaries: rendered.summaries,
-            fresh_tail_messages: int::saturate_tokens(fresh),
-            evicted: int::saturate_tokens(evicted),
-            items,
-            explanation_text: text,
-            system: rendered.system.clone(),
-            warnings,
-            messages_json: String::new(),
-        })
-    }
-
-    /// Id of an item; `seq`: the first message that is meant.
-    fn item_name(&self, index: usize, seq: u64) -> String {
-        match self.items.get(index) {
-            Some(ContextItem::Summary(_)) if self.is_focus(index) => self.focus_name().into(),
-            Some(ContextItem::Summary(summary)) => {
-                crate::storage::summary::format_summary_id(summary.id)
-            }
-            Some(_) => self.history.keys.message_id(seq),
-            None => format!("live-{}", seq.saturating_sub(self.history.head.messages)),
-        }
-    }
-
-    fn is_focus(&self, index: usize) -> bool {
-        self.focus.is_some_and(|focus| focus.index == index)
-    }
-
-    fn focus_name(&self) -> &str {
-        self.focus.map_or("", |focus| &focus.name)
-    }
 }
 
-/// The conversation as if nothing had been summarised, from its newest session on.
+/// Loads the conversation as one run of raw messages that begins with its newest session.
 fn load_raw_items(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
 ) -> Result<Vec<ContextItem>> {
@@ -366,17 +221,20 @@ fn load_raw_items(
     }
     let first = match before {
         0 => None,
-        _ => history.read_messages(reader, seq_first, seq_first)?.pop(),
+        _ => history.read_messages(session, seq_first, seq_first)?.pop(),
     };
     let tokens_before = first.map_or(0, |placed| placed.tokens_before);
     let tokens = head.raw_tokens.saturating_sub(tokens_before);
     Ok(alloc::vec![ContextItem::Run(MessageRun { seq_first, seq_last, tokens_before, tokens })])
 }
 
-/// What is left of a policy beside what the host needs for itself.
-fn subtract_reserve(policy: config::BudgetPolicy, reserved: u32) -> Result<config::BudgetPolicy> {
-    if reserved >= policy.budget {
-        return Err(Error::invalid_input("reserve-tokens: nothing is left of the budget"));
+/// Returns the policy with the reserve subtracted from its budget.
+fn subtract_reserve(policy: config::BudgetPolicy, reserve: u32) -> Result<config::BudgetPolicy> {
+    if reserve >= policy.budget {
+        let budget = policy.budget;
+        return Err(Error::invalid_input(format_args!(
+            "`reserve_tokens` must be smaller than the budget of {budget} tokens, got {reserve}"
+        )));
     }
-    Ok(policy.with_reserve(reserved))
+    Ok(policy.with_reserve(reserve))
 }

@@ -1,7 +1,7 @@
-//! Messages that a host holds and has not stored: they end the context.
+//! Live messages: messages that a host holds and has not appended. They end the context.
 //!
-//! In: messages in the dialect asked for, as for an append. Out: those of them that are new. A host
-//! may hand over the newest part of what it holds without knowing how much of it is stored.
+//! In: the newest messages of the host, in the requested dialect. Out: the messages that are not
+//! stored. A host need not know how many of its messages are stored.
 
 use alloc::{string::String, vec::Vec};
 use lcm_text::message::batch_limit;
@@ -13,19 +13,21 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// A message that is not stored.
+/// A live message that is not stored.
 #[derive(Debug)]
 pub(super) struct PendingMessage {
     pub(super) raw: String,
     pub(super) message: ParsedMessage,
 }
 
-/// The messages that are not stored, without failed turns that have no content.
+/// Parses the live messages and returns those that are not stored. Failed turns without content are
+/// dropped.
 ///
 /// # Errors
 ///
-/// `invalid-input`: one that an append would refuse; `limit-exceeded`: more than an append takes.
-pub(super) fn read(
+/// - `invalid-input`: `append` would refuse a message
+/// - `limit-exceeded`: more messages than one `append` takes
+pub(super) fn read_pending(
     dialect: Dialect,
     list: &[String],
     head: &ConversationHead,
@@ -36,14 +38,14 @@ pub(super) fn read(
     for (index, raw) in batch_limit::take_fitting(list, false)?.iter().enumerate() {
         let message = message::parse(dialect, raw).map_err(|error| {
             let message = &error.message;
-            Error::new(error.code, format_args!("live-messages[{index}]: {message}"))
+            Error::new(error.code, format_args!("live_messages[{index}]: {message}"))
         })?;
         if !message.is_failed_and_empty {
             hashes.push(pack::message_hash(raw, &message));
             out.push(PendingMessage { raw: raw.clone(), message });
         }
     }
-    // What a new session left behind is in no context, so that it stands for nothing here.
+    // A withdrawn message is in no context, so that a live copy of it is new.
     let withdrawn = items.iter().rev().find(|item| matches!(item, ContextItem::Withdrawn { .. }));
     let messages = head.messages.saturating_sub(withdrawn.map_or(0, ContextItem::seq_last));
     let older =
@@ -52,8 +54,10 @@ pub(super) fn read(
     Ok(out)
 }
 
-/// How many of the first are stored: the most that end as the stored messages do, as far back as
-/// these are known. Without one that is unlikely to be said twice they are new.
+/// Counts how many of the first live messages are stored.
+///
+/// Returns the greatest count at which the live messages end like the stored ones, as far back as
+/// hashes of stored messages are known. One of the equal messages must be an anchor.
 fn count_stored(live: &[PendingMessage], hashes: &[[u8; 16]], known: &[[u8; 12]]) -> usize {
     let is_known = |count: usize| {
         let from = count.saturating_sub(known.len());
@@ -70,7 +74,7 @@ fn count_stored(live: &[PendingMessage], hashes: &[[u8; 16]], known: &[[u8; 12]]
     (1..=live.len()).rev().find(|count| is_known(*count)).unwrap_or(0)
 }
 
-/// Whether an equal message is evidence of being the same one.
+/// Returns whether equal content proves that two messages are the same.
 fn is_anchor(message: &ParsedMessage) -> bool {
     message.is_discriminating
         || message.unique_call_id.is_some()
@@ -93,8 +97,8 @@ mod tests {
         texts.iter().map(of).unzip()
     }
 
-    /// How many of `texts` count as stored behind `known`.
-    fn stored_of(texts: &[&str], known: &[&str]) -> usize {
+    /// Counts how many of `texts` are stored, if the stored messages end with `known`.
+    fn count_known(texts: &[&str], known: &[&str]) -> usize {
         let known: Vec<[u8; 12]> =
             live(known).1.iter().map(|hash| lcm_text::base::hash::hash_prefix(hash)).collect();
         let (live, hashes) = live(texts);
@@ -104,20 +108,20 @@ mod tests {
     const LONG: &str = "a sentence of more than twenty-four letters";
 
     #[test]
-    fn what_ends_the_stored_messages_is_not_new() {
-        assert_eq!(stored_of(&["a", LONG, "c", "d"], &["x", "a", LONG, "c"]), 3);
-        assert_eq!(stored_of(&[LONG, "d"], &["x", LONG]), 1);
-        assert_eq!(stored_of(&[LONG], &["x", LONG]), 1);
-        // The host holds more than is known.
-        assert_eq!(stored_of(&["y", "x", LONG, "d"], &["x", LONG]), 3);
+    fn live_messages_that_end_the_stored_ones_are_stored() {
+        assert_eq!(count_known(&["a", LONG, "c", "d"], &["x", "a", LONG, "c"]), 3);
+        assert_eq!(count_known(&[LONG, "d"], &["x", LONG]), 1);
+        assert_eq!(count_known(&[LONG], &["x", LONG]), 1);
+        // The host holds more messages than hashes are known.
+        assert_eq!(count_known(&["y", "x", LONG, "d"], &["x", LONG]), 3);
     }
 
     #[test]
-    fn what_may_be_said_again_is_new() {
-        assert_eq!(stored_of(&["ok"], &["x", "ok"]), 0);
-        assert_eq!(stored_of(&["ok", "d"], &[LONG, "ok"]), 0);
-        assert_eq!(stored_of(&[LONG], &[LONG, "ok"]), 0);
-        assert_eq!(stored_of(&[LONG], &[]), 0);
-        assert_eq!(stored_of(&[], &["x"]), 0);
+    fn a_text_that_may_repeat_is_new() {
+        assert_eq!(count_known(&["ok"], &["x", "ok"]), 0);
+        assert_eq!(count_known(&["ok", "d"], &[LONG, "ok"]), 0);
+        assert_eq!(count_known(&[LONG], &[LONG, "ok"]), 0);
+        assert_eq!(count_known(&[LONG], &[]), 0);
+        assert_eq!(count_known(&[], &["x"]), 0);
     }
 }

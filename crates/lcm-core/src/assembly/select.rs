@@ -1,17 +1,19 @@
-//! Which items a context has: the fresh tail, the pin, what a policy keeps, then newest first while
-//! they fit.
+//! Selection of the items of a context: the fresh tail, the pinned message, the items that the
+//! policy requires, then the newest items that fit.
 //!
-//! In: the stored context and a [`Fill`], by which a policy ([`super::policy`]) says what belongs
-//! in any case and how much else may. Out: summaries and ranges of messages. No unit is parted.
+//! In: the stored context and a [`FillPlan`], in which the eviction policy
+//! ([`super::eviction_policy`]) names the required items and a number of tokens for the rest. Out:
+//! summaries and ranges of messages. A call group is never split.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
-use super::{Assembly, focus::FocusElement};
+use super::{focus::FocusElement, input::AssemblyInput};
 use crate::storage::{
     context::{ContextItem, MessageRun},
     fresh_tail::{self, FreshTail, MessageUnit},
     history::{self, MessageHistory},
     pack::PackRef,
+    prefetch::ContextPrefetch,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -19,24 +21,25 @@ use lcm_text::{
     config::BudgetPolicy,
 };
 
-/// What a context has beside the tail and the pin.
+/// A plan of the items that fill a context beside the tail and the pinned message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FillPlan {
-    /// Tokens of what is taken newest first.
+    /// Tokens for the items that are selected newest first.
     pub(super) tokens_left: u64,
-    /// What does not fit is passed over; else nothing older is taken.
+    /// Whether an item that does not fit is skipped; else no older item is selected.
     pub(super) skips_oversized: bool,
-    /// Index of the summary that belongs because it stands for the oldest messages.
+    /// Index of the required summary of the oldest messages.
     pub(super) oldest: Option<usize>,
     /// Index of the focus brief.
     pub(super) focus: Option<usize>,
-    /// What belongs because it matches: indexes of summaries and units, both ascending.
+    /// Indexes of the required summaries that match the prompt, ascending.
     pub(super) summaries: Vec<usize>,
+    /// Required call groups that match the prompt, ascending.
     pub(super) units: Vec<MessageUnit>,
 }
 
 impl FillPlan {
-    /// Why a summary belongs whatever else fits; `None`: it does not.
+    /// Returns why the summary at an index is required; `None`: not required.
     fn required_reason(&self, index: usize) -> Option<&'static str> {
         match () {
             () if self.focus == Some(index) => Some("focus"),
@@ -46,7 +49,7 @@ impl FillPlan {
         }
     }
 
-    /// The units of a run that belong whatever else fits.
+    /// Returns the required call groups of a run.
     fn units_in_run(&self, run: &MessageRun) -> &[MessageUnit] {
         let from = self.units.partition_point(|unit| unit.seq_first < run.seq_first);
         let to = self.units.partition_point(|unit| unit.seq_first <= run.seq_last);
@@ -54,19 +57,20 @@ impl FillPlan {
     }
 }
 
-/// What was chosen.
+/// Selected items.
 #[derive(Clone, Debug)]
 pub(super) struct ContextChoice {
-    /// Indexes of summaries, ascending, and why each belongs.
+    /// Indexes of the selected summaries, ascending, and why each is included.
     summaries: Vec<(usize, &'static str)>,
-    /// Ranges of messages with their tokens, ascending.
+    /// Selected ranges of messages, ascending.
     pub(super) ranges: Vec<IncludedRange>,
     pub(super) tail: FreshTail,
 }
 
-/// Messages of one run that are included.
+/// A range of selected messages of one run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct IncludedRange {
+    /// Index of the run.
     pub(super) index: usize,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
@@ -74,18 +78,19 @@ pub(super) struct IncludedRange {
     pub(super) why: &'static str,
 }
 
-/// Reads the items, and with them the directory nodes that the fill may need.
+/// Loads the items of the stored context, and prefetches the directory nodes that a budget may
+/// reach.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// Errors of the store.
 pub(super) fn load_items(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     policy: &BudgetPolicy,
 ) -> Result<Vec<ContextItem>> {
     let head = history.head;
-    // How far back the budget reaches, going by the average message, and one node more.
+    // The average message tells how far back the budget reaches; one more node for safety.
     let average = (head.raw_tokens / head.messages.max(1)).max(1);
     let messages = (u64::from(policy.budget) / average).min(head.messages);
     let first = history::directory_node(head.messages.saturating_sub(messages).max(1));
@@ -96,34 +101,30 @@ pub(super) fn load_items(
     } else {
         Vec::new()
     };
-    reader.prefetch_records(history.keys, &head.context.node_keys(history.keys), &nodes)?;
-    head.context.load_items(reader, history.keys)
+    history.prefetch_nodes(session, &nodes)?;
+    head.context.load_items(session, history.keys)
 }
 
-/// Reads ahead what a context of this budget can hold at most: packs and summaries together.
+/// Prefetches the packs and summaries that a context of this budget can hold, in one read.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// Errors of the store.
 pub(super) fn prefetch_context(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
     policy: &BudgetPolicy,
     focus: Option<&FocusElement>,
 ) -> Result<()> {
     let mut left = u64::from(policy.budget);
-    let mut wanted: Vec<(String, u32)> = Vec::new();
+    let mut prefetch = ContextPrefetch::new(history);
     let is_stored = |index: usize| focus.is_none_or(|focus| focus.index != index);
     for (index, item) in items.iter().enumerate().rev() {
         match item {
-            ContextItem::Summary(summary) if is_stored(index) => {
-                wanted.push((history.keys.summary_key(summary.id), summary.bytes));
-            }
+            ContextItem::Summary(summary) if is_stored(index) => prefetch.add_summary(summary),
             ContextItem::Run(run) => {
-                for pack in load_newest_packs(reader, history, run, left)? {
-                    wanted.push((pack.key(history.keys), pack.bytes));
-                }
+                prefetch.add_packs(&load_newest_packs(session, history, run, left)?);
             }
             ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => {}
         }
@@ -132,20 +133,20 @@ pub(super) fn prefetch_context(
             break;
         }
     }
-    // The oldest summary may belong whatever else fits.
+    // A policy may require the oldest summary.
     let oldest = items.iter().enumerate().find_map(|(index, item)| match item {
-        ContextItem::Summary(summary) if is_stored(index) => {
-            Some((history.keys.summary_key(summary.id), summary.bytes))
-        }
+        ContextItem::Summary(summary) if is_stored(index) => Some(summary),
         ContextItem::Summary(_) | ContextItem::Run(_) | ContextItem::Withdrawn { .. } => None,
     });
-    wanted.extend(oldest.filter(|oldest| left == 0 && !wanted.contains(oldest)));
-    reader.prefetch_records(history.keys, &wanted, &[])
+    if let Some(oldest) = oldest.filter(|oldest| left == 0 && !prefetch.contains_summary(oldest)) {
+        prefetch.add_summary(oldest);
+    }
+    prefetch.read(session)
 }
 
-/// The newest packs of a run that together hold up to `tokens`, newest first.
+/// Returns the newest packs of a run that together hold up to `tokens`, newest first.
 fn load_newest_packs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     run: &MessageRun,
     tokens: u64,
@@ -155,7 +156,7 @@ fn load_newest_packs(
     let mut to = run.seq_last;
     loop {
         let from = run.seq_first.max(history::directory_node(to) * limits::DIRECTORY_SPAN + 1);
-        for pack in history.find_pack_refs(reader, from, to)?.into_iter().rev() {
+        for pack in history.find_pack_refs(session, from, to)?.into_iter().rev() {
             if sum > tokens {
                 return Ok(out);
             }
@@ -169,17 +170,17 @@ fn load_newest_packs(
     }
 }
 
-/// Chooses what the fill keeps, and of the rest the newest that fits.
+/// Selects the required items of a plan, and the newest of the rest that fit.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// Errors of the store.
 pub(super) fn select_items(
-    reader: &mut StoreSession<'_>,
-    context: &Assembly<'_>,
+    session: &mut StoreSession<'_>,
+    input: &AssemblyInput<'_>,
     fill: &FillPlan,
 ) -> Result<ContextChoice> {
-    let Assembly { history, items, tail, .. } = *context;
+    let AssemblyInput { history, items, tail, .. } = *input;
     let mut choice = ContextChoice { summaries: Vec::new(), ranges: Vec::new(), tail: *tail };
     let mut state = FillState { tokens_left: fill.tokens_left, is_open: true };
     for (index, item) in items.iter().enumerate().rev() {
@@ -192,11 +193,10 @@ pub(super) fn select_items(
                 }
             }
             ContextItem::Run(run) => {
-                let kept = ProtectedUnits { tail, units: fill.units_in_run(run) };
-                choice
-                    .ranges
-                    .extend(select_messages(reader, history, &kept, run, index, &mut state)?);
-                // What is older than a run that was cut is passed over as a whole.
+                let units = fill.units_in_run(run);
+                let run = RunCandidate { index, run, tail, units };
+                choice.ranges.extend(run.select_messages(session, history, &mut state)?);
+                // A cut run closes the fill, unless the policy skips what does not fit.
                 state.is_open |= fill.skips_oversized;
             }
             ContextItem::Withdrawn { .. } => {}
@@ -207,9 +207,10 @@ pub(super) fn select_items(
     Ok(choice)
 }
 
-/// What may still be taken.
+/// The remaining room of the fill.
 struct FillState {
     tokens_left: u64,
+    /// Whether older items may be selected.
     is_open: bool,
 }
 
@@ -222,23 +223,27 @@ impl FillState {
     }
 }
 
-/// What of a run belongs in any case.
-struct ProtectedUnits<'a> {
+/// A run from which messages are selected.
+struct RunCandidate<'a> {
+    /// Index of the run in the context.
+    index: usize,
+    run: &'a MessageRun,
     tail: &'a FreshTail,
+    /// Required call groups, ascending.
     units: &'a [MessageUnit],
 }
 
-impl ProtectedUnits<'_> {
-    /// The pin and the units, ascending, as far as they begin before a seq.
-    fn units_before(&self, run: &MessageRun, seq: u64) -> Vec<(MessageUnit, &'static str)> {
+impl RunCandidate<'_> {
+    /// Returns the pinned message and the required call groups that begin before a seq, ascending.
+    fn units_before(&self, seq: u64) -> Vec<(MessageUnit, &'static str)> {
         let mut out: Vec<(MessageUnit, &'static str)> = self
             .units
             .iter()
             .filter(|unit| unit.seq_first < seq)
             .map(|unit| (*unit, "matches-prompt"))
             .collect();
-        let pin =
-            self.tail.pinned.filter(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last);
+        let (first, last) = (self.run.seq_first, self.run.seq_last);
+        let pin = self.tail.pinned.filter(|pin| first <= pin.seq && pin.seq <= last);
         if let Some(pin) = pin.filter(|pin| pin.seq < seq && !self.contains_seq(pin.seq)) {
             let unit = MessageUnit { seq_first: pin.seq, seq_last: pin.seq, tokens: pin.tokens };
             let at = out.partition_point(|(known, _)| known.seq_first < pin.seq);
@@ -247,98 +252,95 @@ impl ProtectedUnits<'_> {
         out
     }
 
-    /// Whether a message is in one of the units.
+    /// Returns whether a message is in a required call group.
     fn contains_seq(&self, seq: u64) -> bool {
         self.units.iter().any(|unit| unit.seq_first <= seq && seq <= unit.seq_last)
     }
-}
 
-/// The messages of a run that are included, newest range first.
-fn select_messages(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    kept: &ProtectedUnits<'_>,
-    run: &MessageRun,
-    index: usize,
-    state: &mut FillState,
-) -> Result<Vec<IncludedRange>> {
-    let tail = kept.tail;
-    let in_tail = if tail.seq_first <= run.seq_last { tail.tokens } else { 0 };
-    let apart = kept.units_before(run, tail.seq_first);
-    let paid = in_tail + apart.iter().map(|(unit, _)| unit.tokens).sum::<u64>();
-    let rest = run.tokens.saturating_sub(paid);
-    let mut from = tail.seq_first.clamp(run.seq_first, run.seq_last + 1);
-    let range = |seq_first, seq_last, tokens, why| IncludedRange {
-        index,
-        seq_first,
-        seq_last,
-        tokens,
-        why,
-    };
-    // Messages without tokens may have some when they are rendered: where nothing is left of the
-    // budget, they do not belong, either.
-    if state.is_open && state.tokens_left > 0 && rest <= state.tokens_left {
-        state.tokens_left -= rest;
-        return Ok(alloc::vec![range(run.seq_first, run.seq_last, run.tokens, "fill")]);
-    }
-    let mut tokens = in_tail;
-    if state.is_open {
-        // The run is cut: unit by unit from its newest evictable message on.
-        let mut packs = load_newest_packs(reader, history, run, paid + state.tokens_left)?;
-        packs.reverse();
-        packs.retain(|pack| pack.seq_first < from);
-        let window = if from > run.seq_first {
-            fresh_tail::read_whole_units(reader, history, run, packs, from - 1)?
-        } else {
-            Vec::new()
+    /// Selects messages of the run, newest range first.
+    fn select_messages(
+        &self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        state: &mut FillState,
+    ) -> Result<Vec<IncludedRange>> {
+        let (run, tail) = (self.run, self.tail);
+        let in_tail = if tail.seq_first <= run.seq_last { tail.tokens } else { 0 };
+        let required = self.units_before(tail.seq_first);
+        let paid = in_tail + required.iter().map(|(unit, _)| unit.tokens).sum::<u64>();
+        let rest = run.tokens.saturating_sub(paid);
+        let mut from = tail.seq_first.clamp(run.seq_first, run.seq_last + 1);
+        let range = |seq_first, seq_last, tokens, why| IncludedRange {
+            index: self.index,
+            seq_first,
+            seq_last,
+            tokens,
+            why,
         };
-        for unit in fresh_tail::group_units(&window).iter().rev() {
-            let is_paid = apart.iter().any(|(known, _)| known.seq_first == unit.seq_first);
-            let cost = if is_paid { 0 } else { unit.tokens };
-            if cost > state.tokens_left || state.tokens_left == 0 {
-                break;
-            }
-            state.tokens_left -= cost;
-            tokens += unit.tokens;
-            from = unit.seq_first;
+        // A message stored with 0 tokens may render to some: an exhausted budget takes no message.
+        if state.is_open && state.tokens_left > 0 && rest <= state.tokens_left {
+            state.tokens_left -= rest;
+            return Ok(alloc::vec![range(run.seq_first, run.seq_last, run.tokens, "fill")]);
         }
-        state.is_open = false;
+        let mut tokens = in_tail;
+        if state.is_open {
+            // The run is cut before the oldest call group that fits.
+            let mut packs = load_newest_packs(session, history, run, paid + state.tokens_left)?;
+            packs.reverse();
+            packs.retain(|pack| pack.seq_first < from);
+            let window = if from > run.seq_first {
+                fresh_tail::read_whole_units(session, history, run, packs, from - 1)?
+            } else {
+                Vec::new()
+            };
+            for unit in fresh_tail::group_units(&window).iter().rev() {
+                let is_paid = required.iter().any(|(known, _)| known.seq_first == unit.seq_first);
+                let cost = if is_paid { 0 } else { unit.tokens };
+                if cost > state.tokens_left || state.tokens_left == 0 {
+                    break;
+                }
+                state.tokens_left -= cost;
+                tokens += unit.tokens;
+                from = unit.seq_first;
+            }
+            state.is_open = false;
+        }
+        let mut out = Vec::new();
+        if from <= run.seq_last {
+            out.push(range(from, run.seq_last, tokens, "fill"));
+        }
+        for (unit, why) in required.iter().rev().filter(|(unit, _)| unit.seq_first < from) {
+            out.push(range(unit.seq_first, unit.seq_last, unit.tokens, why));
+        }
+        Ok(out)
     }
-    let mut out = Vec::new();
-    if from <= run.seq_last {
-        out.push(range(from, run.seq_last, tokens, "fill"));
-    }
-    for (unit, why) in apart.iter().rev().filter(|(unit, _)| unit.seq_first < from) {
-        out.push(range(unit.seq_first, unit.seq_last, unit.tokens, why));
-    }
-    Ok(out)
 }
 
 impl ContextChoice {
-    /// Whether the summary at this index is included.
+    /// Returns whether the summary at an index is included.
     pub(super) fn has_summary(&self, index: usize) -> bool {
         self.inclusion_reason(index).is_some()
     }
 
-    /// Why the summary at this index is included; `None`: it is not.
+    /// Returns why the summary at an index is included; `None`: omitted.
     pub(super) fn inclusion_reason(&self, index: usize) -> Option<&'static str> {
         let at = self.summaries.binary_search_by_key(&index, |(index, _)| *index).ok()?;
         self.summaries.get(at).map(|(_, why)| *why)
     }
 
-    /// Tokens of what was chosen beside what belongs in any case, as stored; `None`: nothing was.
-    pub(super) fn count_fill_tokens(&self, context: &Assembly<'_>) -> Option<u64> {
-        let items = context.items;
+    /// Counts the tokens selected beside the protected part, as stored; `None`: nothing selected.
+    pub(super) fn count_fill_tokens(&self, input: &AssemblyInput<'_>) -> Option<u64> {
+        let items = input.items;
         let messages = self.ranges.iter().map(|range| range.seq_last + 1 - range.seq_first);
-        let tail = (context.history.head.messages + 1).saturating_sub(self.tail.seq_first);
-        let kept = tail + u64::from(self.tail.pinned.is_some());
-        let is_kept = |(index, _): &(usize, _)| context.is_focus(*index);
-        if messages.sum::<u64>() <= kept && self.summaries.iter().all(is_kept) {
+        let tail = (input.history.head.messages + 1).saturating_sub(self.tail.seq_first);
+        let protected = tail + u64::from(self.tail.pinned.is_some());
+        let is_protected = |(index, _): &(usize, _)| input.is_focus(*index);
+        if messages.sum::<u64>() <= protected && self.summaries.iter().all(is_protected) {
             return None;
         }
         let summaries = self.summaries.iter().filter_map(|(index, _)| items.get(*index));
         let tokens = summaries.map(ContextItem::rendered_tokens).sum::<u64>()
             + self.ranges.iter().map(|range| range.tokens).sum::<u64>();
-        Some(tokens.saturating_sub(context.protected_item_tokens()))
+        Some(tokens.saturating_sub(input.protected_item_tokens()))
     }
 }

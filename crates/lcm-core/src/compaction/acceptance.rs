@@ -1,4 +1,4 @@
-//! What an answer is worth, from facts in the task and its sources alone.
+//! Acceptance: whether an answer becomes a summary, judged by the task and its sources alone.
 
 use alloc::{string::String, vec::Vec};
 
@@ -9,17 +9,20 @@ use lcm_text::{
     types::model::{Completion, Finish, Level},
 };
 
-use super::{source_text::GatheredSources, task::SummaryTask};
+use super::{
+    source_text::{GatheredSources, SettledAnswer},
+    task::SummaryTask,
+};
 
-/// What follows from an answer.
+/// The verdict on an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum CompletionVerdict {
-    /// It becomes the summary.
+    /// The answer becomes the summary.
     Accept(AcceptedText),
-    /// It is rejected; the model is asked again at this level and told what was found, one finding
-    /// a line; empty: nothing was, it was too large.
+    /// The answer is rejected, and the model gets another request at this level. The request has
+    /// the findings of the verifier, one a line.
     Retry { rule: RejectionRule, level: Level, findings: String },
-    /// It is rejected; the summary is made without the model.
+    /// The answer is rejected, and the summary is made without the model.
     Fallback { rule: RejectionRule },
 }
 
@@ -34,16 +37,19 @@ pub(crate) enum RejectionRule {
 }
 
 impl RejectionRule {
-    /// The warning of an outcome. The same for every answer, so that a host shows it once.
+    /// Returns the warning of the outcome. Equal rules have equal texts, so a host can show each
+    /// once.
     pub(crate) const fn warning_text(self) -> &'static str {
         match self {
             Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
-            Self::Blank => "answer-rejected: blank: nothing is left of it without its reasoning",
-            Self::TooLarge => "answer-rejected: too-large: not smaller than what it summarises",
-            Self::CutOff => "answer-rejected: cut-off: it ended at its limit of tokens",
+            Self::Blank => "answer-rejected: blank: the answer has no text beside its reasoning",
+            Self::TooLarge => {
+                "answer-rejected: too-large: the answer is not smaller than its sources"
+            }
+            Self::CutOff => "answer-rejected: cut-off: the answer ended at its token limit",
             Self::Findings => {
-                "answer-rejected: findings: names or numbers that its sources do not have, or a \
-                 failure left out or told as a success"
+                "answer-rejected: findings: the answer has names or numbers that its sources do \
+                 not have, or drops a failure or reports it as a success"
             }
         }
     }
@@ -53,14 +59,14 @@ impl RejectionRule {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct AcceptedText {
     text: String,
-    /// Whether it was cut to the cap.
+    /// Whether the text was cut to the cap.
     capped: bool,
-    /// What the verifier found in it.
+    /// Findings of the verifier in the text.
     findings: Vec<String>,
 }
 
 impl AcceptedText {
-    /// The text with who wrote it, and how that ended.
+    /// Adds the level, the model and the finish of the completion to the text.
     pub(crate) fn into_answer(
         self,
         level: StoredLevel,
@@ -72,28 +78,25 @@ impl AcceptedText {
     }
 }
 
-/// A text that becomes a summary.
-pub(crate) struct SettledAnswer<'a> {
+/// An answer as it would be stored.
+pub(crate) struct CleanedAnswer {
     pub(crate) text: String,
+    /// Whether the text was cut to the cap.
     pub(crate) capped: bool,
-    pub(crate) findings: Vec<String>,
-    pub(crate) level: StoredLevel,
-    pub(crate) model: &'a str,
-    /// How the answer that was judged last ended; `None`: there was none.
-    pub(crate) finish: Option<StoredFinish>,
 }
 
-/// The answer as it would be stored: reasoning stripped, cut to its cap.
-pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> (String, bool) {
+/// Strips the reasoning from an answer and cuts the answer to its cap.
+pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> CleanedAnswer {
     let text = transcript::strip_reasoning(&completion.text);
     let tokens = tokens::estimate(&text);
     if tokens > task.tokens_cap {
-        return (offline_summary::cap_summary(&text, task.tokens_cap, tokens), true);
+        let text = offline_summary::cap_summary(&text, task.tokens_cap, tokens);
+        return CleanedAnswer { text, capped: true };
     }
-    (text, false)
+    CleanedAnswer { text, capped: false }
 }
 
-/// Decides whether an answer becomes a summary, is asked for again, or is replaced by a fallback.
+/// Decides whether an answer becomes a summary, leads to another request, or to a fallback.
 pub(crate) fn judge_completion(
     task: &SummaryTask,
     completion: &Completion,
@@ -125,22 +128,22 @@ fn judge_findings(
     completion: &Completion,
     gathered: &GatheredSources,
 ) -> CompletionVerdict {
-    let (text, capped) = clean_answer(task, completion);
-    // A cap that leaves nothing of an answer makes it no answer.
+    let CleanedAnswer { text, capped } = clean_answer(task, completion);
+    // The cap may leave nothing of an answer.
     if text.trim().is_empty() {
         return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
     }
     let findings = verify::format_findings(&verify::verify(&gathered.text, &text));
-    // The offline summariser would say the same again.
+    // The offline summariser would return the same text again.
     if findings.is_empty() || completion.model == OFFLINE_MODEL {
         return CompletionVerdict::Accept(AcceptedText { text, capped, findings });
     }
-    // A second attempt at the normal level can only be one that followed findings.
+    // Only findings lead to a second attempt at the normal level.
     let level = if task.attempt == 1 { task.level } else { Level::Aggressive };
     retry_or_fall_back(task, RejectionRule::Findings, level, findings.join("\n"))
 }
 
-/// Asks again, unless that was the last time.
+/// Returns another attempt, or a fallback after the last attempt.
 fn retry_or_fall_back(
     task: &SummaryTask,
     rule: RejectionRule,

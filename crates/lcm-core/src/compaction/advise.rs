@@ -1,16 +1,16 @@
-//! Advise: whether compacting now pays, given prices and the life of the provider's cache.
+//! Advise: whether compacting now pays, given prices and the lifetime of the provider's cache.
 //!
-//! In: a conversation, a budget, prices. Out: what the coming prompts and summaries would cost if
-//! the context were compacted now, what if later, and which is less. A prompt whose beginning
-//! stood in the prompt before costs the price of reading it from the cache; a compaction changes
-//! the beginning, so that what follows is written anew; a cache that is cold is written in any
-//! case. Nothing is stored. Whether compaction is *due* is [`super::evaluate()`]'s: advice may come
-//! before it, or say that it can wait up to the budget.
+//! In: a conversation, a budget, prices. Out: the cost of the coming prompts and summaries if the
+//! context is compacted now or later, and the cheaper choice. A prompt prefix that the previous
+//! prompt had is read from the cache at the lower price. A compaction changes the prefix, so the
+//! rest is written to the cache again. A cold cache is written in any case. Nothing is stored.
+//! [`super::evaluate()`] decides whether compaction is due. Advice may recommend to compact earlier
+//! or to wait up to the budget.
 
 use alloc::string::String;
 
 use crate::storage::{
-    head::ConversationHead, keys::ConversationKeys, records::usage::UsageRecord,
+    call::Call, head::ConversationHead, record_key::RecordReads, records::usage::UsageRecord,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -20,44 +20,46 @@ use lcm_text::{
         json::{JsonFields, JsonKind, JsonWriter},
         limits,
     },
-    config::{BudgetPolicy, Config},
-    types::{
-        api::{CompactionOptions, Timestamp},
-        model::Level,
-    },
+    config::BudgetPolicy,
+    types::{api::CompactionOptions, model::Level},
 };
 
-use super::{CompactionCall, derive_goal, plan::Planner, sweep::SweepToken};
+use super::{
+    goal::derive_goal,
+    planner::{Planner, PlannerInput},
+    setup::{CompactionSetup, build_model_option},
+    sweep::SweepToken,
+};
 
-/// Turns that are looked ahead at most. What is saved by then decides; beyond it both ways have
-/// compacted several times and differ by little.
+/// Most turns of a forecast. Later turns differ little, because both choices have compacted several
+/// times by then.
 const TURNS_MAX: u64 = 512;
-/// Turns that are looked ahead at least: a conversation that begins is not taken to end at once.
+/// Fewest turns of a forecast, because a new conversation does not end at once.
 const TURNS_MIN: u64 = 8;
-/// Numbers of turns that are tried, as waiting and as period: each about a half more than the one
-/// before, and from 96 on twice and more, where few conversations reach. With a period of `x` times
-/// the best one the part of the cost that depends on it is `(x + 1/x) / 2` times its least (the
-/// economic order quantity of Harris, 1913): mostly below 1.03 here.
+/// Numbers of turns that are tried as waiting time and as period. Each is about half more than the
+/// one before, and from 96 on at least twice as much, because few conversations are that long. A
+/// period of `x` times the best period multiplies the cost that depends on the period by
+/// `(x + 1/x) / 2` (the economic order quantity of Harris, 1913): mostly below 1.03 here.
 const TURN_SPANS: [u64; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192, TURNS_MAX];
-/// Messages of a turn: what the model said, and what came back from a person or a tool.
+/// Messages of a turn: the message of the model, and the answer of a person or a tool.
 const TURN_MESSAGES: u64 = 2;
-/// Tokens of a request for a summary beside its material: the five prompts have 582 to 732, by
-/// `lcm prompts list`.
+/// Tokens of a request for a summary without its sources: the five prompts have 582 to 732 tokens,
+/// by `lcm prompts list`.
 const REQUEST_TOKENS: u64 = 650;
 /// Highest price: a thousand of any currency for a million tokens.
 const PRICE_MAX: u64 = 1_000_000_000;
-/// Tokens that a price is for.
+/// Tokens of a price.
 const PRICE_TOKENS: u64 = 1_000_000;
-/// How long a provider keeps a prefix unless its price list says otherwise: the shortest of those
-/// that publish one, 5 minutes.
+/// Lifetime of a cached prefix if the host gives none: 5 minutes, the shortest that a provider
+/// publishes.
 const CACHE_MS: u64 = 5 * 60 * 1_000;
 
 /// Prices of a million tokens, in millionths of any currency.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct TokenPrices {
-    /// Of a prompt's tokens that were in the cache.
+    /// Price of prompt tokens in the cache.
     cache_read: u64,
-    /// Of those that were not.
+    /// Price of prompt tokens that are not in the cache.
     cache_write: u64,
     summary_input: u64,
     summary_output: u64,
@@ -77,42 +79,44 @@ impl TokenPrices {
         };
         let mut fields = JsonFields::parse_argument(NAME, &json)?;
         let (input, output) = (fields.take_u64("input"), fields.take_u64("output"));
-        let mut or = |key: &str, other: u64| fields.take_optional_u64(key).unwrap_or(other);
+        let mut take_or = |key: &str, other: u64| fields.take_optional_u64(key).unwrap_or(other);
         let prices = Self {
-            cache_read: or("cache_read", input),
-            cache_write: or("cache_write", input),
-            summary_input: or("summary_input", input),
-            summary_output: or("summary_output", output),
+            cache_read: take_or("cache_read", input),
+            cache_write: take_or("cache_write", input),
+            summary_input: take_or("summary_input", input),
+            summary_output: take_or("summary_output", output),
         };
         fields.finish(NAME)?;
-        let all = [input, output, prices.cache_read, prices.cache_write];
-        if all.iter().chain(&[prices.summary_input, prices.summary_output]).any(|p| *p > PRICE_MAX)
-        {
-            let message =
-                format_args!("`prices` must be at most {PRICE_MAX} for a million tokens each");
+        let Self { cache_read, cache_write, summary_input, summary_output } = prices;
+        let all = [input, output, cache_read, cache_write, summary_input, summary_output];
+        let highest = all.into_iter().max().unwrap_or(0);
+        if highest > PRICE_MAX {
+            let message = format_args!(
+                "`prices` must be at most {PRICE_MAX} for a million tokens, got {highest}"
+            );
             return Err(Error::invalid_input(message));
         }
         Ok(prices)
     }
 }
 
-/// The arguments.
+/// The arguments of `advise`.
 pub(crate) struct AdviseRequest {
     budget: u32,
     observed_tokens: Option<u32>,
     model: Option<String>,
     prices: TokenPrices,
     cache_ms: u64,
-    /// Prompts that are still to come; `None`: as many as there were.
+    /// Number of prompts to come; `None`: as many as so far.
     turns: Option<u32>,
 }
 
 impl AdviseRequest {
-    /// Reads them.
+    /// Reads the arguments.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the prices.
+    /// `invalid-input`: wrong prices.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         let budget = fields.take_u32("budget");
         if budget == 0 {
@@ -129,68 +133,55 @@ impl AdviseRequest {
     }
 
     fn build_options(&self) -> CompactionOptions {
-        let extra_json = super::build_model_option(self.model.as_deref());
+        let extra_json = build_model_option(self.model.as_deref());
         let observed_tokens = self.observed_tokens;
         CompactionOptions { observed_tokens, extra_json, ..CompactionOptions::default() }
     }
 }
 
-/// Says whether compacting now pays.
+/// Computes whether compacting now pays.
 ///
 /// # Errors
 ///
 /// `not-found`, `invalid-input`; errors of the store.
 pub(crate) fn advise(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
-    asked: &AdviseRequest,
-    now: Timestamp,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    request: &AdviseRequest,
 ) -> Result<JsonWriter> {
-    let keys = ConversationKeys::new(conversation)?;
-    let options = asked.build_options();
-    let call = CompactionCall::open(
-        reader,
-        config,
-        &keys,
-        conversation,
-        (asked.budget, &options),
-        [].into(),
-    )?;
-    let (policy, options) = (call.policy.with_reserve(0), &call.options);
-    let loaded = call.loaded.require_existing()?;
+    let options = request.build_options();
+    let reads = RecordReads::default();
+    let setup = CompactionSetup::open(session, call, request.budget, &options, reads)?;
+    let (policy, options) = (setup.policy.with_reserve(0), &setup.options);
+    let loaded = setup.loaded.require_existing()?;
     let head = &loaded.head;
-    let usage = UsageRecord::read(reader, &keys)?;
+    let usage = UsageRecord::read(session, call.keys)?;
     let sweep = SweepToken::start(head.context.tokens, options.observed_tokens);
     let goal = derive_goal(head, &policy, options, &sweep);
-    let planner = Planner::open(reader, config, &keys, head, policy, goal, 1)?;
+    let planner = Planner::open(session, PlannerInput { call, head, policy, goal }, 1)?;
     let state = ContextTokens {
         fixed: sweep.overhead + planner.protected_tokens(),
         summaries: planner.summary_tokens(),
         raw: planner.eligible_raw().tokens,
     };
-    let is_cold = usage.turn_at().map(|turn_at| now.saturating_sub(turn_at) > asked.cache_ms);
+    let is_cold =
+        usage.turn_at().map(|turn_at| call.now.saturating_sub(turn_at) > request.cache_ms);
     let so_far = usage.count_turns().max(head.messages / TURN_MESSAGES);
-    let turns = asked.turns.map_or(so_far.clamp(TURNS_MIN, TURNS_MAX), u64::from).min(TURNS_MAX);
-    // What is over the threshold is due; the question is then whether it can wait up to the budget.
-    let due = state.tokens() > u64::from(policy.threshold);
-    let bound = if due { policy.budget } else { policy.threshold };
+    let turns = request.turns.map_or(so_far.clamp(TURNS_MIN, TURNS_MAX), u64::from).min(TURNS_MAX);
+    // Above the threshold compaction is due; then the advice is whether it can wait up to the
+    // budget.
+    let is_due = state.tokens() > u64::from(policy.threshold);
+    let bound = if is_due { policy.budget } else { policy.threshold };
     let growth = estimate_growth(head);
-    let prices = asked.prices;
+    let prices = request.prices;
     let cached = usage.cached_permille(growth);
-    let again = (prices.cache_read * cached + prices.cache_write * (1_000 - cached)) / 1_000;
-    let forecast = CostForecast {
-        policy,
-        prices,
-        growth,
-        turns,
-        tokens_max: bound.into(),
-        reread_price: again,
-    };
-    Ok(build_advice(conversation, &forecast, &state, is_cold))
+    let reread_price = (prices.cache_read * cached + prices.cache_write * (1_000 - cached)) / 1_000;
+    let forecast =
+        CostForecast { policy, prices, growth, turns, tokens_max: bound.into(), reread_price };
+    Ok(build_advice(call.conversation, &forecast, &state, is_cold))
 }
 
-/// Tokens that a turn adds, by the newest messages.
+/// Estimates the tokens that a turn adds, from the newest messages.
 fn estimate_growth(head: &ConversationHead) -> u64 {
     let messages: u64 = head.packs.iter().map(|pack| u64::from(pack.count)).sum();
     let tokens: u64 = head.packs.iter().map(|pack| pack.tokens).sum();
@@ -235,15 +226,15 @@ fn build_advice(
     object.add_number("tokens_after", compacted.tokens().min(state.tokens()));
     object.add_number("turn_tokens", forecast.growth);
     object.add_number("turns", forecast.turns);
-    // As many as there are turns: never, the conversation ends before.
+    // All turns: the conversation ends before the compaction.
     object.add_optional_number("wait_turns", (!pays).then_some(waiting));
     object
 }
 
-/// A context by what compaction does to its parts, in tokens.
+/// The parts of a context, in tokens.
 #[derive(Clone, Copy, Debug)]
 struct ContextTokens {
-    /// What the host adds, and the fresh tail.
+    /// Tokens that compaction leaves: of the host, of the fresh tail and of the pinned message.
     fixed: u64,
     summaries: u64,
     /// Raw messages outside the tail.
@@ -256,8 +247,8 @@ impl ContextTokens {
     }
 }
 
-/// What is supposed of the turns to come. Sums are tokens times prices, which saturate where no
-/// budget in use comes to: both ways cost the same there, and the advice is to wait.
+/// A forecast of the turns to come. Costs are tokens times prices. They saturate far above every
+/// real budget; both choices then cost the same, and the advice is to wait.
 #[derive(Clone, Copy, Debug)]
 struct CostForecast {
     policy: BudgetPolicy,
@@ -266,22 +257,21 @@ struct CostForecast {
     growth: u64,
     /// Prompts to come.
     turns: u64,
-    /// Above so many tokens compaction cannot wait.
+    /// Tokens above which compaction cannot wait.
     tokens_max: u64,
-    /// What a token costs that stood in the prompt before: of some it is not known whether the
-    /// cache still has them.
+    /// Price of a token of the previous prompt, which may be in the cache or not.
     reread_price: u64,
 }
 
 impl CostForecast {
-    /// After how many turns compaction cannot wait any longer; `None`: the conversation ends first.
+    /// Returns the turns after which compaction cannot wait; `None`: the conversation ends first.
     fn turns_until_forced(&self, state: &ContextTokens) -> Option<u64> {
         let tokens = state.tokens();
         let room = self.tokens_max.checked_sub(tokens).map(|room| room / self.growth + 1);
         Some(room.unwrap_or(0)).filter(|turns| *turns < self.turns)
     }
 
-    /// A sweep: what remains, and what its completions cost.
+    /// Simulates a sweep and returns the remaining context and the cost of the completions.
     fn simulate_sweep(&self, state: &ContextTokens) -> (ContextTokens, u64) {
         if state.raw < limits::BRIDGE_TOKENS_MAX {
             return (*state, 0);
@@ -316,14 +306,14 @@ impl CostForecast {
         input.saturating_add(output.saturating_mul(self.prices.summary_output))
     }
 
-    /// What all prompts and summaries cost when the context is compacted after `wait` turns, from
-    /// then on after every `period`, and whenever it cannot wait.
+    /// Computes the cost of all prompts and summaries. The context is compacted after `wait` turns,
+    /// then after every `period` turns, and whenever compaction cannot wait.
     fn compute_cost(&self, state: &ContextTokens, (wait, period): (u64, u64), cold: bool) -> u64 {
         let mut state = *state;
         let mut cost = 0u64;
         let mut next = wait;
         for turn in 0..self.turns {
-            // All but what came since stood in the prompt before.
+            // The previous prompt had everything but the newest turn.
             let mut equal = state.tokens().saturating_sub(self.growth);
             if turn == next || (turn > wait && state.tokens() > self.tokens_max) {
                 let (compacted, completions) = self.simulate_sweep(&state);
@@ -335,25 +325,25 @@ impl CostForecast {
             }
             let equal = equal.min(state.tokens());
             let written = (state.tokens() - equal).saturating_mul(self.prices.cache_write);
-            let again = match (turn, cold) {
+            let price = match (turn, cold) {
                 (0, true) => self.prices.cache_write,
                 (0, false) => self.prices.cache_read,
                 _ => self.reread_price,
             };
-            let read = equal.saturating_mul(again);
+            let read = equal.saturating_mul(price);
             cost = cost.saturating_add(written).saturating_add(read);
             state.raw = state.raw.saturating_add(self.growth);
         }
         cost
     }
 
-    /// The least that it can cost with a first compaction after `wait` turns.
+    /// Returns the least cost with a first compaction after `wait` turns.
     fn least_cost_after(&self, state: &ContextTokens, wait: u64, cold: bool) -> u64 {
         let costs = TURN_SPANS.iter().map(|period| self.compute_cost(state, (wait, *period), cold));
         costs.min().unwrap_or(u64::MAX)
     }
 
-    /// After how many turns, at least one, a first compaction costs least, and what.
+    /// Finds the waiting time of at least one turn with the least cost, and that cost.
     fn find_best_wait(&self, state: &ContextTokens, cold: bool) -> (u64, u64) {
         let last = self.turns_until_forced(state).unwrap_or(self.turns).max(1);
         let waits = TURN_SPANS.iter().copied().filter(|wait| *wait < last).chain([last]);
@@ -375,7 +365,7 @@ mod tests {
     };
 
     fn forecast(turns: u64) -> CostForecast {
-        let policy = Config::default().derive_policy(100_000).unwrap();
+        let policy = lcm_text::config::Config::default().derive_policy(100_000).unwrap();
         let (prices, again) = (PRICES, PRICES.cache_read);
         CostForecast { policy, prices, growth: 500, turns, tokens_max: 75_000, reread_price: again }
     }

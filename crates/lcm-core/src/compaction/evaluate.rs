@@ -1,29 +1,35 @@
 //! Evaluate: whether compaction is due, and why.
 //!
 //! In: a conversation, a budget, options. Out: a decision with its inputs, rule and outcome. Reads
-//! the head alone, and in mode `incremental` the packs of the fresh tail. Of a conversation that
-//! does not exist nothing is due. What is to be done is [`super::plan()`]'s.
+//! the head alone, and in mode `incremental` the packs of the fresh tail. Nothing is due in a
+//! conversation that does not exist. [`super::plan()`] decides what is done.
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::{keys::ConversationKeys, session, store_session::StoreSession};
+use crate::storage::{
+    call::Call, record_key::RecordReads, session as session_rules, store_session::StoreSession,
+};
 use lcm_text::{
     base::{error::Result, int, json::JsonWriter},
-    config::Config,
-    types::api::{CompactionMode, CompactionOptions, Decision, Timestamp},
+    types::api::{CompactionMode, CompactionOptions, Decision},
 };
 
 use super::{
-    CompactionCall, CompactionGoal, derive_goal, plan, reason, spend_limit, sweep::SweepToken,
+    goal::{CompactionGoal, derive_goal},
+    planner::{EligibleRaw, Planner, PlannerInput},
+    reason,
+    setup::CompactionSetup,
+    spend_limit,
+    sweep::SweepToken,
 };
 
-/// What was compared, and how it came out.
+/// A comparison of tokens with a bound.
 struct DueComparison {
     tokens: u64,
     bound: u64,
     rule: &'static str,
     is_met: bool,
-    /// The reason when it is met.
+    /// The reason if the comparison is met.
     reason: &'static str,
 }
 
@@ -34,7 +40,7 @@ impl DueComparison {
         Self { tokens, bound, rule, is_met: goal.is_due(), reason: "threshold" }
     }
 
-    fn from_eligible_raw(outside: plan::EligibleRaw) -> Self {
+    fn from_eligible_raw(outside: EligibleRaw) -> Self {
         Self {
             tokens: outside.tokens,
             bound: outside.chunk_tokens,
@@ -45,40 +51,35 @@ impl DueComparison {
     }
 }
 
-/// Says whether compaction is due, and why.
+/// Decides whether compaction is due, and why.
 ///
 /// # Errors
 ///
 /// `invalid-input`, errors of the store.
 pub(crate) fn evaluate(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     budget: u32,
     options: &CompactionOptions,
-    now: Timestamp,
 ) -> Result<Decision> {
-    let keys = ConversationKeys::new(conversation)?;
-    let call =
-        CompactionCall::open(reader, config, &keys, conversation, (budget, options), Vec::new())?;
-    let archived = call.loaded.head.archived.map(|_| "archived");
-    let closed =
-        session::find_skip_reason(reader, config, &keys, &call.loaded.head, None)?.or(archived);
+    let config = call.config;
+    let setup = CompactionSetup::open(session, call, budget, options, RecordReads::default())?;
+    let head = &setup.loaded.head;
+    let archived = head.archived.map(|_| "archived");
+    let closed = session_rules::find_skip_reason(session, call, head, None)?.or(archived);
     // Before the first message there is nothing to do, and that is no error.
-    let exists = call.loaded.bytes.is_some();
-    let head = &call.loaded.head;
-    let sweep = SweepToken::start(head.context.tokens, call.options.observed_tokens);
-    let mut goal = derive_goal(head, &call.policy, &call.options, &sweep);
+    let exists = setup.loaded.bytes.is_some();
+    let sweep = SweepToken::start(head.context.tokens, setup.options.observed_tokens);
+    let mut goal = derive_goal(head, &setup.policy, &setup.options, &sweep);
     if !exists {
         goal.current = 0;
     }
     let closed = if config.enabled { closed } else { Some("disabled") };
-    let compared = match (call.options.mode, closed) {
+    let compared = match (setup.options.mode, closed) {
         (CompactionMode::Incremental, None) if exists => {
-            let policy = call.policy.with_reserve(0);
-            DueComparison::from_eligible_raw(plan::measure_eligible_raw(
-                reader, config, &keys, head, policy, goal,
-            )?)
+            let policy = setup.policy.with_reserve(0);
+            let planner = Planner::open(session, PlannerInput { call, head, policy, goal }, 1)?;
+            DueComparison::from_eligible_raw(planner.eligible_raw())
         }
         _ => DueComparison::from_goal(&goal),
     };
@@ -90,15 +91,15 @@ pub(crate) fn evaluate(
         (None, false, _) => reason::BELOW_THRESHOLD,
     };
     let paused_until = head.ledger.paused_until;
-    let is_paused = due && !options.force && now.max(head.time) < paused_until;
+    let is_paused = due && !options.force && call.now.max(head.time) < paused_until;
     let warnings: Vec<String> =
         is_paused.then(|| spend_limit::build_pause_warning(paused_until)).into_iter().collect();
-    let mut explanation = build_explanation(&call, budget, &compared, reason);
+    let mut explanation = build_explanation(&setup, budget, &compared, reason);
     explanation.add_texts("warnings", &warnings);
     Ok(Decision {
         due,
         must: closed.is_none_or(|reason| reason == "disabled")
-            && goal.current > u64::from(call.policy.budget),
+            && goal.current > u64::from(setup.policy.budget),
         reason: reason.into(),
         tokens: int::saturate_tokens(compared.tokens),
         threshold: int::saturate_tokens(compared.bound),
@@ -106,9 +107,9 @@ pub(crate) fn evaluate(
     })
 }
 
-/// Inputs, rule and outcome, for people.
+/// Builds the inputs, the rule and the outcome of a decision.
 fn build_explanation(
-    call: &CompactionCall,
+    setup: &CompactionSetup,
     budget: u32,
     compared: &DueComparison,
     outcome: &str,
@@ -116,19 +117,19 @@ fn build_explanation(
     let optional = |number: Option<u32>| number.map(u64::from);
     let mut inputs = JsonWriter::new_object();
     inputs.add_number("budget", budget.into());
-    inputs.add_flag("forced", call.options.force);
-    inputs.add_optional_number("observed_tokens", optional(call.options.observed_tokens));
-    inputs.add_number("stored_tokens", call.loaded.head.context.tokens);
-    inputs.add_optional_number("target", optional(call.options.target));
-    inputs.add_number("threshold", call.policy.threshold.into());
+    inputs.add_flag("forced", setup.options.force);
+    inputs.add_optional_number("observed_tokens", optional(setup.options.observed_tokens));
+    inputs.add_number("stored_tokens", setup.loaded.head.context.tokens);
+    inputs.add_optional_number("target", optional(setup.options.target));
+    inputs.add_number("threshold", setup.policy.threshold.into());
     let mut explanation = JsonWriter::new_object();
-    if let Some(calibration) = &call.calibration {
+    if let Some(calibration) = &setup.calibration {
         explanation.add_object("calibration", calibration.to_object());
     }
     explanation.add_object("inputs", inputs);
     explanation.add_text("outcome", outcome);
     explanation
-        .add_optional_number("override", call.override_index.map(|place| int::to_u64(place) + 1));
+        .add_optional_number("override", setup.override_index.map(|index| int::to_u64(index) + 1));
     explanation.add_text("rule", compared.rule);
     explanation
 }

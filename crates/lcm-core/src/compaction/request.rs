@@ -1,4 +1,4 @@
-//! From a task and its gathered sources to the completion request that is handed out.
+//! The completion request of a task, built from its gathered sources.
 
 use alloc::string::String;
 
@@ -14,7 +14,7 @@ use super::{
     task::SummaryTask,
 };
 
-/// The request of a task.
+/// Builds the request of a task.
 pub(crate) fn build_request(
     config: &Config,
     task: &SummaryTask,

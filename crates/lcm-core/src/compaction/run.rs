@@ -1,25 +1,24 @@
-//! Run: one pass through a model that may block, with the same decisions as plan and apply.
+//! Run: one pass with a model that may block, with the same decisions as plan and apply.
 //!
-//! All reads come before the first completion. Rejected answers are asked again at once, so the
-//! attempt record is not written; the pass makes the one commit it would make anyway.
+//! All reads come before the first completion. After a rejected answer the model is asked again at
+//! once, so the attempts are not written between. The pass makes one commit at its end.
 
 use alloc::string::String;
 
-use crate::storage::{keys::ConversationKeys, store_session::StoreSession, summary::StoredLevel};
+use crate::storage::{call::Call, store_session::StoreSession, summary::StoredLevel};
 use lcm_text::{
     base::{error::Result, int},
-    config::Config,
     types::{
-        api::{ApplyOutcome, ApplyStatus, CompactionOptions, Timestamp},
+        api::{ApplyOutcome, ApplyStatus, CompactionOptions},
         model::{CompletionErrorCode, CompletionResult, Level, Model, Purpose},
     },
 };
 
 use super::{
     acceptance::{self, CompletionVerdict},
-    apply::TaskSettlement,
-    plan::{self, PlanDecision},
+    plan::{self, PlanDecision, PlanEnd},
     reason, request,
+    settlement::TaskSettlement,
 };
 
 /// Makes one pass.
@@ -28,21 +27,17 @@ use super::{
 ///
 /// As `plan` and `apply`.
 pub(crate) fn run(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     model: &mut dyn Model,
-    config: &Config,
-    conversation: &str,
     budget: u32,
     options: &CompactionOptions,
-    now: Timestamp,
 ) -> Result<ApplyOutcome> {
-    let keys = ConversationKeys::new(conversation)?;
     let options = CompactionOptions { requests_max: 1, lease_ms: 0, ..options.clone() };
-    let (loaded, found) =
-        plan::decide_next(reader, config, &keys, conversation, budget, &options, now)?;
+    let (loaded, decision) = plan::decide_next(session, call, budget, &options)?;
     let stored_tokens = int::saturate_tokens(loaded.head.context.tokens);
-    let (planned, sweep) = match found {
-        PlanDecision::Ended { reason, sweep, .. } => {
+    let (planned, sweep) = match decision {
+        PlanDecision::Ended(PlanEnd { reason, sweep, .. }) => {
             return Ok(build_idle_outcome(reason, sweep, stored_tokens));
         }
         PlanDecision::Tasks(tasks) => {
@@ -54,41 +49,43 @@ pub(crate) fn run(
             (planned, sweep)
         }
     };
-    let mut desk =
-        TaskSettlement::open(reader, &keys, config, conversation, planned.task, None, now)?;
-    let tokens = int::saturate_tokens(desk.loaded.head.context.tokens);
-    let Some(place) = desk.locate_sources(reader)?.filter(|_| desk.is_current()) else {
+    let mut settlement = TaskSettlement::open(session, call, planned.task, None)?;
+    let head = &settlement.loaded.head;
+    let tokens = int::saturate_tokens(head.context.tokens);
+    let splice = settlement.locate_sources(session)?;
+    let Some(splice) = splice.filter(|_| settlement.is_current()) else {
         return Ok(build_idle_outcome(reason::CONFLICT, sweep, tokens));
     };
-    let tags = &config.strip_injected_context_tags;
-    let previous = place.read_previous(reader, &keys, &desk.loaded.head, &desk.task, tags)?;
+    let previous = splice.read_previous(session, call, head, settlement.task.depth)?;
     let mut findings = planned.attempts.findings;
     let mut outcome = loop {
-        let task = desk.task.clone();
-        let request =
-            request::build_request(config, &task, &place.gathered, previous.as_deref(), &findings);
+        let task = settlement.task.clone();
+        let (sources, previous) = (&splice.gathered, previous.as_deref());
+        let request = request::build_request(call.config, &task, sources, previous, &findings);
         let completion = match model.complete(&request) {
             CompletionResult::Done(completion) => completion,
             CompletionResult::Failed(error) => {
                 break match error.code {
-                    CompletionErrorCode::ContextTooLong => desk.fall_back(reader, &place, None)?,
-                    code => desk.record_model_failure(reader, config, code)?,
+                    CompletionErrorCode::ContextTooLong => {
+                        settlement.fall_back(session, &splice, None)?
+                    }
+                    code => settlement.record_model_failure(session, code)?,
                 };
             }
         };
-        match acceptance::judge_completion(&task, &completion, &place.gathered) {
+        match acceptance::judge_completion(&task, &completion, &splice.gathered) {
             CompletionVerdict::Retry { rule, level, findings: found } => {
                 findings.clone_from(&found);
-                if desk.reject_answer(&completion, rule, level, found) {
-                    break desk.commit_pause(reader)?;
+                if settlement.reject_answer(&completion, rule, level, found) {
+                    break settlement.commit_pause(session)?;
                 }
             }
             CompletionVerdict::Fallback { rule } => {
-                break desk.reject_and_fall_back(reader, &place, &completion, rule)?;
+                break settlement.reject_and_fall_back(session, &splice, &completion, rule)?;
             }
             CompletionVerdict::Accept(accepted) => {
                 let answer = accepted.into_answer(StoredLevel::from(task.level), &completion);
-                break desk.commit_summary(reader, &place, Some(&completion), answer)?;
+                break settlement.commit_summary(session, &splice, Some(&completion), answer)?;
             }
         }
     };
@@ -98,12 +95,12 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// The outcome of a pass that had nothing to do.
+/// Builds the outcome of a pass without a task.
 fn build_idle_outcome(reason: &str, sweep: String, tokens: u32) -> ApplyOutcome {
     ApplyOutcome {
         applied: ApplyStatus::Refused,
         reason: reason.into(),
-        summary: None,
+        summary_id: None,
         purpose: Purpose::Leaf,
         depth: 0,
         level: Level::Normal,

@@ -1,24 +1,23 @@
-//! Which sources are worth summarising next, in order of preference.
+//! Selects the sources that are worth summarising next, in order of preference.
 //!
-//! In: the items of the context, the fresh tail, the policy. Out: candidates, disjoint and each
-//! admissible alone. Which of them were tried in vain is not known here.
+//! In: the items of the context, the fresh tail, the policy. Out: disjoint candidates, each
+//! admissible alone. The planner skips the candidates that were tried in vain.
 
-use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;
 
 use crate::storage::{
     context::{ContextItem, MessageRun},
     fresh_tail::{FreshTail, MessageUnit, UnitGrouper},
     history::MessageHistory,
-    pack::PackRef,
+    pack::{PackRef, PlacedMessage},
     store_session::StoreSession,
 };
 use lcm_text::{
-    base::{error::Result, limits},
+    base::{error::Result, int, limits},
     config::BudgetPolicy,
 };
 
-/// Messages of one leaf.
+/// The messages of one leaf.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct LeafChunk {
     pub(crate) seq_first: u64,
@@ -26,12 +25,12 @@ pub(crate) struct LeafChunk {
     pub(crate) tokens: u64,
 }
 
-/// Items of one condensed summary: `items[from..to]`.
+/// The items of one condensed summary: `items[from..to]`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SummaryGroup {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Depth of the summary to be made.
+    /// Depth of the summary.
     pub(crate) depth: u32,
     pub(crate) tokens: u64,
 }
@@ -39,24 +38,24 @@ pub(crate) struct SummaryGroup {
 /// How eagerly summaries are merged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CondensationPhase {
-    /// By the ordinary fan-outs, down to the ordinary depth.
+    /// With the ordinary fan-outs, up to the ordinary depth.
     Ordinary,
-    /// By the least fan-out, at any depth.
+    /// With the least fan-out, at any depth.
     Pressure,
-    /// Neighbours of any depths, because no depth has a run.
+    /// Neighbours of different depths, because no depth has enough neighbours.
     Mixed,
 }
 
-/// A stretch of raw messages that may be compacted.
+/// A range of raw messages that may be compacted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct RawRange {
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
 }
 
-/// The raw messages outside tail and pin, oldest first.
+/// Finds the raw messages outside the fresh tail and the pinned message, oldest first.
 ///
-/// A run too small to be worth a completion, between two summaries, is left to the condensation.
+/// Condensation takes a run between two summaries that is too small for a completion.
 pub(crate) fn find_raw_ranges(items: &[ContextItem], tail: &FreshTail) -> Vec<RawRange> {
     let mut out = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -81,24 +80,24 @@ pub(crate) fn find_raw_ranges(items: &[ContextItem], tail: &FreshTail) -> Vec<Ra
     out
 }
 
-/// Whether the item is a tiny run between two summaries, of which either may be withdrawn.
+/// Returns whether the item is a tiny run between two summaries or withdrawn ranges.
 ///
-/// One that holds the pin is none: the newest user message stays raw.
+/// A run with the pinned message is no bridge, because the pinned message stays raw.
 pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -> bool {
-    let summary = |index: Option<usize>| {
-        let neighbour = index.and_then(|at| items.get(at));
+    let is_no_run = |index: Option<usize>| {
+        let neighbour = index.and_then(|index| items.get(index));
         neighbour.is_some_and(|item| !matches!(item, ContextItem::Run(_)))
     };
-    let pinned = |run: &MessageRun| {
+    let is_pinned = |run: &MessageRun| {
         tail.pinned.is_some_and(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last)
     };
-    let tiny = |run: &MessageRun| run.tokens < limits::BRIDGE_TOKENS_MAX && !pinned(run);
-    matches!(items.get(index), Some(ContextItem::Run(run)) if tiny(run))
-        && summary(index.checked_sub(1))
-        && summary(index.checked_add(1))
+    let is_tiny = |run: &MessageRun| run.tokens < limits::BRIDGE_TOKENS_MAX && !is_pinned(run);
+    matches!(items.get(index), Some(ContextItem::Run(run)) if is_tiny(run))
+        && is_no_run(index.checked_sub(1))
+        && is_no_run(index.checked_add(1))
 }
 
-/// Cuts units into chunks.
+/// A cutter of call groups into chunks.
 #[derive(Debug)]
 pub(crate) struct LeafChunker {
     tokens_max: u64,
@@ -106,16 +105,16 @@ pub(crate) struct LeafChunker {
 }
 
 impl LeafChunker {
-    /// A chunker for chunks of this size.
+    /// Returns a chunker for chunks of this size.
     pub(crate) fn new(tokens_max: u32) -> Self {
         Self { tokens_max: u64::from(tokens_max), open: None }
     }
 
-    /// Adds a unit; returns the chunks that it closed, at most two.
+    /// Adds a call group and returns the chunks that the group closed, at most two.
     ///
-    /// A chunk ends before the unit that would take it over its size, or once it has reached it. A
-    /// unit that is larger alone is a chunk of its own, and what is too small to be worth a
-    /// completion goes with it.
+    /// A chunk ends before the group that would exceed the chunk size, or once the size is reached.
+    /// A larger group is a chunk of its own, together with preceding messages that are too small
+    /// for a completion.
     pub(crate) fn push(&mut self, unit: &MessageUnit) -> [Option<LeafChunk>; 2] {
         let mut closed = [None, None];
         if let Some(chunk) = self.open
@@ -138,25 +137,25 @@ impl LeafChunker {
         closed
     }
 
-    /// The chunk that is still open.
+    /// Returns the chunk that is still open.
     pub(crate) fn finish(self) -> Option<LeafChunk> {
         self.open
     }
 }
 
-/// Bytes of packs that are read ahead at a time.
+/// Most bytes of packs that are read ahead in one call.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// The first `count` chunks of a stretch, and the messages from its beginning on that were read
-/// to find them, at least those of the chunks.
+/// Reads the first `count` chunks of a range. Also returns the messages that were read, which
+/// contain the messages of the chunks.
 ///
 /// # Errors
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn read_chunks(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    stretch: &RawRange,
+    range: &RawRange,
     policy: &BudgetPolicy,
     count: usize,
 ) -> Result<(Vec<LeafChunk>, Vec<PlacedMessage>)> {
@@ -164,15 +163,15 @@ pub(crate) fn read_chunks(
     let mut units = UnitGrouper::default();
     let mut out: Vec<LeafChunk> = Vec::new();
     let mut read: Vec<PlacedMessage> = Vec::new();
-    let mut from = stretch.seq_first;
-    while from <= stretch.seq_last && out.len() < count {
-        // No more than one directory node's worth at a time, and of that what the chunks need.
-        let to = stretch.seq_last.min(from + limits::DIRECTORY_SPAN - 1);
-        let refs = history.find_pack_refs(reader, from, to)?;
+    let mut from = range.seq_first;
+    while from <= range.seq_last && out.len() < count {
+        // At most the packs of one directory node at a time, and of these what the chunks need.
+        let to = range.seq_last.min(from + limits::DIRECTORY_SPAN - 1);
+        let refs = history.find_pack_refs(session, from, to)?;
         let refs = select_read_ahead(&refs, policy, count - out.len());
         let to = refs.last().map_or(to, PackRef::seq_last).min(to);
         let messages: Vec<PlacedMessage> =
-            history.read_messages_of_packs(reader, refs, from, to)?;
+            history.read_messages_of_packs(session, refs, from, to)?;
         for placed in &messages {
             if let Some(unit) = units.push(placed) {
                 out.extend(chunker.push(&unit).into_iter().flatten());
@@ -191,19 +190,18 @@ pub(crate) fn read_chunks(
     Ok((out, read))
 }
 
-/// The packs at the beginning that `chunks` chunks may need, within what one read may move.
+/// Selects the first packs that `chunks` chunks may need, within the limits of one read.
 pub(crate) fn select_read_ahead<'r>(
     refs: &'r [PackRef],
     policy: &BudgetPolicy,
     chunks: usize,
 ) -> &'r [PackRef] {
-    let tokens =
-        u64::from(policy.leaf_chunk_tokens_max).saturating_mul(lcm_text::base::int::to_u64(chunks));
+    let tokens = u64::from(policy.leaf_chunk_tokens_max).saturating_mul(int::to_u64(chunks));
     let (mut bytes, mut sum, mut count) = (0u32, 0u64, 0usize);
     for pack in refs {
-        // A message over the chunk size is a chunk of its own, so a pack may be needed for each.
-        let enough = sum > tokens && count > chunks;
-        if count > 0 && (enough || bytes.saturating_add(pack.bytes) > READ_AHEAD_BYTES) {
+        // A message over the chunk size is a chunk of its own, so each chunk may need a pack.
+        let is_enough = sum > tokens && count > chunks;
+        if count > 0 && (is_enough || bytes.saturating_add(pack.bytes) > READ_AHEAD_BYTES) {
             break;
         }
         bytes = bytes.saturating_add(pack.bytes);
@@ -213,7 +211,8 @@ pub(crate) fn select_read_ahead<'r>(
     refs.get(..count).unwrap_or(refs)
 }
 
-/// Groups of summaries to condense, best first. They may overlap; the caller takes disjoint ones.
+/// Finds groups of summaries to condense, best first. Groups may overlap; the caller takes disjoint
+/// groups.
 pub(crate) fn find_groups(
     items: &[ContextItem],
     tail: &FreshTail,
@@ -230,15 +229,15 @@ pub(crate) fn find_groups(
         return out;
     }
     // The depths that occur, shallowest first.
-    let above = |last: Option<u32>| {
-        let deeper = |depth: &u32| last.is_none_or(|last| *depth > last);
-        items.iter().filter_map(ContextItem::depth).filter(deeper).min()
+    let next_depth = |last: Option<u32>| {
+        let is_deeper = |depth: &u32| last.is_none_or(|last| *depth > last);
+        items.iter().filter_map(ContextItem::depth).filter(is_deeper).min()
     };
-    let mut next = above(None);
+    let mut next = next_depth(None);
     while let Some(depth) = next {
-        next = above(Some(depth));
-        let allowed = policy.sweep_depth_max.is_none_or(|max| depth < max);
-        if phase == CondensationPhase::Ordinary && !allowed {
+        next = next_depth(Some(depth));
+        let is_allowed = policy.sweep_depth_max.is_none_or(|max| depth < max);
+        if phase == CondensationPhase::Ordinary && !is_allowed {
             continue;
         }
         let fanout = match (phase, depth) {
@@ -246,13 +245,13 @@ pub(crate) fn find_groups(
             (CondensationPhase::Ordinary, 0) => policy.condense_leaves_min,
             (CondensationPhase::Ordinary, _) => policy.condense_summaries_min,
         };
-        let like = |item: &ContextItem| item.depth() == Some(depth);
+        let has_depth = |item: &ContextItem| item.depth() == Some(depth);
         let tokens_min =
             u64::from(policy.condensed_tokens_target.max(policy.leaf_chunk_tokens_max / 10));
-        for (from, to) in find_runs(items, tail, like) {
+        for (from, to) in find_runs(items, tail, has_depth) {
             out.extend(cut_groups(items, from, to, policy).into_iter().filter(|group| {
                 group.count_summaries(items) >= fanout && group.tokens >= tokens_min
-                    || lcm_text::base::int::to_u32(to - from) >= fanout && group.is_full(policy)
+                    || int::to_u32(to - from) >= fanout && group.is_full(policy)
             }));
         }
     }
@@ -265,10 +264,10 @@ fn condensation_tokens_max(policy: &BudgetPolicy) -> u32 {
     policy.leaf_chunk_tokens_max.max(policy.threshold.min(ordinary))
 }
 
-/// Maximal ranges of neighbours that fit, with tiny runs and what was withdrawn between them.
+/// Finds maximal ranges of neighbours that fit, with tiny runs and withdrawn ranges between them.
 ///
-/// What a session left behind does not part the summaries before and after it: they would never be
-/// merged, and a conversation of many sessions would not fit any more.
+/// Withdrawn ranges do not separate the summaries around them. Otherwise these summaries would
+/// never be merged, and a conversation of many sessions would outgrow every budget.
 fn find_runs(
     items: &[ContextItem],
     tail: &FreshTail,
@@ -276,14 +275,15 @@ fn find_runs(
 ) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut from = None;
-    // Behind the last item that fits: what may be passed over counts once another one follows.
+    // Index after the last item that fits: bridges count only if another such item follows.
     let mut end = 0;
     for (index, item) in items.iter().enumerate() {
-        let passed = matches!(item, ContextItem::Withdrawn { .. }) || is_bridge(items, index, tail);
+        let is_passed =
+            matches!(item, ContextItem::Withdrawn { .. }) || is_bridge(items, index, tail);
         if fits(item) {
             from.get_or_insert(index);
             end = index + 1;
-        } else if !passed && let Some(from) = from.take() {
+        } else if !is_passed && let Some(from) = from.take() {
             out.push((from, end));
         }
     }
@@ -291,7 +291,7 @@ fn find_runs(
     out
 }
 
-/// Cuts a range into groups that each fit one completion and have at least two summaries.
+/// Cuts a range into groups with at least two summaries, each small enough for one completion.
 fn cut_groups(
     items: &[ContextItem],
     from: usize,
@@ -303,7 +303,7 @@ fn cut_groups(
     while start < to {
         let Some(group) = find_first_group(items, start, to, policy) else { break };
         start = group.to;
-        // A tiny run between two groups stays where it is.
+        // A tiny run between two groups stays raw.
         while items.get(start).is_some_and(|item| item.depth().is_none()) {
             start += 1;
         }
@@ -344,15 +344,15 @@ fn find_first_group(
 impl SummaryGroup {
     fn count_summaries(&self, items: &[ContextItem]) -> u32 {
         let items = items.get(self.from..self.to).unwrap_or(&[]);
-        lcm_text::base::int::to_u32(items.iter().filter_map(ContextItem::depth).count())
+        int::to_u32(items.iter().filter_map(ContextItem::depth).count())
     }
 
-    /// Whether the group stopped growing because of its size and not for want of neighbours.
+    /// Returns whether the group ended because of its size, not because of missing neighbours.
     fn is_full(&self, policy: &BudgetPolicy) -> bool {
         self.tokens.saturating_mul(2) > u64::from(condensation_tokens_max(policy))
     }
 
-    /// Whether two groups share an item.
+    /// Returns whether two groups share an item.
     pub(crate) fn overlaps_with(&self, other: &Self) -> bool {
         self.from < other.to && other.from < self.to
     }

@@ -1,23 +1,20 @@
-//! The sources of a task, gathered: their text for the model, their measures for the summary.
+//! Gathers the sources of a task: their text for the model, their numbers for the summary.
 
-use crate::storage::pack::PlacedMessage;
-use crate::storage::summary_items;
 use alloc::{string::String, vec::Vec};
-use lcm_text::base::hash;
 
 use crate::storage::{
-    codec,
     context::{ContextItem, MessageRun},
     history::MessageHistory,
-    pack::RawText,
+    pack::{PlacedMessage, RawText},
     store_session::StoreSession,
     summary::{self, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
+    summary_items,
 };
 use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        int, limits, tokens,
+        hash, limits, tokens,
     },
     message::{large_payload, trust::Trust},
     summary::{
@@ -29,24 +26,24 @@ use lcm_text::{
 
 use super::task;
 
-/// Model name of a leaf that repeats a tiny run word for word.
+/// Model name of a leaf that repeats a tiny run unchanged.
 const VERBATIM_MODEL: &str = "verbatim";
-/// Tokens of raw text that serve as previous context where no summary stands before the sources.
+/// Most tokens of raw text that serve as previous context if no summary precedes the sources.
 const PREVIOUS_TOKENS_MAX: u32 = 500;
-/// Messages in which that text is looked for.
+/// Most messages from which that text is taken.
 const PREVIOUS_MESSAGES_MAX: u64 = 8;
-/// Summaries before the sources that serve as previous context.
+/// Most summaries that serve as previous context.
 const PREVIOUS_SUMMARIES_MAX: usize = 2;
 
-/// What a task's sources amount to.
+/// The gathered sources of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct GatheredSources {
-    /// The sources as the model reads them; blank when they have nothing to say.
+    /// The sources as the model reads them; blank: they have no text for a model.
     pub(crate) text: String,
-    /// What they count in the context.
+    /// Tokens of the sources in the context.
     pub(crate) tokens: u64,
-    /// By which all that it counts was made, see [`Summary::derivation_version`].
-    rules: u32,
+    /// Version of the rules behind all numbers, see [`Summary::derivation_version`].
+    derivation_version: u32,
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     pub(crate) sources: SummarySources,
@@ -66,51 +63,75 @@ pub(crate) struct GatheredSources {
     pub(crate) tokens_before: u64,
 }
 
-/// What a summary says besides its sources.
-pub(crate) struct SummaryDraft<'a> {
+/// A text that becomes a summary.
+pub(crate) struct SettledAnswer<'a> {
     pub(crate) text: String,
-    pub(crate) level: StoredLevel,
+    /// Whether the text was cut to the cap.
     pub(crate) capped: bool,
-    /// What the verifier found in the text.
+    /// Findings of the verifier in the text.
     pub(crate) findings: Vec<String>,
+    pub(crate) level: StoredLevel,
     pub(crate) model: &'a str,
-    /// How the answer that was judged last ended.
+    /// How the last judged answer ended; `None`: there was no answer.
     pub(crate) finish: Option<StoredFinish>,
+}
+
+/// The parts of a summary beside its sources.
+pub(crate) struct SummaryDraft<'a> {
+    pub(crate) answer: SettledAnswer<'a>,
     pub(crate) created_at: Timestamp,
     pub(crate) prompt_version: u32,
 }
 
 impl GatheredSources {
-    /// The record of a summary of these sources.
-    pub(crate) fn build_summary(&self, written: SummaryDraft<'_>) -> Summary {
+    /// Builds the record of a summary of these sources.
+    pub(crate) fn build_summary(&self, draft: SummaryDraft<'_>) -> Summary {
+        let SummaryDraft { answer, created_at, prompt_version } = draft;
         let mut file_ids = self.file_ids.clone();
-        collect_file_ids(&written.text, &mut file_ids);
+        collect_file_ids(&answer.text, &mut file_ids);
         Summary {
-            derivation_version: self.rules,
+            derivation_version: self.derivation_version,
             depth: self.depth,
-            level: written.level,
-            capped: written.capped,
+            level: answer.level,
+            capped: answer.capped,
             sources: self.sources.clone(),
             task: self.task_hash,
             seq_first: self.seq_first,
             seq_last: self.seq_last,
-            tokens: tokens::estimate(&written.text),
-            text: written.text,
+            tokens: tokens::estimate(&answer.text),
+            text: answer.text,
             source_tokens: self.tokens,
             message_tokens: self.message_tokens,
             descendant_count: self.descendant_count,
             descendant_tokens: self.descendant_tokens,
             earliest_at: self.earliest_at,
             latest_at: self.latest_at,
-            created_at: written.created_at,
-            model: truncate_model_name(written.model).into(),
-            finish: written.finish,
-            prompt_version: written.prompt_version,
+            created_at,
+            model: truncate_model_name(answer.model).into(),
+            finish: answer.finish,
+            prompt_version,
             trust: self.trust,
-            findings: written.findings,
+            findings: answer.findings,
             file_ids,
         }
     }
+}
+
+/// Reads and gathers the messages of a leaf.
+///
+/// # Errors
+///
+/// As [`StoreSession::read_immutable`].
+pub(crate) fn gather_messages(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seq_first: u64,
+    seq_last: u64,
+    options: TranscriptOptions<'_>,
+) -> Result<GatheredSources> {
+    let placed = history.read_messages(session, seq_first, seq_last)?;
+    history.prefetch_texts(session, &placed)?;
+    gather_placed(session, history, &placed, options)
 }
 
 /// Gathers the messages of a leaf.
@@ -118,37 +139,20 @@ impl GatheredSources {
 /// # Errors
 ///
 /// As [`StoreSession::read_immutable`].
-pub(crate) fn gather_messages(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    seq_first: u64,
-    seq_last: u64,
-    reading: TranscriptOptions<'_>,
-) -> Result<GatheredSources> {
-    let placed = history.read_messages(reader, seq_first, seq_last)?;
-    history.prefetch_texts(reader, &placed)?;
-    gather_placed(reader, history, &placed, reading)
-}
-
-/// Gathers a leaf from its messages.
-///
-/// # Errors
-///
-/// As [`StoreSession::read_immutable`].
 pub(crate) fn gather_placed(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     placed: &[PlacedMessage],
-    reading: TranscriptOptions<'_>,
+    options: TranscriptOptions<'_>,
 ) -> Result<GatheredSources> {
     let mut text = String::new();
     let mut file_ids = Vec::new();
     let mut trust = Vec::new();
     for message in placed {
-        let raw = history.read_rendered_text(reader, &message.stored)?;
+        let raw = history.read_rendered_text(session, &message.stored)?;
         collect_file_ids(&raw, &mut file_ids);
         trust.push(Trust::from_message(&raw, message.stored.role, &message.stored.parts));
-        render_source(&raw, message, reading, &mut text);
+        render_source(&raw, message, options, &mut text);
     }
     let (seq_first, seq_last) = match placed {
         [first, .., last] => (first.seq, last.seq),
@@ -156,12 +160,12 @@ pub(crate) fn gather_placed(
         [] => (0, 0),
     };
     let sum = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
-    let frontier = history.frontier_of_message(reader, placed.last())?;
+    let frontier = history.frontier_of_message(session, placed.last())?;
     let times = placed.iter().map(|message| message.stored.time);
     Ok(GatheredSources {
         text,
         tokens: sum,
-        rules: derivation_version::common_version(
+        derivation_version: derivation_version::common_version(
             placed.iter().map(|message| message.stored.derivation_version),
         ),
         seq_first,
@@ -184,12 +188,12 @@ pub(crate) fn gather_placed(
 fn render_source(
     raw: &str,
     message: &PlacedMessage,
-    reading: TranscriptOptions<'_>,
+    options: TranscriptOptions<'_>,
     text: &mut String,
 ) -> bool {
     let stored = &message.stored;
     let (role, parts, time) = (stored.role, stored.rendered_content().1, stored.time);
-    transcript::render_message(text, &TranscriptMessage { raw, role, parts, time }, reading)
+    transcript::render_message(text, &TranscriptMessage { raw, role, parts, time }, options)
 }
 
 /// Gathers the items of a condensed summary.
@@ -198,16 +202,16 @@ fn render_source(
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn gather_items(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
-    reading: TranscriptOptions<'_>,
+    options: TranscriptOptions<'_>,
 ) -> Result<GatheredSources> {
-    let mut records = summary_items::read_summaries(reader, history, items)?.into_iter();
+    let mut records = summary_items::read_summaries(session, history, items)?.into_iter();
     let mut gathered = GatheredSources {
         text: String::new(),
         tokens: items.iter().map(ContextItem::tokens).sum(),
-        rules: DERIVATION_VERSION,
+        derivation_version: DERIVATION_VERSION,
         seq_first: items.first().map_or(0, ContextItem::seq_first),
         seq_last: items.last().map_or(0, ContextItem::seq_last),
         sources: SummarySources::Summaries(Vec::new()),
@@ -232,22 +236,25 @@ pub(crate) fn gather_items(
                 (SourceRef { id: summary.id, bytes: summary.bytes }, record)
             }
             ContextItem::Run(run) => {
-                let record = build_bridge(reader, history, run, reading)?;
-                let bytes = int::to_u32(codec::encode_compressed(&record)?.len());
+                let record = build_bridge(session, history, run, options)?;
+                let bytes = record.encoded_bytes()?;
                 gathered.bridges.push(record.clone());
                 (SourceRef { id: record.id(), bytes }, record)
             }
             ContextItem::Withdrawn { .. } => continue,
         };
-        let name = summary::format_summary_id(source.id);
-        let text = &mut gathered.text;
-        let (from, to) = (record.earliest_at, record.latest_at);
-        let (depth, summary) = (record.depth, record.text.as_str());
-        let summary =
-            TranscriptSummary { id: &name, earliest: from, latest: to, depth, text: summary };
-        transcript::render_summary(text, &summary);
-        gathered.rules =
-            derivation_version::common_version([gathered.rules, record.derivation_version]);
+        let summary = TranscriptSummary {
+            id: &summary::format_summary_id(source.id),
+            earliest: record.earliest_at,
+            latest: record.latest_at,
+            depth: record.depth,
+            text: &record.text,
+        };
+        transcript::render_summary(&mut gathered.text, &summary);
+        gathered.derivation_version = derivation_version::common_version([
+            gathered.derivation_version,
+            record.derivation_version,
+        ]);
         gathered.depth = gathered.depth.max(record.depth + 1);
         gathered.message_tokens += record.message_tokens;
         gathered.descendant_count += record.descendant_count + 1;
@@ -264,109 +271,122 @@ pub(crate) fn gather_items(
     Ok(gathered)
 }
 
-/// A leaf that repeats a tiny run, so that the summaries around it can be condensed with it.
+/// Builds a leaf that repeats a tiny run, so that the summaries around the run can be condensed.
 fn build_bridge(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     run: &MessageRun,
-    reading: TranscriptOptions<'_>,
+    options: TranscriptOptions<'_>,
 ) -> Result<Summary> {
-    let gathered = gather_messages(reader, history, run.seq_first, run.seq_last, reading)?;
+    let gathered = gather_messages(session, history, run.seq_first, run.seq_last, options)?;
     let text = if gathered.text.trim().is_empty() { "(no text)" } else { &gathered.text };
-    Ok(gathered.build_summary(SummaryDraft {
+    let answer = SettledAnswer {
         text: text.into(),
         level: StoredLevel::Fallback,
         capped: false,
         findings: Vec::new(),
         model: VERBATIM_MODEL,
         finish: None,
+    };
+    Ok(gathered.build_summary(SummaryDraft {
+        answer,
         created_at: gathered.latest_at,
         prompt_version: PROMPT_VERSION,
     }))
 }
 
-/// Whether the model is told of what came before: above sessions a narrative stands for itself.
+/// Returns whether the model is shown the text before the sources. A summary of sessions needs no
+/// such text.
 pub(crate) const fn has_previous_context(depth: u32) -> bool {
     depth <= 1
 }
 
-/// What the model is told of what came before: advice, never a source.
-///
-/// # Errors
-///
-/// As [`StoreSession::read_immutable`].
-pub(crate) fn read_previous(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    before: &[ContextItem],
-    seq_first: u64,
-    depth: u32,
-    injected_tags: &[String],
-) -> Result<Option<String>> {
-    if !has_previous_context(depth) {
-        return Ok(None);
-    }
-    let near: Vec<ContextItem> = before
-        .iter()
-        .rev()
-        .filter(|item| match item {
-            ContextItem::Summary(summary) => depth == 0 || summary.depth + 1 == depth,
-            ContextItem::Run(_) | ContextItem::Withdrawn { .. } => false,
-        })
-        .take(PREVIOUS_SUMMARIES_MAX)
-        .copied()
-        .collect();
-    if near.is_empty() {
-        return if depth == 0 {
-            read_raw_before(reader, history, seq_first, injected_tags)
-        } else {
-            Ok(None)
-        };
-    }
-    let records = summary_items::read_summaries(reader, history, &near)?;
-    let texts: Vec<String> = records
-        .iter()
-        .rev()
-        .map(|record| transcript::strip_truncation_notes(&record.text))
-        .collect();
-    Ok(Some(texts.join("\n\n")))
+/// The place of sources whose preceding text the model is shown, as advice and never as a source.
+pub(crate) struct PreviousContext<'a> {
+    /// Items before the sources.
+    pub(crate) before: &'a [ContextItem],
+    /// First message of the sources.
+    pub(crate) seq_first: u64,
+    /// Depth of the summary.
+    pub(crate) depth: u32,
+    /// Tags of injected context, which is left out.
+    pub(crate) injected_tags: &'a [String],
 }
 
-/// The end of the raw text before a message.
-fn read_raw_before(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    seq_first: u64,
-    injected_tags: &[String],
-) -> Result<Option<String>> {
-    let reading = TranscriptOptions { part_tokens_max: PREVIOUS_TOKENS_MAX, injected_tags };
-    if seq_first <= 1 {
-        return Ok(None);
-    }
-    let from = seq_first.saturating_sub(PREVIOUS_MESSAGES_MAX).max(1);
-    let mut blocks: Vec<String> = Vec::new();
-    let mut tokens = 0u32;
-    // Newest first, and of a large text nothing: this is advice and not worth a read of megabytes.
-    for message in history.read_messages(reader, from, seq_first - 1)?.iter().rev() {
-        if tokens >= PREVIOUS_TOKENS_MAX {
-            break;
+impl PreviousContext<'_> {
+    /// Reads the last summaries before the sources, else the end of the raw text.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreSession::read_immutable`].
+    pub(crate) fn read(
+        &self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+    ) -> Result<Option<String>> {
+        let depth = self.depth;
+        if !has_previous_context(depth) {
+            return Ok(None);
         }
-        if !matches!(message.stored.rendered_content().0, RawText::Inline(_)) {
-            continue;
+        let near: Vec<ContextItem> = self
+            .before
+            .iter()
+            .rev()
+            .filter(|item| match item {
+                ContextItem::Summary(summary) => depth == 0 || summary.depth + 1 == depth,
+                ContextItem::Run(_) | ContextItem::Withdrawn { .. } => false,
+            })
+            .take(PREVIOUS_SUMMARIES_MAX)
+            .copied()
+            .collect();
+        if near.is_empty() {
+            return if depth == 0 { self.read_raw_text(session, history) } else { Ok(None) };
         }
-        let mut block = String::new();
-        let raw = history.read_rendered_text(reader, &message.stored)?;
-        render_source(&raw, message, reading, &mut block);
-        tokens = tokens.saturating_add(tokens::estimate(&block));
-        blocks.push(block);
+        let records = summary_items::read_summaries(session, history, &near)?;
+        let texts: Vec<String> = records
+            .iter()
+            .rev()
+            .map(|record| transcript::strip_truncation_notes(&record.text))
+            .collect();
+        Ok(Some(texts.join("\n\n")))
     }
-    blocks.reverse();
-    let text = blocks.join("\n\n");
-    let end = take_last_tokens(&text, PREVIOUS_TOKENS_MAX);
-    Ok((!end.trim().is_empty()).then(|| end.into()))
+
+    /// Reads the end of the raw text before the sources.
+    fn read_raw_text(
+        &self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+    ) -> Result<Option<String>> {
+        let (seq_first, injected_tags) = (self.seq_first, self.injected_tags);
+        let options = TranscriptOptions { part_tokens_max: PREVIOUS_TOKENS_MAX, injected_tags };
+        if seq_first <= 1 {
+            return Ok(None);
+        }
+        let from = seq_first.saturating_sub(PREVIOUS_MESSAGES_MAX).max(1);
+        let mut blocks: Vec<String> = Vec::new();
+        let mut tokens = 0u32;
+        // Newest first, without texts in chunks: advice is not worth a read of megabytes.
+        for message in history.read_messages(session, from, seq_first - 1)?.iter().rev() {
+            if tokens >= PREVIOUS_TOKENS_MAX {
+                break;
+            }
+            if !matches!(message.stored.rendered_content().0, RawText::Inline(_)) {
+                continue;
+            }
+            let mut block = String::new();
+            let raw = history.read_rendered_text(session, &message.stored)?;
+            render_source(&raw, message, options, &mut block);
+            tokens = tokens.saturating_add(tokens::estimate(&block));
+            blocks.push(block);
+        }
+        blocks.reverse();
+        let text = blocks.join("\n\n");
+        let end = take_last_tokens(&text, PREVIOUS_TOKENS_MAX);
+        Ok((!end.trim().is_empty()).then(|| end.into()))
+    }
 }
 
-/// The end of a text that has at most so many tokens.
+/// Returns the end of a text with at most this many tokens.
 fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
     let quarters_max = u64::from(tokens_max) * 4;
     let mut quarters = 0u64;
@@ -381,7 +401,7 @@ fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
     text.get(start..).unwrap_or("")
 }
 
-/// The beginning of a model's name that is kept: a host may answer with anything.
+/// Cuts the name of a model to the stored length: a host may name any model.
 fn truncate_model_name(model: &str) -> &str {
     let mut end = limits::MODEL_BYTES_MAX.min(model.len());
     while !model.is_char_boundary(end) {
@@ -396,15 +416,15 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
     }
 }
 
-/// Adds the file ids that occur in a text.
+/// Adds the ids of payloads that occur in a text.
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     for id in large_payload::find_ids(text) {
         push_unique(list, &large_payload::format_name(id));
     }
 }
 
-/// The boundary that encloses the material of a prompt, from the hash of its sources: no text can
-/// contain a hash over itself.
+/// Builds the boundary around the sources in a prompt from their hash: no text contains a hash over
+/// itself.
 pub(crate) fn build_boundary(sources: &[u8; 16]) -> String {
     let hash = hash::hash_fields(&[b"lcm boundary", sources]);
     hash::hex(hash.get(..8).unwrap_or(&[]))

@@ -1,8 +1,7 @@
-//! The spend limit: a pause of the model when too many answers in a row become no summary.
+//! The spend limit: a pause of the models after too many rejected answers in a row.
 //!
-//! In: an answer and whether the answer became a summary. Out: the ledger, with the pause. Passes
-//! that make progress are never limited, because the number of messages already bounds their
-//! completions. Only rejected answers count.
+//! In: an answer and whether the answer became a summary. Out: the ledger, with the pause. Only
+//! rejected answers count, because the number of messages already limits accepted answers.
 
 use alloc::{format, string::String};
 
@@ -22,7 +21,7 @@ pub(crate) struct SpendLimits {
 }
 
 impl SpendLimits {
-    /// Those of a configuration.
+    /// Returns the limits of a configuration.
     pub(crate) fn from_config(config: &Config) -> Self {
         Self {
             window_ms: config.summary_call_window_ms,
@@ -32,17 +31,17 @@ impl SpendLimits {
     }
 }
 
-/// Tokens of an answer and its prompt.
+/// Counts the tokens of an answer and its prompt.
 pub(crate) fn count_tokens(completion: &Completion) -> u64 {
     u64::from(completion.input_tokens) + u64::from(completion.output_tokens)
 }
 
-/// Counts an answer. Returns whether it began a pause: the last of as many as are allowed in one
-/// window, none of which became a summary.
+/// Counts an answer and returns whether the answer began a pause. A pause begins with the last
+/// rejected answer that one window allows, unless an accepted answer came between.
 pub(crate) fn count_answer(
     ledger: &mut CompletionLedger,
     completion: &Completion,
-    accepted: bool,
+    is_accepted: bool,
     limits: SpendLimits,
     now: Timestamp,
 ) -> bool {
@@ -55,7 +54,7 @@ pub(crate) fn count_answer(
     }
     ledger.window_completions = ledger.window_completions.saturating_add(1);
     ledger.window_tokens += count_tokens(completion);
-    if accepted {
+    if is_accepted {
         (ledger.window_rejected, ledger.paused_until) = (0, 0);
         return false;
     }
@@ -68,12 +67,12 @@ pub(crate) fn count_answer(
     true
 }
 
-/// The warning that no model is asked until a time.
+/// Builds the warning that no model is asked until a time.
 pub(crate) fn build_pause_warning(until: Timestamp) -> String {
     let until = time::iso_millis(until.min(time::MS_MAX));
     format!(
-        "models-paused: too many answers in a row became no summary; until {until} no model is \
-         asked, unless forced"
+        "models-paused: too many answers in a row were rejected; no model is asked until {until} \
+         unless compaction is forced"
     )
 }
 

@@ -1,63 +1,70 @@
-//! Where the sources of a task stand in the context, and the context with a summary in their
-//! place.
+//! The place of the sources of a task in the context, and their replacement by a summary.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
+    call::Call,
+    changes::Changes,
     context::{Context, ContextItem, MessageRun, SummaryItem},
     head::ConversationHead,
     history::MessageHistory,
-    keys::ConversationKeys,
     pack_compaction::PackCompactionInput,
-    store::Put,
     store_session::StoreSession,
     summary::{self, Summary},
 };
 use lcm_text::base::{error::Result, tokens};
 
 use super::{
-    source_text::{self, GatheredSources},
-    task::{SourceSpan, SummaryTask},
+    source_text::{GatheredSources, PreviousContext},
+    task::SourceSpan,
 };
 
 /// The sources of a task in the context: `items[from..to]`, or inside the run `items[from]`.
 pub(crate) struct SourceSplice {
+    /// Items of the context.
     pub(super) items: Vec<ContextItem>,
     pub(super) from: usize,
     pub(super) to: usize,
     pub(crate) gathered: GatheredSources,
-    /// What the commit seals beside.
+    /// Packs that the commit may seal.
     pub(super) pack_compaction: Option<PackCompactionInput>,
 }
 
 impl SourceSplice {
-    /// What the model is told of what came before.
+    /// Reads the text before the sources that the model is shown, for a summary of this depth.
     ///
     /// # Errors
     ///
     /// As [`StoreSession::read_immutable`].
     pub(crate) fn read_previous(
         &self,
-        reader: &mut StoreSession<'_>,
-        keys: &ConversationKeys,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
         head: &ConversationHead,
-        task: &SummaryTask,
-        injected_tags: &[String],
+        depth: u32,
     ) -> Result<Option<String>> {
-        let before = self.items.get(..self.from).unwrap_or(&[]);
-        let history = MessageHistory { keys, head };
-        let (seq, depth) = (self.gathered.seq_first, task.depth);
-        source_text::read_previous(reader, &history, before, seq, depth, injected_tags)
+        let previous = PreviousContext {
+            before: self.items.get(..self.from).unwrap_or(&[]),
+            seq_first: self.gathered.seq_first,
+            depth,
+            injected_tags: &call.config.strip_injected_context_tags,
+        };
+        previous.read(session, &MessageHistory::new(call, head))
     }
 
-    /// The context with the summary in place of the sources.
+    /// Returns the context with the summary in place of the sources, and writes its nodes. The
+    /// record comes with the bytes of its value.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
     pub(super) fn replace_sources(
         &self,
-        keys: &ConversationKeys,
+        call: Call<'_>,
         head: &ConversationHead,
-        record: &Summary,
-        bytes: u32,
-    ) -> Result<(Context, Vec<Put>)> {
+        (record, bytes): (&Summary, u32),
+        changes: &mut Changes,
+    ) -> Result<Context> {
         let id = record.id();
         let item = ContextItem::Summary(SummaryItem {
             id,
@@ -75,10 +82,14 @@ impl SourceSplice {
             _ => alloc::vec![item],
         };
         let range = self.from..self.to;
-        head.context.replace_items(keys, head.revision + 1, &self.items, range, &replacement)
+        let revision = head.revision + 1;
+        let (context, nodes) =
+            head.context.replace_items(call.keys, revision, &self.items, range, &replacement)?;
+        changes.add_puts(nodes);
+        Ok(context)
     }
 
-    /// A run with a summary in place of a part of it.
+    /// Replaces the sources in a run by a summary.
     fn split_run(&self, run: &MessageRun, item: ContextItem) -> Vec<ContextItem> {
         let gathered = &self.gathered;
         let left = MessageRun {
@@ -104,8 +115,8 @@ impl SourceSplice {
     }
 }
 
-/// Last seq before the run that the context will end with, when the items from `from` on that a
-/// task names are replaced. That run holds the fresh tail; what is before it is read rarely.
+/// Returns the last seq before the run that ends the context after a task is settled; `from` is the
+/// first item of the task. The last run contains the fresh tail; older messages are read rarely.
 pub(super) fn last_compactable_seq(items: &[ContextItem], from: usize, span: SourceSpan) -> u64 {
     let last = items.len().saturating_sub(1);
     match (items.last(), span) {

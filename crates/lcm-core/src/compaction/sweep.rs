@@ -1,7 +1,7 @@
-//! The sweep token: how far a sweep has come, carried from one plan to the next by the host.
+//! The sweep token: the progress of a sweep, which the host carries from one plan to the next.
 //!
-//! It makes the pass, round and progress limits the engine's and not the host's, though the engine
-//! remembers nothing between two calls.
+//! The engine remembers nothing between two plans. With the token the engine, not the host, limits
+//! passes and rounds and demands progress.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,38 +10,38 @@ use lcm_text::base::error::{Error, Result};
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SweepToken {
-    /// Passes handed out in this round.
+    /// Passes planned in this round.
     pub(crate) passes: u32,
-    /// From 1.
+    /// Number of the round, from 1.
     pub(crate) round: u32,
-    /// Tokens of the stored context at the beginning of the round.
+    /// Tokens of the stored context at the start of the round.
     pub(crate) tokens_start: u64,
-    /// What the host had beside the stored context when the sweep began.
+    /// Tokens that the host had beside the stored context at the start of the sweep.
     pub(crate) overhead: u64,
 }
 
 impl SweepToken {
-    /// A sweep that begins now.
+    /// Returns the token of a sweep that starts now.
     pub(crate) fn start(tokens: u64, observed_tokens: Option<u32>) -> Self {
         let overhead = u64::from(observed_tokens.unwrap_or(0)).saturating_sub(tokens);
         Self { passes: 0, round: 1, tokens_start: tokens, overhead }
     }
 
-    /// The round after this one.
+    /// Returns the token of the next round.
     pub(crate) fn next_round(self, tokens: u64) -> Self {
         Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens, ..self }
     }
 
-    /// The token.
+    /// Writes the token as text.
     pub(crate) fn encode(self) -> String {
         format!("s1:{}:{}:{}:{}", self.passes, self.round, self.tokens_start, self.overhead)
     }
 
-    /// Reads a token; `None` when the caller has none.
+    /// Parses a token; `None`: the caller has no token.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: it is none of this engine's.
+    /// `invalid-input`: the engine did not make the token.
     pub(crate) fn parse(token: Option<&str>) -> Result<Option<Self>> {
         let Some(token) = token.filter(|token| !token.is_empty()) else { return Ok(None) };
         let refused =

@@ -1,7 +1,8 @@
-//! Tasks: what a completion is asked for, printed as one token that says everything.
+//! Tasks: what a completion is asked for, printed as one token with every detail.
 //!
-//! `apply` gets the token back and needs no memory: it names the sources by place, count and hash,
-//! the level and attempt, the lengths, the prompt version and the scope of the model's guard.
+//! `apply` gets the token back, so the engine needs no memory. The token has the sources by place,
+//! count and hash, the level and attempt, the token targets, the prompt version and the scope of
+//! the model's breaker.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -16,34 +17,34 @@ use lcm_text::{
     types::model::{Level, Purpose},
 };
 
-/// First field of a token; changes with its form.
+/// First field of a token; changes with the format.
 const TOKEN_VERSION: &str = "1";
 /// Most bytes of a token.
 const TOKEN_BYTES_MAX: usize = 200;
 /// Most characters of a scope.
 const SCOPE_BYTES_MAX: usize = 28;
-/// Scope of a host's own choice of model.
+/// Scope of the model that the host chooses.
 const SCOPE_DEFAULT: &str = "default";
 
 /// The place of a task's sources in the context.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SourceSpan {
-    /// Messages of a leaf, by seq.
+    /// The messages of a leaf, by seq.
     Messages { seq_first: u64, seq_last: u64 },
-    /// Items of a condensed summary: its first and last summary and how many items.
+    /// The items of a condensed summary: ids of the first and last summary, and number of items.
     Items { first: [u8; 8], last: [u8; 8], count: u32 },
 }
 
-/// A task.
+/// A task: one summary to be made.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct SummaryTask {
     pub(crate) span: SourceSpan,
-    /// Depth of the summary to be made.
+    /// Depth of the summary.
     pub(crate) depth: u32,
     /// Hash over the sources.
     pub(crate) sources_hash: [u8; 16],
     pub(crate) level: Level,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub(crate) attempt: u32,
     /// Tokens asked for.
     pub(crate) tokens_target: u32,
@@ -53,15 +54,15 @@ pub(crate) struct SummaryTask {
     pub(crate) tokens_cap: u32,
     /// Tokens of a fallback.
     pub(crate) fallback_tokens_max: u32,
-    /// Tokens of one part of a message above which the model sees only its head and tail.
+    /// Tokens of a part of a message above which the model sees only the head and tail of the part.
     pub(crate) part_tokens_max: u32,
-    /// Of the prompt with which the answer was asked for, see [`PromptTemplate::version`].
+    /// Version of the prompt of the request, see [`PromptTemplate::version`].
     pub(crate) prompt_version: u32,
     pub(crate) breaker_scope: String,
 }
 
 impl SummaryTask {
-    /// What the task is for.
+    /// Returns the purpose of the completion.
     pub(crate) fn completion_purpose(&self) -> Purpose {
         match self.span {
             SourceSpan::Messages { .. } => Purpose::Leaf,
@@ -69,12 +70,12 @@ impl SummaryTask {
         }
     }
 
-    /// What its prompt asks for.
+    /// Returns the template of the prompt.
     pub(crate) fn prompt_template(&self) -> PromptTemplate {
         PromptTemplate::for_request(self.completion_purpose(), self.depth, self.level)
     }
 
-    /// The token.
+    /// Writes the task as a token.
     pub(crate) fn encode(&self) -> String {
         let span = match self.span {
             SourceSpan::Messages { seq_first, seq_last } => {
@@ -104,18 +105,18 @@ impl SummaryTask {
         )
     }
 
-    /// Reads a token.
+    /// Parses a token.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: it is none of this engine's.
+    /// `invalid-input`: the engine did not make the token.
     pub(crate) fn parse(token: &str) -> Result<Self> {
         let refused = || {
             Error::invalid_input("`request_id` must be the id of a request that `plan` returned")
         };
-        // The last character shows that the token is whole.
-        let whole = token.strip_suffix(';').ok_or_else(refused)?;
-        let fields: Vec<&str> = whole.splitn(16, ':').collect();
+        // The last character shows that the token is complete.
+        let complete = token.strip_suffix(';').ok_or_else(refused)?;
+        let fields: Vec<&str> = complete.splitn(16, ':').collect();
         let [version, kind, first, last, count, depth, sources, level, rest @ ..] =
             fields.as_slice()
         else {
@@ -163,10 +164,10 @@ impl SummaryTask {
             prompt_version: number(prompt_version)?,
             breaker_scope: (*scope).into(),
         };
-        let alone = matches!(task.span, SourceSpan::Items { count: 0 | 1, .. });
-        let empty = task.tokens_cap == 0 || task.tokens_target == 0;
-        let attempted = (1..=limits::ATTEMPTS_MAX).contains(&task.attempt);
-        if alone || empty || !attempted || !is_scope(scope) {
+        let has_one_item = matches!(task.span, SourceSpan::Items { count: 0 | 1, .. });
+        let has_no_tokens = task.tokens_cap == 0 || task.tokens_target == 0;
+        let is_attempt = (1..=limits::ATTEMPTS_MAX).contains(&task.attempt);
+        if has_one_item || has_no_tokens || !is_attempt || !is_scope(scope) {
             return Err(refused());
         }
         Ok(task)
@@ -182,7 +183,7 @@ fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.len() <= SCOPE_BYTES_MAX && scope.bytes().all(fits)
 }
 
-/// The guard scope of a model name; `None` is the host's own choice.
+/// Builds the breaker scope of a model name; `None`: the host chooses the model.
 pub(crate) fn build_breaker_scope(model: Option<&str>) -> String {
     match model {
         None => SCOPE_DEFAULT.into(),
@@ -196,16 +197,16 @@ pub(crate) fn build_breaker_scope(model: Option<&str>) -> String {
     }
 }
 
-/// Hash over the messages of a leaf.
+/// Hashes the messages of a leaf.
 pub(crate) fn hash_messages(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) -> [u8; 16] {
     let first = seq_first.to_be_bytes();
     let last = seq_last.to_be_bytes();
     hash::hash_prefix(&hash::hash_fields(&[b"lcm leaf", &first, &last, frontier]))
 }
 
-/// Hash over the items of a condensed summary.
+/// Hashes the items of a condensed summary.
 ///
-/// Messages between summaries, raw or withdrawn, count by their place: they cannot change.
+/// Raw and withdrawn messages count by their seqs, because stored messages cannot change.
 pub(crate) fn hash_items(items: &[ContextItem]) -> [u8; 16] {
     let mut fields: Vec<u8> = Vec::new();
     for item in items {

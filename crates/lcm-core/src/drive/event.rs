@@ -156,3 +156,10 @@ fn read_answer(raw: &str) -> Result<RequestAnswer> {
     fields.finish_known(EVENT)?;
     Ok(answer)
 }
+
+/// Returns the error for an event that does not answer the last instruction.
+pub(super) fn unanswered_error(wanted: &str) -> Error {
+    Error::invalid_input(format_args!(
+        "`event-json` must have {wanted}: it answers the instruction"
+    ))
+}

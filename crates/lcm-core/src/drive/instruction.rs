@@ -39,7 +39,7 @@ impl DriveInstruction {
     pub(super) fn complete(from: u64, count: u64) -> Self {
         let mut this = Self::new("complete", false);
         this.fields.add_number("count", count);
-        this.fields.add_number("from", from);
+        this.fields.add_number("index_first", from);
         this
     }
 
@@ -49,7 +49,7 @@ impl DriveInstruction {
         this.fields.add_object("arguments", arguments);
         this.fields.add_number("bytes_max", BYTES_MAX);
         this.fields.add_number("count", count);
-        this.fields.add_number("from", from);
+        this.fields.add_number("index_first", from);
         this.fields.add_number("piece_bytes_max", PIECE_BYTES_MAX);
         this
     }
@@ -73,7 +73,7 @@ impl DriveInstruction {
         let mut messages = JsonWriter::new_object();
         messages.add_number("bytes_max", BYTES_MAX);
         messages.add_number("count", count.min(MESSAGES_MAX));
-        messages.add_number("from", from);
+        messages.add_number("index_first", from);
         self.fields.add_object("messages", messages);
         self
     }
@@ -137,7 +137,7 @@ pub(super) fn build_failure(failed: &CallFailure) -> JsonWriter {
 }
 
 /// Builds the failure of a completion, with the milliseconds until a retry may succeed.
-pub(super) fn completion_failure(failed: &CallFailure) -> JsonWriter {
+pub(super) fn build_completion_failure(failed: &CallFailure) -> JsonWriter {
     let mut failure = JsonWriter::new_object();
     failure.add_text("code", &failed.code);
     failure.add_text("message", &failed.message);

@@ -12,7 +12,7 @@
 //!    committed before is no pass.
 //! 2. A plan of missing messages holds for one revision. A conflict, or a receipt that is more than
 //!    one revision further, asks for a new plan. A plan that is no smaller than the smallest one is
-//!    repeated at most [`CONFLICTS_MAX`] times.
+//!    repeated at most [`intake::CONFLICTS_MAX`] times.
 //! 3. At most [`compaction::EMPTY_PLANS_MAX`] plans in a row may come without a request; the task
 //!    then ends with `no-progress`.
 //! 4. A list of several appends is named by a hash over the time of its first call, its mode and
@@ -48,8 +48,6 @@ const TASK: &str = "task-json";
 const TASK_BYTES_MAX: usize = 16 << 10;
 /// Prefix and version of a token.
 const TOKEN: &str = "step1.";
-/// Most repeated plans after conflicts while the number of missing messages does not fall.
-const CONFLICTS_MAX: u64 = 256;
 
 /// Begins a task and returns the first instruction as JSON.
 ///
@@ -145,11 +143,4 @@ impl DriveWork {
         }
         Ok(reply.write(instruction.fields))
     }
-}
-
-/// Returns the error for an event that does not answer the last instruction.
-fn unanswered_error(wanted: &str) -> Error {
-    Error::invalid_input(format_args!(
-        "`event-json` must have {wanted}: it answers the instruction"
-    ))
 }

@@ -1,8 +1,8 @@
-//! What a host may ask of a plan beside what is missing: no more than a bounded part of it, of a
-//! forked session only the newest, and whether the transcript is still the same session.
+//! Limits of a plan: a bounded part of the backlog, and only the newest messages of a fork.
 //!
-//! In: what is missing, and what the host remembers of the last plan, its checkpoint. Out: a part
-//! of it, and the next checkpoint, which moves on only when everything before it is stored.
+//! In: the missing entries and the checkpoint of the last plan. Out: the entries to store now, the
+//! next checkpoint, and whether the transcript is still the same session. The checkpoint advances
+//! only when everything before it is stored.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -14,47 +14,49 @@ use lcm_text::{
     config::Config,
 };
 
-/// Entries of a bounded plan at least, and one in how many stored messages it may be otherwise, as
-/// in the reference system.
+/// Fewest entries that a bounded plan may have. Above them a plan may have one entry for every
+/// [`BACKLOG_DIVISOR`] stored messages, as in the reference system.
 const BACKLOG_ENTRIES_MIN: u64 = 50;
 const BACKLOG_DIVISOR: u64 = 5;
-/// Tokens that the first import of a forked session takes at least, or three in ten of a leaf's
-/// chunk, as in the reference system; and a chunk where none is configured.
+/// Fewest tokens that the first import of a forked session may have. Above them the import may have
+/// three tenths of the chunk of a leaf, as in the reference system.
 const BOOTSTRAP_TOKENS_MIN: u64 = 6_000;
+/// Tokens of the chunk of a leaf if the configuration has none.
 const LEAF_CHUNK_TOKENS_DEFAULT: u32 = 20_000;
 
-/// What a host asks for.
+/// The limits that a host asks for.
 #[derive(Debug, Default)]
 pub(super) struct BacklogOptions {
-    /// At most a part of what is missing, oldest first.
+    /// Whether the plan has at most a part of the missing entries, oldest first.
     is_bounded: bool,
-    /// The session began as a copy of another one.
+    /// Whether the session began as a copy of another session.
     is_forked: bool,
-    /// The id that the session has of itself.
+    /// The id that the session gives itself.
     epoch: Option<String>,
-    /// The checkpoint as it was given, and the epoch in it.
+    /// The checkpoint of the last plan, as JSON.
     checkpoint: Option<String>,
+    /// The epoch in the checkpoint.
     previous_epoch: Option<String>,
 }
 
-/// A plan within its bounds.
+/// The effect of the limits on a plan.
 #[derive(Debug, Default)]
 pub(super) struct BoundedBacklog {
-    /// Why nothing may be stored although something is missing.
+    /// Why nothing may be stored although entries are missing.
     pub(super) blocked_reason: Option<&'static str>,
-    /// Whether more is missing than the plan says.
+    /// Whether more entries are missing than the plan has.
     pub(super) has_more: bool,
-    /// Of how many entries a forked session takes only the newest.
+    /// Number of missing entries of a forked session, of which the plan has only the newest.
     pub(super) fork_entries: Option<u64>,
 }
 
 impl BacklogOptions {
-    /// Takes the fields of a transcript that ask for bounds.
+    /// Takes the fields of a transcript that ask for limits.
     pub(super) fn read(fields: &mut JsonFields<'_>) -> Self {
         let checkpoint =
             fields.take_any("checkpoint").filter(|(_, kind)| *kind == json::JsonKind::Object);
         let checkpoint = checkpoint.map(|(text, _)| text.into_owned());
-        let epoch_before = checkpoint.as_deref().and_then(|text| {
+        let previous_epoch = checkpoint.as_deref().and_then(|text| {
             let members = json::parse_object(text).ok()?;
             let epoch = json::find_member(&members, text, "epoch")?;
             let is_text = epoch.kind == json::JsonKind::String;
@@ -65,11 +67,11 @@ impl BacklogOptions {
             is_forked: fields.take_flag("forked"),
             epoch: fields.take_optional_text("epoch"),
             checkpoint,
-            previous_epoch: epoch_before,
+            previous_epoch,
         }
     }
 
-    /// Cuts the list of missing entries, of which `tokens` are the tokens.
+    /// Cuts the list of missing entries; `tokens` returns the tokens of an entry.
     pub(super) fn limit_missing(
         &self,
         config: &Config,
@@ -80,7 +82,7 @@ impl BacklogOptions {
         let OverlapSummary { stored, found_by: by, first_stored } = *overlap;
         let mut bounded = BoundedBacklog::default();
         if let Some(first) = first_stored.filter(|_| self.is_forked) {
-            // What the first import left out stays out: it is in the conversation forked from.
+            // Entries that the first import left out are in the forked conversation.
             missing.retain(|index| *index > first);
         }
         let count = int::to_u64(missing.len());
@@ -93,7 +95,7 @@ impl BacklogOptions {
         let most = backlog_entries_max(stored);
         if self.is_bounded && stored > 0 && int::to_u64(missing.len()) > most {
             if by == "none" {
-                // Nothing says that these are new: a replay of this size would double everything.
+                // A replay of this size would store everything twice.
                 bounded.blocked_reason = Some("import-cap");
                 missing.clear();
             } else {
@@ -104,14 +106,13 @@ impl BacklogOptions {
         bounded
     }
 
-    /// Whether the session is the one of the checkpoint; `None`: there is no checkpoint.
+    /// Compares the session with the session of the checkpoint; `None`: there is no checkpoint.
     fn epoch_status(&self) -> Option<&'static str> {
         self.checkpoint.as_ref()?;
         Some(compare_epochs(self.previous_epoch.as_deref(), self.epoch.as_deref()))
     }
 
-    /// Writes what became of the bounds. `last`: the entry id and hash of the last entry, when
-    /// everything up to it is stored.
+    /// Writes the effect of the limits. `last` is the last entry if every entry is stored.
     pub(super) fn write_plan(
         &self,
         plan: &mut JsonWriter,
@@ -137,16 +138,16 @@ impl BacklogOptions {
         plan.add_flag("more", bounded.has_more);
     }
 
-    /// What the plan has to say beside that.
+    /// Builds the warning about the limits, if they had an effect.
     pub(super) fn build_warning(&self, bounded: &BoundedBacklog) -> Option<String> {
         if bounded.blocked_reason.is_some() {
             return Some(String::from(
-                "import-cap: the transcript does not go on where the stored messages end, and has \
-                 too many others for a bounded plan",
+                "import-cap: the transcript does not continue after the stored messages, and has \
+                 too many new messages for a bounded plan",
             ));
         }
         let entries = bounded.fork_entries?;
-        Some(format!("fork-bounded: only the newest of {entries} entries are taken over"))
+        Some(format!("fork-bounded: only the newest of {entries} entries are imported"))
     }
 }
 
@@ -154,7 +155,7 @@ impl BacklogOptions {
 pub(super) struct OverlapSummary {
     /// Number of stored messages.
     pub(super) stored: u64,
-    /// How the overlap was found.
+    /// The way in which stored entries were found.
     pub(super) found_by: &'static str,
     /// Index of the first entry that is stored.
     pub(super) first_stored: Option<usize>,
@@ -167,21 +168,21 @@ pub(super) struct LastEntry<'a> {
     pub(super) entries: u64,
 }
 
-/// Whether two sessions are the same by the ids that they have of themselves.
-fn compare_epochs(before: Option<&str>, now: Option<&str>) -> &'static str {
-    match (before, now) {
-        (Some(before), Some(now)) if before == now => "same",
+/// Compares two sessions by the ids that they give themselves.
+fn compare_epochs(previous: Option<&str>, current: Option<&str>) -> &'static str {
+    match (previous, current) {
+        (Some(previous), Some(current)) if previous == current => "same",
         (Some(_), Some(_)) => "rollover",
         _ => "undeclared",
     }
 }
 
-/// How many entries one bounded plan takes when so many messages are stored.
+/// Returns the most entries of a bounded plan with this many stored messages.
 fn backlog_entries_max(stored: u64) -> u64 {
     (stored / BACKLOG_DIVISOR).max(BACKLOG_ENTRIES_MIN)
 }
 
-/// Tokens that the first import of a forked session takes.
+/// Returns the most tokens of the first import of a forked session.
 fn bootstrap_tokens_max(config: &Config) -> u64 {
     if let Some(tokens) = config.bootstrap_tokens_max {
         return u64::from(tokens);
@@ -190,7 +191,7 @@ fn bootstrap_tokens_max(config: &Config) -> u64 {
     (chunk * 3 / 10).max(BOOTSTRAP_TOKENS_MIN)
 }
 
-/// How many of the newest fit; none when the newest alone does not.
+/// Counts the newest entries that fit together.
 fn count_newest_fitting(tokens: &[u64], tokens_max: u64) -> usize {
     let fits = |sum: &mut u64, tokens: &u64| {
         *sum = sum.saturating_add(*tokens);

@@ -1,134 +1,92 @@
-//! Marks of what was ingested, so that a call of unknown outcome may be repeated.
+//! Idempotency keys: they let a host repeat a call of unknown outcome.
 //!
-//! The head keeps the newest marks, each with how many messages were consumed under it. A call that
-//! belongs to no list has a mark of its own: a hash of what it was given. The calls of a list share
-//! one, made of its name, and say how many messages of it stand before theirs. So equal parts of a
-//! list are told apart, and however long it is, it takes one place.
+//! The head keeps the newest keys, each with the number of messages consumed under the key. A call
+//! that is part of no list has a key of its own: a hash of its arguments. The calls of a list share
+//! one key, made from the name of the list, and each says how many messages of the list precede its
+//! own. So equal parts of a list stay distinct, and a list of any length takes one key.
 
 use alloc::{string::String, vec::Vec};
-use lcm_text::base::hash;
 
 use crate::storage::head::{BatchRecord, ConversationHead};
 use lcm_text::{
-    base::{
-        error::{Error, Result},
-        int, limits,
-    },
-    types::api::{IngestMode, Timestamp},
+    base::{error::Result, hash, int},
+    types::api::{AppendMode, Timestamp},
 };
 
-use super::{AppendExtra, batch::AppendCandidate, reconcile::ENTRIES_MAX};
+use super::{
+    append_options::{AppendExtra, ListPart, parse_list_part},
+    batch::AppendCandidate,
+};
 
-/// A list of messages that takes several calls, each of which says where in it it is.
-#[derive(Clone, Copy)]
-pub(super) struct ListPart {
-    /// Hash of its name.
-    hash: [u8; 12],
-    /// How many of its messages stand before those of the call.
-    offset: u32,
-}
-
-/// The list that a call says it is a part of.
+/// Counts the messages of a list that its calls consumed, as far as the head remembers.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a name that is none, or a place in no list; `limit-exceeded`: a place that no
-/// list reaches.
-pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result<Option<ListPart>> {
-    let Some(name) = name else {
-        return match from {
-            None => Ok(None),
-            Some(_) => Err(Error::invalid_input("`from` requires `list`")),
-        };
-    };
-    if name.is_empty() || name.len() > limits::CONVERSATION_BYTES_MAX {
-        return Err(Error::invalid_input(format_args!(
-            "`list` must have between 1 and {} bytes, got {}",
-            limits::CONVERSATION_BYTES_MAX,
-            name.len()
-        )));
-    }
-    let most = int::to_u64(ENTRIES_MAX);
-    let from = from.unwrap_or(0);
-    if from > most {
-        return Err(Error::limit_exceeded(format_args!(
-            "`from` must be at most {most}, got {from}"
-        )));
-    }
-    let from = int::saturate_tokens(from);
-    Ok(Some(ListPart {
-        hash: hash::hash_prefix(&hash::hash_fields(&[b"lcm list", name.as_bytes()])),
-        offset: from,
-    }))
-}
-
-/// How many messages of a list its calls have consumed, as far as it is remembered.
-///
-/// # Errors
-///
-/// `invalid-input`: a name that is none.
+/// `invalid-input`: an empty or too long name.
 pub(super) fn count_consumed(head: &ConversationHead, name: Option<String>) -> Result<usize> {
     let list = parse_list_part(name, None)?;
-    let marked =
+    let known =
         list.and_then(|list| head.recent_batches.iter().find(|batch| batch.hash == list.hash));
-    Ok(marked.map_or(0, |batch| int::to_usize(batch.consumed.into())))
+    Ok(known.map_or(0, |batch| int::to_usize(batch.consumed.into())))
 }
 
-/// What names a call, or the list that it is a part of.
+/// The key of a call, or of the list that the call is a part of.
 #[derive(Clone, Copy)]
 pub(super) struct IdempotencyKey {
     hash: [u8; 12],
-    /// Messages consumed under it before those of the call.
+    /// Messages consumed under the key before the messages of the call.
     offset: u32,
 }
 
 impl IdempotencyKey {
+    /// Returns the key of a call with these candidates.
     pub(super) fn from_call(
         extra: &AppendExtra,
         candidates: &[AppendCandidate<'_>],
-        mode: IngestMode,
+        mode: AppendMode,
         now: Timestamp,
     ) -> Self {
         match extra.list_part {
-            Some(ListPart { hash, offset: from }) => Self { hash, offset: from },
+            Some(ListPart { hash, offset }) => Self { hash, offset },
             None => Self { hash: hash_call(candidates, mode, now, extra.revision), offset: 0 },
         }
     }
 
-    /// How many of the `count` messages of the call were consumed before, by an attempt that the
-    /// call repeats. In mode `transcript` a call that is equal repeats, said or not.
+    /// Counts the messages of the call, of `count`, that an earlier attempt consumed.
+    ///
+    /// In mode `transcript` an equal call is a repetition even without the option `repeat`.
     pub(super) fn count_repeated(
         self,
         head: &ConversationHead,
         count: u32,
         extra: &AppendExtra,
-        mode: IngestMode,
+        mode: AppendMode,
     ) -> u32 {
-        let marked = head.recent_batches.iter().find(|batch| batch.hash == self.hash);
-        match marked {
-            Some(batch) if extra.is_repeat || mode == IngestMode::Transcript => {
+        let known = head.recent_batches.iter().find(|batch| batch.hash == self.hash);
+        match known {
+            Some(batch) if extra.is_repeat || mode == AppendMode::Transcript => {
                 batch.consumed.saturating_sub(self.offset).min(count)
             }
             _ => 0,
         }
     }
 
-    /// What the head keeps once the call has consumed `count` messages.
+    /// Returns the record of the key after the call consumed `count` messages.
     pub(super) fn to_batch_record(self, count: u32) -> BatchRecord {
         BatchRecord { hash: self.hash, consumed: self.offset.saturating_add(count) }
     }
 }
 
-/// What names one call: equal only for the same messages, mode, time and revision, of which a
-/// conversation has each once. Hashes stand for the messages, so that a repetition may space and
-/// escape them in another way.
+/// Hashes a call: equal only for equal messages, mode, time and revision.
+///
+/// The messages count by their hashes, so a repetition may space and escape them differently.
 fn hash_call(
     candidates: &[AppendCandidate<'_>],
-    mode: IngestMode,
+    mode: AppendMode,
     now: Timestamp,
     revision: Option<u64>,
 ) -> [u8; 12] {
-    let mode = [u8::from(mode == IngestMode::New)];
+    let mode = [u8::from(mode == AppendMode::New)];
     let now = now.to_be_bytes();
     let hashes: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.hash).collect();
     let revision = revision.map(u64::to_be_bytes);

@@ -1,17 +1,17 @@
-//! Restore: messages of an export become messages of a store, at the same seqs and times.
+//! Import: the messages of an export become messages of a store, at the same seqs and times.
 //!
-//! In: texts, each with its time. Out: one commit as [`super::append`] makes it, by the same
-//! packs, identities and directory. Which messages are to be stored is not asked here: all of them,
-//! and the caller has compared what comes before. A message that an append would take for one that
-//! is stored cannot be part of an export.
+//! The commit is the commit of [`super::append()`], with the same packs, identities and directory.
+//! All messages are new: the caller has compared what precedes them. A message that an append would
+//! recognise as stored cannot be part of an export.
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 use lcm_text::message::batch_limit;
 
 use crate::{
-    search::IndexMaintenance,
+    search::{IndexMaintenance, IndexManifest},
     storage::{
-        head::LoadedHead, keys::ConversationKeys, pack, session, store_session::StoreSession,
+        call::Call, changes::Changes, head::LoadedHead, pack, record_key::RecordReads,
+        session as session_rules, store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -23,21 +23,23 @@ use lcm_text::{
 };
 
 use super::{
-    AppendCommit,
-    batch::{self, AppendCandidate},
-    read_stored_state, select_new,
+    append::add_uploads,
+    batch::{self, CandidateParser, StagedUploads},
+    commit::AppendCommit,
+    new_messages::select_new,
+    stored_state::StoredState,
 };
 
-/// Messages that follow the newest stored one.
+/// Messages that follow the newest stored message.
 pub(crate) struct ImportedMessages<'a> {
     pub(crate) dialect: Dialect,
-    /// A text, or the name of a staged one as `append` takes it.
+    /// Texts, or names of uploaded texts as `append` takes them.
     pub(crate) texts: &'a [String],
     /// The time of each message.
     pub(crate) times: &'a [Timestamp],
-    /// Of each message, the tokens from which on its payloads were large; `None`: none was.
+    /// For each message, the tokens from which on a payload was large; `None`: no payload was.
     pub(crate) payload_tokens_min: &'a [Option<u32>],
-    /// What the running hash must be after the last one; `None`: the caller computed it.
+    /// The running hash after the last message; `None`: the caller computed the hash.
     pub(crate) frontier: Option<[u8; 16]>,
 }
 
@@ -45,61 +47,57 @@ pub(crate) struct ImportedMessages<'a> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: a text is no message, is stored already, or leads to another running hash;
-/// `not-found`: a text that was not staged; those of [`super::append`].
+/// `invalid-input`: a text that is not a message, is stored already, or leads to another running
+/// hash; `not-found`: a text that was not uploaded; as [`super::append()`].
 pub(crate) fn import_messages(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     loaded: LoadedHead,
-    restored: &ImportedMessages<'_>,
-    now: Timestamp,
+    imported: &ImportedMessages<'_>,
 ) -> Result<Receipt> {
-    session::ensure_not_archived(reader, &loaded.head)?;
-    let ImportedMessages { dialect, texts, times, frontier, .. } = *restored;
+    session_rules::ensure_not_archived(session, &loaded.head)?;
+    let ImportedMessages { dialect, texts, times, frontier, .. } = *imported;
     let list = batch_limit::take_fitting(texts, true)?;
-    let least = |index: usize| restored.payload_tokens_min.get(index).copied().flatten();
-    let shape = batch::CandidateParser { dialect, keys, payload_tokens_min: &least };
-    let mut candidates = batch::read_candidates(&shape, list, true)?;
-    let uploads: Vec<[u8; 32]> =
-        candidates.iter().filter_map(AppendCandidate::pending_upload).collect();
-    let mut records: Vec<String> = uploads.iter().map(|sha256| keys.upload_key(sha256)).collect();
-    records.push(keys.manifest_key());
-    let mut found = reader.read_uncached(&records)?;
-    let mut upkeep = IndexMaintenance::new(keys, found.pop().flatten().as_deref())?;
-    if !upkeep.matches_head(&loaded.head) {
-        return Err(reader.missing_record_error(&keys.manifest_key()));
-    }
-    let staged = batch::StagedUploads { records: &records, values: found, is_partial: true };
-    batch::resolve_uploads(reader, &shape, &mut candidates, staged)?;
-    let (known, large, node) = read_stored_state(reader, keys, &loaded, &candidates, &mut upkeep)?;
-    let decided = select_new(&loaded, &candidates, known, 0);
-    let all_new = decided.new_messages.iter().map(|(index, _)| *index).eq(0..candidates.len());
-    if !all_new {
-        let kept =
-            (0..).zip(&decided.new_messages).take_while(|(at, (index, _))| at == index).count();
-        let seq = loaded.head.messages + int::to_u64(kept) + 1;
+    let payload_tokens_min =
+        |index: usize| imported.payload_tokens_min.get(index).copied().flatten();
+    let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
+    let mut candidates = batch::read_candidates(&parser, list, true)?;
+    let mut reads = RecordReads::default();
+    let slots = add_uploads(&mut reads, call, &candidates);
+    let manifest = reads.add(IndexManifest::key(call.keys));
+    let values = reads.read(session)?;
+    let mut index_maintenance =
+        IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
+    index_maintenance.ensure_matches_head(session, &loaded.head)?;
+    let staged = StagedUploads { slots: &slots, values: &values, is_partial: true };
+    batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
+    let mut stored =
+        StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
+    let identities = core::mem::take(&mut stored.identities);
+    let decision = select_new(&loaded.head, &candidates, identities, 0);
+    let are_all_new = decision.new_messages.iter().map(|new| new.index).eq(0..candidates.len());
+    if !are_all_new {
+        let new_messages = (0..).zip(&decision.new_messages);
+        let first_new = new_messages.take_while(|(place, new)| *place == new.index).count();
+        let seq = loaded.head.messages + int::to_u64(first_new) + 1;
         return Err(Error::invalid_input(format_args!("message {seq} must be a new message")));
     }
-    let reached = candidates
-        .iter()
-        .fold(loaded.head.frontier, |frontier, one| pack::advance_frontier(&frontier, &one.hash));
+    let reached = candidates.iter().fold(loaded.head.frontier, |frontier, candidate| {
+        pack::advance_frontier(&frontier, &candidate.hash)
+    });
     if frontier.is_some_and(|frontier| frontier != reached) {
         let seq = loaded.head.messages + int::to_u64(candidates.len());
         return Err(Error::invalid_input(format_args!("message {seq} must match its hash")));
     }
-    let (candidates, puts) = (&candidates, Vec::new());
-    let mark = None;
-    let write = AppendCommit {
-        keys,
+    AppendCommit {
         dialect,
-        candidates,
+        candidates: &candidates,
         times,
-        decision: decided,
-        large_texts: large,
-        node,
-        batch_record: mark,
-        index_maintenance: upkeep,
-        puts,
-    };
-    write.commit(reader, loaded, now)
+        decision,
+        stored,
+        batch_record: None,
+        index_maintenance,
+        changes: Changes::default(),
+    }
+    .commit(session, call, loaded)
 }

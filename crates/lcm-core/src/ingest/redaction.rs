@@ -1,38 +1,41 @@
-//! Redacted copies: a message in which a host has put a mark where a secret stood.
+//! Redacted copies: messages in which a host replaced a secret by a mark.
 //!
-//! In: raw texts. Out: whether one may be the redacted copy of another. A copy is the same text
-//! before its one mark and behind it. That is no proof, since any two messages of a few words could
-//! be so; whoever asks believes it only beside an exact match. A message with several marks is kept
-//! as another one: what stands between them would not be compared.
+//! In: raw texts. Out: whether a text may be the redacted copy of another text. A copy has the same
+//! text before and after its one mark. Two short messages may agree by chance, so callers accept a
+//! copy only beside an exact match. A text with several marks is not a copy, because the text
+//! between the marks would not be compared.
 
 use alloc::string::String;
-use lcm_text::base::hash;
 
-use lcm_text::{base::int, message::ParsedMessage};
+use lcm_text::{
+    base::{hash, int},
+    message::ParsedMessage,
+};
 
-/// What a mark says, in any case, behind its bracket: the words of common log scrubbers.
+/// First word of a mark in upper or lower case, as common log scrubbers write it.
 const MARK_WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
 /// Most bytes from the bracket that opens a mark to the one that closes it.
 const MARK_BYTES_MAX: usize = 64;
-/// Most bytes that a mark stands for. Secrets are short; a log or a file that changed is not.
+/// Most bytes that a mark replaces. Secrets are short; a changed log or file is not.
 const COVERED_BYTES_MAX: usize = 1_024;
-/// Less text beside a mark is no evidence at all: about 30 bytes of every message are its keys.
+/// Fewest bytes beside a mark. About 30 bytes of every message are its keys, so less text is no
+/// evidence.
 const LITERAL_BYTES_MIN: usize = 48;
 
-/// What a text with a mark says of the text it was made from.
+/// The original of a redacted text, as far as the text shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct RedactedCopy {
     /// Bytes before the mark.
     before: u32,
-    /// Bytes behind it.
+    /// Bytes after the mark.
     behind: u32,
-    /// Hash of both.
+    /// Hash of the bytes before and after the mark.
     hash: [u8; 16],
 }
 
 impl RedactedCopy {
-    /// Of a message; `None`: there is not one mark in its text, or too little beside, or it has an
-    /// id, which says that it is another message whatever was covered in it.
+    /// Returns the original of a message; `None`: the text has no mark, several marks or too little
+    /// text beside its mark, or the message has an id and is therefore another message.
     pub(super) fn from_message(raw: &str, message: &ParsedMessage) -> Option<Self> {
         if message.entry_id.is_some() || message.event_key.is_some() {
             return None;
@@ -46,7 +49,7 @@ impl RedactedCopy {
         Some(Self { before: int::to_u32(before.len()), behind: int::to_u32(behind.len()), hash })
     }
 
-    /// Whether it may have been made from this text.
+    /// Returns whether the copy may have been made from this text.
     pub(super) fn may_be_copy_of(&self, raw: &str) -> bool {
         let (before, behind) =
             (int::to_usize(self.before.into()), int::to_usize(self.behind.into()));
@@ -58,13 +61,13 @@ impl RedactedCopy {
         parts.is_some_and(|(before, behind)| hash_literals(before, behind) == self.hash)
     }
 
-    /// In hex digits, for the host to carry.
+    /// Returns the value in hex digits, which the host hands back.
     pub(super) fn to_hex(self) -> String {
         let [before, behind] = [self.before, self.behind].map(u32::to_be_bytes);
         hash::hex(&[before.as_slice(), &behind, &self.hash].concat())
     }
 
-    /// From what [`RedactedCopy::to_hex`] wrote; `None`: the digits are of another form.
+    /// Reads the digits of [`RedactedCopy::to_hex`]; `None`: other digits.
     pub(super) fn from_hex(digits: &str) -> Option<Self> {
         let bytes = hash::decode_hex(digits)?;
         let (before, rest) = bytes.split_first_chunk()?;
@@ -78,7 +81,7 @@ fn hash_literals(before: &str, behind: &str) -> [u8; 16] {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm redacted", before.as_bytes(), behind.as_bytes()]))
 }
 
-/// Start and end of the first mark in a text.
+/// Returns the start and the end of the first mark in a text.
 fn find_mark(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().find_map(|(start, byte)| match byte {
@@ -87,7 +90,7 @@ fn find_mark(text: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Length of the mark in brackets that a text begins with.
+/// Returns the length of the mark in brackets at the start of a text; `None`: there is no mark.
 fn measure_mark(text: &[u8]) -> Option<usize> {
     let (open, rest) = text.split_first()?;
     let close = if *open == b'[' { b']' } else { b'>' };
@@ -96,7 +99,7 @@ fn measure_mark(text: &[u8]) -> Option<usize> {
         first.is_some_and(|first| first.eq_ignore_ascii_case(word.as_bytes()))
     };
     let word = MARK_WORDS.iter().find(is_first)?;
-    // `[filtered_items]` is code.
+    // `[filtered_items]` is code, not a mark.
     let next = rest.get(word.len())?;
     if *next != close && !matches!(next, b':' | b' ' | b'-') {
         return None;
@@ -110,27 +113,27 @@ mod tests {
     use super::*;
     use lcm_text::{message, types::api::Dialect};
 
-    fn of(raw: &str) -> Option<RedactedCopy> {
+    fn copy_of(raw: &str) -> Option<RedactedCopy> {
         RedactedCopy::from_message(raw, &message::parse(Dialect::Lcm, raw).unwrap())
     }
 
-    fn said(text: &str) -> alloc::string::String {
+    fn user_message(text: &str) -> alloc::string::String {
         alloc::format!(r#"{{"role":"user","content":"{text}"}}"#)
     }
 
     #[test]
     fn a_redacted_copy_may_be_of_its_original_and_of_nothing_else() {
-        let original = said("the key is sk-12345 and the port 8080");
+        let original = user_message("the key is sk-12345 and the port 8080");
         for copy in [
             "the key is [REDACTED] and the port 8080",
             "the key is <redacted:api-key> and the port 8080",
             "the key is [Filtered] and the port 8080",
             "the key is [MASKED 5 chars] and the port 8080",
         ] {
-            let copy = of(&said(copy)).unwrap();
+            let copy = copy_of(&user_message(copy)).unwrap();
             assert!(copy.may_be_copy_of(&original), "{copy:?}");
-            assert!(!copy.may_be_copy_of(&said("the key is sk-12345 and the port 8081")));
-            assert!(!copy.may_be_copy_of(&said("a key is sk-12345 and the port 8080")));
+            assert!(!copy.may_be_copy_of(&user_message("the key is sk-12345 and the port 8081")));
+            assert!(!copy.may_be_copy_of(&user_message("a key is sk-12345 and the port 8080")));
             assert!(!copy.may_be_copy_of(""));
             assert_eq!(RedactedCopy::from_hex(&copy.to_hex()), Some(copy));
         }
@@ -145,10 +148,11 @@ mod tests {
             "the first [REDACTED] and the second [REDACTED] of them",
             "[REDACTED]",
         ] {
-            assert_eq!(of(&said(text)), None, "{text}");
+            assert_eq!(copy_of(&user_message(text)), None, "{text}");
         }
-        let long = said(&alloc::format!("the log is {} and the port 8080", "x".repeat(1_100)));
-        let copy = of(&said("the log is [REDACTED] and the port 8080")).unwrap();
+        let long =
+            user_message(&alloc::format!("the log is {} and the port 8080", "x".repeat(1_100)));
+        let copy = copy_of(&user_message("the log is [REDACTED] and the port 8080")).unwrap();
         assert!(!copy.may_be_copy_of(&long), "no secret is so long");
         for digits in ["", "zz", "00000001", &"0".repeat(46), &"0".repeat(50)] {
             assert_eq!(RedactedCopy::from_hex(digits), None);
@@ -157,10 +161,11 @@ mod tests {
 
     #[test]
     fn characters_are_not_cut() {
-        let copy = of(&said("caf\u{e9} [REDACTED] \u{6570}\u{636e} of the list")).unwrap();
-        assert!(
-            copy.may_be_copy_of(&said("caf\u{e9} \u{6570}\u{636e} \u{6570}\u{636e} of the list"))
-        );
+        let copy =
+            copy_of(&user_message("caf\u{e9} [REDACTED] \u{6570}\u{636e} of the list")).unwrap();
+        assert!(copy.may_be_copy_of(&user_message(
+            "caf\u{e9} \u{6570}\u{636e} \u{6570}\u{636e} of the list"
+        )));
         assert!(!copy.may_be_copy_of(&"\u{e9}".repeat(29)));
     }
 }

@@ -1,41 +1,39 @@
-//! Which entries of a transcript without ids are stored, and as which messages.
+//! Diff of a transcript without ids and the stored messages, by content.
 //!
-//! In: the hashes of a whole transcript. Out: the runs of it that are stored, each with the seq it
-//! begins at. Runs keep their order and share no message, so that as many messages are stored as
-//! are taken for it: what is said again is missing until it is stored again.
+//! In: the hashes of a whole transcript. Out: the runs of entries that are stored, each with its
+//! first seq. Runs keep their order and share no message, so a repeated message is missing until
+//! the store has the message as often as the transcript.
 //!
-//! A transcript begins as the stored messages do, which the running hash proves, or ends in them,
-//! or both, with something left out between. Where something else stands between, it was changed,
-//! and that is for the host to decide: storing it would double everything that follows. Where it
-//! goes another way and does not come back, that is a branch, stored behind what there is.
+//! A transcript begins like the stored messages, which the running hash proves, or ends like them,
+//! or both with an omission between. Other messages between the two mean that the transcript was
+//! changed. The host must decide then, because storing the rest would store everything after the
+//! change twice. A transcript that diverges and does not return is a branch, which is stored after
+//! the older messages.
 
 use alloc::{format, string::String, vec::Vec};
-use lcm_text::base::hash;
 
 use crate::storage::{
-    head::ConversationHead,
-    history::MessageHistory,
-    pack::{advance_frontier, message_hash},
+    head::ConversationHead, history::MessageHistory, pack::advance_frontier,
     store_session::StoreSession,
 };
-use lcm_text::{
-    base::{
-        error::{Error, ErrorCode, Result},
-        int, limits, sort,
-    },
-    message,
+use lcm_text::base::{
+    error::{Error, ErrorCode, Result},
+    hash, int, sort,
 };
 
-use super::identity::{AlignableEntry, INSIDE_ANCHORS_MIN, NewestMessages};
+use super::{
+    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
+    compared_messages::{PAGE_MESSAGES, read_frontier, read_page},
+};
 
-/// Messages behind the parting that are compared: those that follow it on either side.
-const WINDOW_MESSAGES: usize = 64;
-/// Messages behind the parting which must be stored for a transcript to count as changed that
-/// begins as the stored messages do. A user may well say one thing again.
+/// Entries after the divergence that are compared with the messages after the divergence.
+const WINDOW_ENTRIES: usize = PAGE_MESSAGES;
+/// Fewest stored entries after the divergence of a changed transcript that begins like the stored
+/// messages. A user may well say one thing again.
 const SHARED_AFTER_PREFIX_MIN: usize = 2;
-/// Likewise for one that begins otherwise.
+/// Fewest stored entries of a changed transcript that begins otherwise.
 const SHARED_WITHOUT_PREFIX_MIN: usize = 3;
-/// Places at which a branch that was left may begin that are tried.
+/// Start positions of a resumed branch that are tried.
 const START_CANDIDATES_MAX: usize = 4;
 
 /// Consecutive entries that are consecutive stored messages.
@@ -52,438 +50,430 @@ pub(super) struct AlignedRun {
 }
 
 impl AlignedRun {
+    /// Returns the index after the last entry.
+    fn end(&self) -> usize {
+        self.start + self.length
+    }
+
     fn contains_seq(&self, seq: u64) -> bool {
         (self.seq_first..self.seq_first + int::to_u64(self.length)).contains(&seq)
     }
 }
 
-/// What of a transcript is stored.
+/// The stored part of a transcript.
 #[derive(Debug, Default)]
 pub(super) struct TranscriptDiff {
-    /// How it was found: `prefix`, `branch`, `alignment` or `none`.
+    /// How the runs were found: `prefix`, `branch`, `alignment` or `none`.
     pub(super) found_by: &'static str,
-    /// Runs that are stored; some may be empty.
+    /// The stored runs; a run may be empty.
     pub(super) runs: Vec<AlignedRun>,
 }
 
-/// Compares a transcript with the stored messages, of which there is at least one. Of the entries
-/// the caller saw the first `seen` stored; `place` says where one stands in the transcript, from 0;
-/// `texts` are those of the newest messages, where there are redacted copies.
-///
-/// # Errors
-///
-/// `exists`: something was changed among messages that are stored; errors of the store.
-pub(super) fn diff_transcript(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    texts: &[String],
-    entries: &[AlignableEntry],
-    seen: usize,
-    place: &dyn Fn(usize) -> usize,
-) -> Result<TranscriptDiff> {
-    let found = |by, runs: &[AlignedRun]| Ok(TranscriptDiff { found_by: by, runs: runs.into() });
-    let stored = int::to_usize(history.head.messages);
-    let head = match_prefix_run(reader, history, entries, stored.min(entries.len()))?;
-    let is_whole = head.length == entries.len();
-    if head.length == stored || (is_whole && head.anchors >= INSIDE_ANCHORS_MIN) {
-        return found("prefix", &[head]);
+impl TranscriptDiff {
+    fn new(found_by: &'static str, runs: &[AlignedRun]) -> Self {
+        Self { found_by, runs: runs.into() }
     }
-    if head.anchors < INSIDE_ANCHORS_MIN {
-        // One thing may well be said again: rather the end of a conversation than all of it.
-        let tail = find_suffix_run(reader, history, texts, entries, 0)?;
-        if tail.start == 0 && tail.anchors > 0 {
-            return found("alignment", &find_rotated_runs(reader, history, entries, tail)?);
-        }
-    }
-    let tail = find_suffix_run(reader, history, texts, entries, head.length)?;
-    let anchors = head.anchors + tail.anchors;
-    // That others wrote between those that were seen is no change.
-    let from = head.length.max(seen);
-    let between = entries.get(from..tail.start).unwrap_or(&[]);
-    let goes_on = tail.length == stored || (between.is_empty() && tail.length > 0);
-    if goes_on && (head.length == 0 || anchors >= INSIDE_ANCHORS_MIN) {
-        if head.length == 0 {
-            return found("alignment", &find_rotated_runs(reader, history, entries, tail)?);
-        }
-        return found("prefix", &[head, tail]);
-    }
-    let others = between.iter().filter(|entry| entry.is_discriminating).count();
-    if tail.anchors >= shared_entries_min(head.length) && tail.anchors >= others {
-        return Err(build_changed_error(place(from) + 1, tail.length, tail.length));
-    }
-    let (again, is_end) = find_resumed_run(reader, history, entries, &head)?;
-    if again.length > 0 {
-        let end = again.start + again.length;
-        let runs = if head.length == 0 {
-            find_rotated_runs(reader, history, entries, again)?
-        } else {
-            Vec::from([head, again])
-        };
-        if !is_end && runs.len() < 3 {
-            ensure_unchanged(reader, history, entries, (end, seen, &runs), place)?;
-        }
-        let by = match (head.length > 0, is_end || end == entries.len()) {
-            (false, _) => "alignment",
-            (true, true) => "prefix",
-            (true, false) => "branch",
-        };
-        return found(by, &runs);
-    }
-    ensure_unchanged(reader, history, entries, (head.length, seen, &[head]), place)?;
-    if head.anchors >= INSIDE_ANCHORS_MIN {
-        return found("branch", &[head]);
-    }
-    found("none", &[])
 }
 
-/// A run that begins a transcript, and when what was stored before it follows it, that too and how
-/// it goes on: messages that were put before the stored ones stand behind them. What was stored
-/// before must have anchors enough, or else it may be what was said again.
-fn find_rotated_runs(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    entries: &[AlignableEntry],
-    first: AlignedRun,
-) -> Result<Vec<AlignedRun>> {
-    let mut runs = Vec::from([first]);
-    let before = int::to_usize(first.seq_first - 1);
-    let Some(turned) = entries.get(first.length..first.length + before) else { return Ok(runs) };
-    let running =
-        turned.iter().fold([0; 16], |running, entry| advance_frontier(&running, &entry.hash));
-    let anchors = turned.iter().filter(|entry| entry.is_discriminating).count();
-    if first.start > 0
-        || anchors < INSIDE_ANCHORS_MIN
-        || read_frontier(reader, history, first.seq_first - 1)? != running
-    {
-        return Ok(runs);
-    }
-    runs.push(AlignedRun { start: first.length, length: before, seq_first: 1, anchors });
-    let from = first.length + before;
-    let seq_first = first.seq_first + int::to_u64(first.length);
-    let rest = entries.get(from..).unwrap_or(&[]);
-    let (length, anchors) = match_messages(reader, history, rest, seq_first)?;
-    runs.push(AlignedRun { start: from, length, seq_first, anchors });
-    Ok(runs)
+/// A transcript and the stored messages that it is compared with, at least one.
+pub(super) struct TranscriptComparison<'a> {
+    pub(super) history: &'a MessageHistory<'a>,
+    /// Texts of the newest messages; empty if no entry is a redacted copy.
+    pub(super) texts: &'a [String],
+    pub(super) entries: &'a [AlignableEntry],
+    /// Number of first entries that the caller saw stored.
+    pub(super) seen: usize,
+    /// Index of each entry in the transcript.
+    pub(super) indexes: &'a [usize],
+    /// Length of the transcript.
+    pub(super) transcript_length: usize,
 }
 
-/// Entries behind so many equal ones whose messages are stored that say that a transcript was
-/// changed.
+impl TranscriptComparison<'_> {
+    /// Compares the transcript with the stored messages.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: the transcript was changed among stored messages; errors of the store.
+    pub(super) fn diff_transcript(&self, session: &mut StoreSession<'_>) -> Result<TranscriptDiff> {
+        let stored = int::to_usize(self.history.head.messages);
+        let length = self.entries.len();
+        let prefix = self.match_prefix_run(session, stored.min(length))?;
+        let is_all = prefix.length == length;
+        if prefix.length == stored || (is_all && prefix.anchors >= INSIDE_ANCHORS_MIN) {
+            return Ok(TranscriptDiff::new("prefix", &[prefix]));
+        }
+        if prefix.anchors < INSIDE_ANCHORS_MIN {
+            // One message may well be said again, so a run at the end counts more than one message
+            // at the beginning.
+            let suffix = self.find_suffix_run(session, 0)?;
+            if suffix.start == 0 && suffix.anchors > 0 {
+                let runs = self.find_rotated_runs(session, suffix)?;
+                return Ok(TranscriptDiff::new("alignment", &runs));
+            }
+        }
+        let suffix = self.find_suffix_run(session, prefix.length)?;
+        let anchors = prefix.anchors + suffix.anchors;
+        // Messages of others among the entries that were seen stored are no change.
+        let from = prefix.length.max(self.seen);
+        let between = self.entries.get(from..suffix.start).unwrap_or(&[]);
+        let continues = suffix.length == stored || (between.is_empty() && suffix.length > 0);
+        if continues && (prefix.length == 0 || anchors >= INSIDE_ANCHORS_MIN) {
+            if prefix.length == 0 {
+                let runs = self.find_rotated_runs(session, suffix)?;
+                return Ok(TranscriptDiff::new("alignment", &runs));
+            }
+            return Ok(TranscriptDiff::new("prefix", &[prefix, suffix]));
+        }
+        let others = between.iter().filter(|entry| entry.is_discriminating).count();
+        if suffix.anchors >= shared_entries_min(prefix.length) && suffix.anchors >= others {
+            let shared = SharedEntries { shared: suffix.length, compared: suffix.length };
+            return Err(self.build_changed_error(from, shared));
+        }
+        self.diff_after_divergence(session, prefix)
+    }
+
+    /// Compares a transcript that diverges after `prefix` and does not end like the stored
+    /// messages.
+    fn diff_after_divergence(
+        &self,
+        session: &mut StoreSession<'_>,
+        prefix: AlignedRun,
+    ) -> Result<TranscriptDiff> {
+        let (resumed, is_end) = self.find_resumed_run(session, &prefix)?;
+        if resumed.length > 0 {
+            let end = resumed.end();
+            let runs = if prefix.length == 0 {
+                self.find_rotated_runs(session, resumed)?
+            } else {
+                Vec::from([prefix, resumed])
+            };
+            if !is_end && runs.len() < 3 {
+                self.ensure_unchanged(session, end, &runs)?;
+            }
+            let found_by = match (prefix.length > 0, is_end || end == self.entries.len()) {
+                (false, _) => "alignment",
+                (true, true) => "prefix",
+                (true, false) => "branch",
+            };
+            return Ok(TranscriptDiff::new(found_by, &runs));
+        }
+        self.ensure_unchanged(session, prefix.length, &[prefix])?;
+        if prefix.anchors >= INSIDE_ANCHORS_MIN {
+            return Ok(TranscriptDiff::new("branch", &[prefix]));
+        }
+        Ok(TranscriptDiff::new("none", &[]))
+    }
+
+    /// Returns a run at the start of the transcript. If the messages stored before the run follow
+    /// it, also returns that run and its continuation: older messages were inserted before the
+    /// stored messages and are stored after them. The messages before need enough anchors, because
+    /// few messages may well be said again.
+    fn find_rotated_runs(
+        &self,
+        session: &mut StoreSession<'_>,
+        first: AlignedRun,
+    ) -> Result<Vec<AlignedRun>> {
+        let mut runs = Vec::from([first]);
+        let before = int::to_usize(first.seq_first - 1);
+        let Some(rotated) = self.entries.get(first.length..first.length + before) else {
+            return Ok(runs);
+        };
+        let running = advance_over(&[0; 16], rotated);
+        let anchors = rotated.iter().filter(|entry| entry.is_discriminating).count();
+        if first.start > 0
+            || anchors < INSIDE_ANCHORS_MIN
+            || read_frontier(session, self.history, first.seq_first - 1)? != running
+        {
+            return Ok(runs);
+        }
+        runs.push(AlignedRun { start: first.length, length: before, seq_first: 1, anchors });
+        let start = first.length + before;
+        let seq_first = first.seq_first + int::to_u64(first.length);
+        let rest = self.entries.get(start..).unwrap_or(&[]);
+        let MatchedRun { length, anchors } = self.match_messages(session, rest, seq_first)?;
+        runs.push(AlignedRun { start, length, seq_first, anchors });
+        Ok(runs)
+    }
+
+    /// Builds the error for a transcript whose entry at `number` was changed.
+    fn build_changed_error(&self, number: usize, entries: SharedEntries) -> Error {
+        let index = self.indexes.get(number).copied().unwrap_or(self.transcript_length);
+        let SharedEntries { shared, compared } = entries;
+        let place = index + 1;
+        Error::new(
+            ErrorCode::Exists,
+            format!(
+                "message {place} of the transcript must equal the stored message at that place: \
+                 {shared} of the {compared} messages after it are stored, so the transcript was \
+                 changed"
+            ),
+        )
+    }
+
+    /// Refuses a transcript of which many entries after the first `equal` are stored, but at other
+    /// positions. `runs` are the stored runs among the first `equal` entries.
+    fn ensure_unchanged(
+        &self,
+        session: &mut StoreSession<'_>,
+        equal: usize,
+        runs: &[AlignedRun],
+    ) -> Result<()> {
+        let prefix = runs.iter().find(|run| run.seq_first == 1).map_or(0, |run| run.length);
+        let seq_next = int::to_u64(prefix) + 1;
+        let next = match equal < self.seen {
+            // The positions of the entries that were seen are unknown, so only the newest messages
+            // are compared.
+            true => Vec::new(),
+            false => read_page(session, self.history, seq_next)?,
+        };
+        let equal = equal.max(self.seen);
+        let next = (seq_next..).zip(next.iter().map(|stored| hash::hash_prefix(&stored.hash)));
+        let ConversationHead { recent_hashes: hashes, messages, .. } = self.history.head;
+        let newest = (messages + 1 - int::to_u64(hashes.len())..).zip(hashes.iter().copied());
+        let is_free = |(seq, _): &(u64, [u8; 12])| !runs.iter().any(|run| run.contains_seq(*seq));
+        let stored: Vec<[u8; 12]> =
+            next.chain(newest).filter(is_free).map(|(_, hash)| hash).collect();
+        let entries = count_shared(stored, self.entries.get(equal..).unwrap_or(&[]));
+        if entries.shared < shared_entries_min(equal) || entries.shared * 2 < entries.compared {
+            return Ok(());
+        }
+        Err(self.build_changed_error(equal, entries))
+    }
+
+    /// Matches at most `most` first entries with the first stored messages or redacted copies.
+    ///
+    /// A redacted copy counts next to exact matches: after them, or at the start and followed by
+    /// an exact match.
+    fn match_prefix_run(&self, session: &mut StoreSession<'_>, most: usize) -> Result<AlignedRun> {
+        let same = self.count_proven_prefix(session, most)?;
+        let rest = self.entries.get(same..most).unwrap_or(&[]);
+        let more = self.match_messages(session, rest, int::to_u64(same) + 1)?;
+        if same == 0 && more.anchors == 0 {
+            return Ok(AlignedRun::default());
+        }
+        let proven = self.entries.iter().take(same);
+        let proven = proven.filter(|entry| entry.is_discriminating).count();
+        let (length, anchors) = (same + more.length, proven + more.anchors);
+        Ok(AlignedRun { start: 0, length, seq_first: 1, anchors })
+    }
+
+    /// Finds the longest run with an anchor that ends with the newest stored message. Neither its
+    /// entries nor its messages are among the first `least`. Of equally long runs, the run at entry
+    /// `least` is preferred, then the last run.
+    fn find_suffix_run(&self, session: &mut StoreSession<'_>, least: usize) -> Result<AlignedRun> {
+        let ConversationHead { recent_hashes: hashes, messages, .. } = self.history.head;
+        let newest = NewestMessages { hashes, texts: self.texts, seq_last: *messages };
+        let free = int::to_usize(*messages).saturating_sub(least);
+        let mut best = AlignedRun { start: least, ..AlignedRun::default() };
+        for end in (least + 1..=self.entries.len()).rev() {
+            let most = free.min(end - least).min(hashes.len());
+            let before = self.entries.get(end - most..end).unwrap_or(&[]);
+            let MatchedRun { length, anchors } = newest.match_suffix(before);
+            let is_first = length == best.length && end - length == least;
+            if anchors > 0 && (length > best.length || is_first) {
+                let seq_first = messages + 1 - int::to_u64(length);
+                best = AlignedRun { start: end - length, length, seq_first, anchors };
+            }
+        }
+        if best.length == hashes.len() {
+            self.extend_run(session, least, &mut best)?;
+        }
+        Ok(best)
+    }
+
+    /// Extends a run to the entries before, down to entry `least`.
+    fn extend_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        least: usize,
+        run: &mut AlignedRun,
+    ) -> Result<()> {
+        loop {
+            let free = int::to_usize(run.seq_first).saturating_sub(least + 1);
+            let most = free.min(run.start - least);
+            let before = self.entries.get(run.start - most..run.start).unwrap_or(&[]);
+            let mut length = self.count_equal_before(session, before, run.seq_first - 1)?;
+            if length == 0 {
+                // An entry that does not match exactly may be a redacted copy.
+                let Some(entry) = before.last().filter(|entry| entry.redacted_copy.is_some())
+                else {
+                    return Ok(());
+                };
+                let stored = read_page(session, self.history, run.seq_first - 1)?;
+                if !stored.first().is_some_and(|stored| entry.may_be_copy_of(&stored.text)) {
+                    return Ok(());
+                }
+                length = 1;
+            }
+            run.start -= length;
+            run.length += length;
+            run.seq_first -= int::to_u64(length);
+            let more = self.entries.iter().skip(run.start).take(length);
+            run.anchors += more.filter(|entry| entry.is_discriminating).count();
+        }
+    }
+
+    /// Counts the last of `entries` that are the stored messages up to `seq_last`.
+    ///
+    /// Compares blocks by their running hashes. The block length doubles while blocks are equal,
+    /// then halves down to the entry that differs.
+    fn count_equal_before(
+        &self,
+        session: &mut StoreSession<'_>,
+        entries: &[AlignableEntry],
+        seq_last: u64,
+    ) -> Result<usize> {
+        let (mut length, mut step) = (0, PAGE_MESSAGES);
+        let mut differs_at = entries.len() + 1;
+        let mut after = read_frontier(session, self.history, seq_last)?;
+        while length + 1 < differs_at {
+            let is_bounded = differs_at <= entries.len();
+            let next = if is_bounded {
+                (differs_at - length) / 2
+            } else {
+                step.min(entries.len() - length)
+            };
+            let end = entries.len() - length;
+            let block = entries.get(end - next..end).unwrap_or(&[]);
+            let seq_before = seq_last - int::to_u64(length + next);
+            let before = read_frontier(session, self.history, seq_before)?;
+            if advance_over(&before, block) == after {
+                length += next;
+                after = before;
+                step *= 2;
+            } else {
+                differs_at = length + next;
+            }
+        }
+        Ok(length)
+    }
+
+    /// Counts the first entries that the running hash proves to be the first stored messages.
+    fn count_proven_prefix(&self, session: &mut StoreSession<'_>, most: usize) -> Result<usize> {
+        let mut running = alloc::vec![[0; 16]];
+        for entry in self.entries.iter().take(most) {
+            let last = running.last().copied().unwrap_or_default();
+            running.push(advance_frontier(&last, &entry.hash));
+        }
+        // The first `low` entries are the stored messages, the first `high` entries are not.
+        let (mut low, mut high) = (0, running.len());
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let stored = self.history.frontier_at(session, int::to_u64(middle))?;
+            if running.get(middle) == Some(&stored) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Finds the longest run right after `prefix` that is stored further on, and whether the run
+    /// ends with the newest stored message.
+    ///
+    /// The run exists when a host resumes a branch that it left, or sends a piece of the newest
+    /// messages. It needs two anchors, because one message may well be said again.
+    fn find_resumed_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        prefix: &AlignedRun,
+    ) -> Result<(AlignedRun, bool)> {
+        let ConversationHead { recent_hashes: hashes, messages, .. } = self.history.head;
+        let rest = self.entries.get(prefix.length..).unwrap_or(&[]);
+        let newest_first = messages + 1 - int::to_u64(hashes.len());
+        let (mut best, mut is_end) = (AlignedRun::default(), false);
+        for seq_first in rank_start_seqs(newest_first, hashes, rest) {
+            if seq_first <= int::to_u64(prefix.length) {
+                continue;
+            }
+            let MatchedRun { length, anchors } = self.match_messages(session, rest, seq_first)?;
+            let is_evident = prefix.anchors + anchors >= INSIDE_ANCHORS_MIN && anchors > 0;
+            if is_evident && length > best.length {
+                best = AlignedRun { start: prefix.length, length, seq_first, anchors };
+                is_end = seq_first + int::to_u64(length) > *messages;
+            }
+        }
+        Ok((best, is_end))
+    }
+
+    /// Matches entries with the stored messages from `seq_first` on.
+    fn match_messages(
+        &self,
+        session: &mut StoreSession<'_>,
+        entries: &[AlignableEntry],
+        seq_first: u64,
+    ) -> Result<MatchedRun> {
+        let mut run = MatchedRun::default();
+        loop {
+            let seq = seq_first + int::to_u64(run.length);
+            if run.length >= entries.len() || seq > self.history.head.messages {
+                return Ok(run);
+            }
+            let stored = read_page(session, self.history, seq)?;
+            for (entry, stored) in entries.iter().skip(run.length).zip(&stored) {
+                if !stored.matches_entry(entry) {
+                    return Ok(run);
+                }
+                run.length += 1;
+                let is_exact = entry.hash == stored.hash;
+                run.anchors += usize::from(is_exact && entry.is_discriminating);
+            }
+        }
+    }
+}
+
+/// Returns the running hash after entries that follow `running`.
+fn advance_over(running: &[u8; 16], entries: &[AlignableEntry]) -> [u8; 16] {
+    entries.iter().fold(*running, |running, entry| advance_frontier(&running, &entry.hash))
+}
+
+/// Returns the fewest stored entries after `equal` equal entries that show a changed transcript.
 fn shared_entries_min(equal: usize) -> usize {
     if equal > 0 { SHARED_AFTER_PREFIX_MIN } else { SHARED_WITHOUT_PREFIX_MIN }
 }
 
-fn build_changed_error(number: usize, shared: usize, looked_at: usize) -> Error {
-    Error::new(
-        ErrorCode::Exists,
-        format!(
-            "the transcript was changed: its message {number} is not the one that is stored \
-             there, but {shared} of the {looked_at} that follow are stored"
-        ),
-    )
-}
-
-/// Refuses a transcript of which the messages behind so many entries are stored, beside the runs
-/// before them, but not as they stand in it.
-fn ensure_unchanged(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    entries: &[AlignableEntry],
-    (equal, seen, runs): (usize, usize, &[AlignedRun]),
-    place: &dyn Fn(usize) -> usize,
-) -> Result<()> {
-    let first = runs.iter().find(|run| run.seq_first == 1).map_or(0, |run| run.length);
-    let next = match equal < seen {
-        // Where those stand that were seen, nobody knows: what follows may be among the newest.
-        true => Vec::new(),
-        false => read_page(reader, history, int::to_u64(first) + 1)?,
-    };
-    let equal = equal.max(seen);
-    let next =
-        (int::to_u64(first) + 1..).zip(next.iter().map(|kept| hash::hash_prefix(&kept.hash)));
-    let ConversationHead { recent_hashes: hashes, messages, .. } = history.head;
-    let newest = (messages + 1 - int::to_u64(hashes.len())..).zip(hashes.iter().copied());
-    let is_free = |(seq, _): &(u64, [u8; 12])| !runs.iter().any(|run| run.contains_seq(*seq));
-    let stored: Vec<[u8; 12]> = next.chain(newest).filter(is_free).map(|(_, hash)| hash).collect();
-    let (shared, looked_at) = count_shared(stored, entries.get(equal..).unwrap_or(&[]));
-    if shared < shared_entries_min(equal) || shared * 2 < looked_at {
-        return Ok(());
-    }
-    Err(build_changed_error(place(equal) + 1, shared, looked_at))
-}
-
-/// How many entries are the first stored messages or redacted copies of them, at most `most`.
-///
-/// A copy counts in a row with exact matches: behind them, or at the beginning and followed by one.
-fn match_prefix_run(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    entries: &[AlignableEntry],
-    most: usize,
-) -> Result<AlignedRun> {
-    let same = count_proven_prefix(reader, history, entries, most)?;
-    let rest = entries.get(same..most).unwrap_or(&[]);
-    let (length, anchors) = match_messages(reader, history, rest, int::to_u64(same) + 1)?;
-    if same == 0 && anchors == 0 {
-        return Ok(AlignedRun::default());
-    }
-    let proven = entries.iter().take(same).filter(|entry| entry.is_discriminating).count();
-    Ok(AlignedRun { start: 0, length: same + length, seq_first: 1, anchors: proven + anchors })
-}
-
-/// The longest run of entries from `least` on that ends in the newest stored message, and has an
-/// anchor in it. Neither it nor its messages reach into the first `least`. Of equal ones it is the
-/// one without an entry before it, or else the last.
-fn find_suffix_run(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    texts: &[String],
-    entries: &[AlignableEntry],
-    least: usize,
-) -> Result<AlignedRun> {
-    let ConversationHead { recent_hashes: hashes, messages, .. } = history.head;
-    let newest = NewestMessages { hashes, texts, seq_last: *messages };
-    let free = int::to_usize(*messages).saturating_sub(least);
-    let mut best = AlignedRun { start: least, ..AlignedRun::default() };
-    for end in (least + 1..=entries.len()).rev() {
-        let most = free.min(end - least).min(hashes.len());
-        let before = entries.get(end - most..end).unwrap_or(&[]);
-        let (length, anchors) = newest.match_suffix(before);
-        let is_first = length == best.length && end - length == least;
-        if anchors > 0 && (length > best.length || is_first) {
-            let seq_first = messages + 1 - int::to_u64(length);
-            best = AlignedRun { start: end - length, length, seq_first, anchors };
-        }
-    }
-    if best.length == hashes.len() {
-        extend_run(reader, history, entries, least, &mut best)?;
-    }
-    Ok(best)
-}
-
-/// Lengthens a run to entries before it, not into the first `least`.
-fn extend_run(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    entries: &[AlignableEntry],
-    least: usize,
-    run: &mut AlignedRun,
-) -> Result<()> {
-    loop {
-        let free = int::to_usize(run.seq_first).saturating_sub(least + 1);
-        let most = free.min(run.start - least);
-        let before = entries.get(run.start - most..run.start).unwrap_or(&[]);
-        let mut length = count_equal_before(reader, history, before, run.seq_first - 1)?;
-        if length == 0 {
-            // One that is no exact copy may be a redacted one.
-            let Some(entry) = before.last().filter(|entry| entry.redacted_copy.is_some()) else {
-                return Ok(());
-            };
-            let stored = read_page(reader, history, run.seq_first - 1)?;
-            if !stored.first().is_some_and(|stored| entry.may_be_copy_of(&stored.text)) {
-                return Ok(());
-            }
-            length = 1;
-        }
-        run.start -= length;
-        run.length += length;
-        run.seq_first -= int::to_u64(length);
-        let more = entries.iter().skip(run.start).take(length);
-        run.anchors += more.filter(|entry| entry.is_discriminating).count();
-    }
-}
-
-/// How many entries at the end are the stored messages up to this one.
-///
-/// Blocks of them are compared by the running hash on either side: twice as long while they are
-/// the same, then halved down to the one that is not.
-fn count_equal_before(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    entries: &[AlignableEntry],
-    seq_last: u64,
-) -> Result<usize> {
-    let (mut length, mut step) = (0, WINDOW_MESSAGES);
-    let mut differs_at = entries.len() + 1;
-    let mut behind = read_frontier(reader, history, seq_last)?;
-    while length + 1 < differs_at {
-        let is_sure = differs_at <= entries.len();
-        let next =
-            if is_sure { (differs_at - length) / 2 } else { step.min(entries.len() - length) };
-        let end = entries.len() - length;
-        let block = entries.get(end - next..end).unwrap_or(&[]);
-        let before = read_frontier(reader, history, seq_last - int::to_u64(length + next))?;
-        let last =
-            block.iter().fold(before, |running, entry| advance_frontier(&running, &entry.hash));
-        if last == behind {
-            length += next;
-            behind = before;
-            step *= 2;
-        } else {
-            differs_at = length + next;
-        }
-    }
-    Ok(length)
-}
-
-/// The running hash up to and with a message; zeros before the first.
-fn read_frontier(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    seq: u64,
-) -> Result<[u8; 16]> {
-    if seq == 0 { Ok([0; 16]) } else { history.frontier_at(reader, seq) }
-}
-
-/// How many entries the running hash proves to be the first stored messages.
-fn count_proven_prefix(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    entries: &[AlignableEntry],
-    most: usize,
-) -> Result<usize> {
-    let mut running = alloc::vec![[0; 16]];
-    for entry in entries.iter().take(most) {
-        let last = running.last().copied().unwrap_or_default();
-        running.push(advance_frontier(&last, &entry.hash));
-    }
-    // The stored messages are these entries up to `low`, and are not up to `high`.
-    let (mut low, mut high) = (0, running.len());
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        let stored = history.frontier_at(reader, int::to_u64(middle))?;
-        if running.get(middle) == Some(&stored) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
-}
-
-/// A stored message, as it is compared.
-pub(super) struct ComparedMessage {
-    hash: [u8; 16],
-    /// Empty: it is too large to be looked at for a redacted copy.
-    text: String,
-}
-
-impl ComparedMessage {
-    /// The hash over content and ids.
-    pub(super) fn hash(&self) -> [u8; 16] {
-        self.hash
-    }
-
-    /// Whether an entry is this message, or a redacted copy of it.
-    pub(super) fn matches_entry(&self, entry: &AlignableEntry) -> bool {
-        entry.hash == self.hash || entry.may_be_copy_of(&self.text)
-    }
-}
-
-/// Stored messages from this seq on, at least one, so many as are compared at a time.
-pub(super) fn read_page(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    from: u64,
-) -> Result<Vec<ComparedMessage>> {
-    let mut out = Vec::new();
-    for placed in history.read_messages(reader, from, from + int::to_u64(WINDOW_MESSAGES) - 1)? {
-        let text = history.read_text(reader, &placed.stored)?;
-        let message = message::parse(placed.dialect, &text).map_err(|_| {
-            Error::corrupt_store(format_args!("message {} cannot be read", placed.seq))
-        })?;
-        let hash = message_hash(&text, &message);
-        let is_small = text.len() <= limits::PACK_BYTES_MAX;
-        out.push(ComparedMessage {
-            hash,
-            text: if is_small { text.into_owned() } else { String::new() },
-        });
-        if !is_small {
-            break;
-        }
-    }
-    Ok(out)
-}
-
-/// The entries behind an equal beginning that are stored further on, in a row, and whether nothing
-/// that is stored follows the last of them.
-///
-/// That is so of a host that goes on with a branch which it had left, and of a piece of the newest
-/// messages. It takes two anchors: one message may well be said again.
-fn find_resumed_run(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    entries: &[AlignableEntry],
-    head: &AlignedRun,
-) -> Result<(AlignedRun, bool)> {
-    let ConversationHead { recent_hashes: hashes, messages, .. } = history.head;
-    let rest = entries.get(head.length..).unwrap_or(&[]);
-    let newest_first = messages + 1 - int::to_u64(hashes.len());
-    let (mut best, mut is_end) = (AlignedRun::default(), false);
-    for seq_first in rank_start_seqs(newest_first, hashes, rest) {
-        if seq_first <= int::to_u64(head.length) {
-            continue;
-        }
-        let (length, anchors) = match_messages(reader, history, rest, seq_first)?;
-        if head.anchors + anchors >= INSIDE_ANCHORS_MIN && anchors > 0 && length > best.length {
-            best = AlignedRun { start: head.length, length, seq_first, anchors };
-            is_end = seq_first + int::to_u64(length) > *messages;
-        }
-    }
-    Ok((best, is_end))
-}
-
-/// Where the entries may begin among the stored messages, going by those that are among the newest:
-/// the places that most of them agree on.
+/// Ranks the seqs at which the entries may begin among the stored messages, by the number of newest
+/// messages that agree.
 fn rank_start_seqs(newest_first: u64, hashes: &[[u8; 12]], rest: &[AlignableEntry]) -> Vec<u64> {
     let mut places: Vec<([u8; 12], u64)> =
-        (0..).zip(rest).map(|(at, entry)| (hash::hash_prefix(&entry.hash), at)).collect();
+        (0..).zip(rest).map(|(place, entry)| (hash::hash_prefix(&entry.hash), place)).collect();
     sort::sort(&mut places);
-    let mut begins: Vec<u64> = Vec::new();
+    let mut starts: Vec<u64> = Vec::new();
     for (seq, hash) in (newest_first..).zip(hashes) {
         let from = places.partition_point(|(known, _)| known < hash);
         let equal = places.iter().skip(from).take_while(|(known, _)| known == hash);
-        // What is said again and again says little of where it stands.
-        begins.extend(equal.take(START_CANDIDATES_MAX).filter_map(|(_, at)| seq.checked_sub(*at)));
+        // A message that is repeated often says little about the start.
+        let equal = equal.take(START_CANDIDATES_MAX);
+        starts.extend(equal.filter_map(|(_, place)| seq.checked_sub(*place)));
     }
-    sort::sort(&mut begins);
-    let mut counted: Vec<(usize, u64)> = begins
+    sort::sort(&mut starts);
+    let mut counted: Vec<(usize, u64)> = starts
         .chunk_by(|left, right| left == right)
-        .filter_map(|equal| Some((equal.len(), *equal.first().filter(|begin| **begin > 0)?)))
+        .filter_map(|equal| Some((equal.len(), *equal.first().filter(|start| **start > 0)?)))
         .collect();
     sort::sort(&mut counted);
-    counted.into_iter().rev().take(START_CANDIDATES_MAX).map(|(_, begin)| begin).collect()
+    counted.into_iter().rev().take(START_CANDIDATES_MAX).map(|(_, start)| start).collect()
 }
 
-/// How many entries are the stored messages from this seq on, and how many of them are evidence.
-fn match_messages(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    rest: &[AlignableEntry],
-    begin: u64,
-) -> Result<(usize, usize)> {
-    let (mut length, mut anchors) = (0, 0);
-    while length < rest.len() && begin + int::to_u64(length) <= history.head.messages {
-        let stored = read_page(reader, history, begin + int::to_u64(length))?;
-        for (entry, stored) in rest.iter().skip(length).zip(&stored) {
-            let exact = entry.hash == stored.hash;
-            if !exact && !entry.may_be_copy_of(&stored.text) {
-                return Ok((length, anchors));
-            }
-            length += 1;
-            anchors += usize::from(exact && entry.is_discriminating);
-        }
-    }
-    Ok((length, anchors))
+/// Entries after a divergence that are stored.
+#[derive(Clone, Copy)]
+struct SharedEntries {
+    /// Number of stored entries.
+    shared: usize,
+    /// Number of compared entries, up to the last stored entry.
+    compared: usize,
 }
 
-/// How many discriminating entries are among these messages, and how many there are up to the last
-/// of these. New ones follow in a transcript that goes on.
-fn count_shared(mut stored: Vec<[u8; 12]>, rest: &[AlignableEntry]) -> (usize, usize) {
+/// Counts the discriminating entries that are among these messages. The entries after the last
+/// stored entry are new in a transcript that continues.
+fn count_shared(mut stored: Vec<[u8; 12]>, rest: &[AlignableEntry]) -> SharedEntries {
     sort::sort(&mut stored);
-    let looked_at = rest.iter().take(WINDOW_MESSAGES).filter(|entry| entry.is_discriminating);
-    let looked_at: Vec<[u8; 12]> = looked_at.map(|entry| hash::hash_prefix(&entry.hash)).collect();
+    let window = rest.iter().take(WINDOW_ENTRIES).filter(|entry| entry.is_discriminating);
+    let window: Vec<[u8; 12]> = window.map(|entry| hash::hash_prefix(&entry.hash)).collect();
     let is_shared = |hash: &[u8; 12]| stored.binary_search(hash).is_ok();
-    let last = looked_at.iter().rposition(is_shared).map_or(0, |last| last + 1);
-    let shared = looked_at.iter().filter(|hash| is_shared(hash)).count();
-    (shared, last)
+    let compared = window.iter().rposition(is_shared).map_or(0, |last| last + 1);
+    let shared = window.iter().filter(|hash| is_shared(hash)).count();
+    SharedEntries { shared, compared }
 }

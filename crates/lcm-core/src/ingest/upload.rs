@@ -1,173 +1,93 @@
-//! Staging: a large text enters piece by piece, one bounded commit each.
+//! Staging: a large text is uploaded piece by piece, with one bounded commit for each piece.
 //!
-//! The pieces are the chunks that the message will refer to; nothing is copied later. Repeating a
-//! piece changes nothing, and another text at the same offset starts over from there, until a
-//! message refers to the upload and it is final.
+//! The pieces are the chunks that the message refers to later; nothing is copied. A repeated piece
+//! changes nothing. Another text at the same offset starts over from there, until a message refers
+//! to the upload and the upload is final.
 
-use alloc::{string::String, vec::Vec};
-use lcm_text::base::hash;
-
-use serde::{Deserialize, Serialize};
+use alloc::string::String;
 
 use crate::storage::{
-    codec::{self, SoundRecord},
-    head::{JournalAction, JournalEntry, LoadedHead},
-    keys::ConversationKeys,
-    session,
-    store::Put,
+    call::Call,
+    changes::Changes,
+    head::{JournalAction, LoadedHead},
+    record_key::RecordReads,
+    records::upload::Upload,
+    session as session_rules,
     store_session::StoreSession,
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        int, limits,
+        hash, int, limits,
     },
-    config::Config,
-    types::api::{Timestamp, UploadChunk},
+    types::api::UploadChunk,
 };
 
-use super::{EXTRA_ARGUMENT, collect_join_puts, parse_extra_fields};
+use super::{
+    append_options::{EXTRA_ARGUMENT, parse_extra_fields},
+    commit::join_family,
+};
 
-/// Chunks of one read, so that it stays under 1 MiB.
-const CHUNKS_PER_READ: usize = 5;
-
-/// The record of an upload.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Upload {
-    pub(crate) bytes: u64,
-    /// Length of each chunk in bytes.
-    pub(crate) chunks: Vec<u32>,
-    /// Whether a message refers to it; then it never changes again.
-    pub(crate) is_final: bool,
-}
-
-impl SoundRecord for Upload {
-    fn is_sound(&self) -> bool {
-        let chunks: u64 = self.chunks.iter().map(|bytes| u64::from(*bytes)).sum();
-        self.bytes <= limits::MESSAGE_BYTES_MAX && self.bytes == chunks
-    }
-}
-
-impl Upload {
-    /// Adds a chunk of this length.
-    pub(crate) fn push(&mut self, bytes: usize) {
-        self.chunks.push(int::to_u32(bytes));
-        self.bytes += int::to_u64(bytes);
-    }
-
-    /// The staged text, which nothing has verified yet.
-    ///
-    /// # Errors
-    ///
-    /// `corrupt`: a chunk is missing or no text; errors of the store.
-    pub(crate) fn text(
-        &self,
-        reader: &mut StoreSession<'_>,
-        keys: &ConversationKeys,
-        name: &[u8; 32],
-    ) -> Result<String> {
-        let names: Vec<String> = (0..int::to_u32(self.chunks.len()))
-            .map(|number| keys.chunk_key(name, number))
-            .collect();
-        let mut text = Vec::with_capacity(int::to_usize(self.bytes));
-        for slice in names.chunks(CHUNKS_PER_READ) {
-            // Not through the cache: an unfinished upload may still be started over.
-            for (key, value) in slice.iter().zip(reader.read_uncached(slice)?) {
-                let Some(value) = value else { return Err(reader.missing_record_error(key)) };
-                text.extend_from_slice(&codec::decode_chunk(key, &value)?);
-            }
-        }
-        let name = hash::hex(name);
-        String::from_utf8(text)
-            .map_err(|_| Error::corrupt_store(format_args!("upload `{name}` is no text")))
-    }
-}
-
-/// Takes one piece of a large text and returns the offset of the next.
+/// Stores one piece of a large text and returns the offset of the next piece.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no SHA-256, an option that is none, an empty or too large piece, an offset that
-/// leaves a gap or lies inside a piece; `limit-exceeded`: over 32 MiB, which the first piece tells
-/// when its options say the size of the whole; `exists`: the conversation is of another family;
-/// `denied`: it is archived; errors of the store.
+/// `invalid-input`: not a SHA-256, an unknown option, an empty or too large piece, or an offset
+/// after a gap or inside a piece; `limit-exceeded`: over 32 MiB, which the first piece reveals when
+/// its options have the size of the whole text; `exists`: the conversation is in another family;
+/// `denied`: the conversation is archived; errors of the store.
 pub(crate) fn stage(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     piece: &UploadChunk<'_>,
-    now: Timestamp,
 ) -> Result<u64> {
     let UploadChunk { upload, offset, text, extra_json } = *piece;
-    let keys = ConversationKeys::new(conversation)?;
     let name = parse_upload_name(upload)?;
-    let UploadExtra { bytes, family } = parse_extra(extra_json)?;
+    let UploadExtra { bytes, family } = parse_upload_extra(extra_json)?;
     let end = offset.saturating_add(int::to_u64(text.len()));
-    if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
-        return Err(Error::invalid_input(format_args!(
-            "`text` must have between 1 and {} bytes, got {}",
-            limits::CHUNK_BYTES_MAX,
-            text.len()
-        )));
-    }
-    if end.max(bytes) > limits::MESSAGE_BYTES_MAX {
-        return Err(Error::limit_exceeded(format_args!(
-            "`text` must end within {} bytes of its message, got {}",
-            limits::MESSAGE_BYTES_MAX,
-            end.max(bytes)
-        )));
-    }
-    let key = keys.upload_key(&name);
-    let (mut loaded, found) =
-        LoadedHead::read_with_keys(reader, &keys, conversation, core::slice::from_ref(&key))?;
-    if session::find_skip_reason(reader, config, &keys, &loaded.head, family.as_deref())?.is_some()
-    {
+    ensure_piece_fits(text, end.max(bytes))?;
+    let mut reads = RecordReads::default();
+    let slot = reads.add(Upload::key(call.keys, &name));
+    let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+    let family = family.as_deref();
+    let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
+    if reason.is_some() {
         return Ok(end);
     }
-    session::ensure_not_archived(reader, &loaded.head)?;
-    // Only compared: the message is no part of the conversation before `append`, which joins.
+    session_rules::ensure_not_archived(session, &loaded.head)?;
+    // Only a check: the conversation joins the family by `append`, which stores the message.
     let family_before = loaded.head.family;
-    collect_join_puts(&mut loaded, &keys, family.as_deref(), now)?;
+    join_family(&mut loaded, call, family)?;
     loaded.head.family = family_before;
-    let mut record = match found.into_iter().next().flatten() {
-        Some(value) => codec::decode::<Upload>(&key, &value)?,
-        None => Upload::default(),
-    };
+    let mut record = values.decode(&slot)?.unwrap_or_default();
     if record.is_final {
         return Ok(end.min(record.bytes).max(offset.min(record.bytes)));
     }
     let number = find_chunk_number(&record, offset)?;
-    let chunk = keys.chunk_key(&name, number);
     if offset < record.bytes {
-        let value = reader.read_one_uncached(&chunk)?;
-        if let Some(value) = value
-            && *codec::decode_chunk(&chunk, &value)? == *text.as_bytes()
-        {
+        if Upload::has_chunk(session, call.keys, &name, number, text)? {
             return Ok(end);
         }
         record.chunks.truncate(int::to_usize(u64::from(number)));
         record.bytes = offset;
     }
-    record.push(text.len());
-    let puts = alloc::vec![
-        Put { key: chunk, value: Some(codec::encode_chunk(text.as_bytes())?) },
-        Put { key, value: Some(codec::encode(&record)?) },
-    ];
-    let now = loaded.effective_time(now)?;
-    let entry = JournalEntry { time: now, act: JournalAction::Stage { sha256: name, offset } };
-    loaded.commit(reader, &keys, now, &entry, puts, Vec::new())?;
+    let mut changes = Changes::default();
+    record.write_chunk(call.keys, &name, text, &mut changes)?;
+    changes.write_record(&Upload::key(call.keys, &name), &record)?;
+    let act = JournalAction::Stage { sha256: name, offset };
+    loaded.commit_changes(session, call, act, changes)?;
     Ok(end)
 }
 
-/// What a caller may say of the whole text.
+/// The further options of a piece.
 struct UploadExtra {
-    /// Its size; 0: it does not say.
+    /// Bytes of the whole text; 0: unknown.
     bytes: u64,
-    /// Key of the family that `append` will be told.
+    /// Key of the family that `append` will name.
     family: Option<String>,
 }
 
-fn parse_extra(json: Option<&str>) -> Result<UploadExtra> {
+fn parse_upload_extra(json: Option<&str>) -> Result<UploadExtra> {
     let mut fields = parse_extra_fields(json)?;
     let bytes = fields.take_optional_u64("bytes").unwrap_or(0);
     let family = fields.take_optional_text("family");
@@ -175,7 +95,25 @@ fn parse_extra(json: Option<&str>) -> Result<UploadExtra> {
     Ok(UploadExtra { bytes, family })
 }
 
-/// The SHA-256 that names an upload.
+/// Refuses an empty or too large piece, and a piece of a too large text.
+fn ensure_piece_fits(text: &str, end: u64) -> Result<()> {
+    if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
+        return Err(Error::invalid_input(format_args!(
+            "`text` must have between 1 and {} bytes, got {}",
+            limits::CHUNK_BYTES_MAX,
+            text.len()
+        )));
+    }
+    if end > limits::MESSAGE_BYTES_MAX {
+        return Err(Error::limit_exceeded(format_args!(
+            "`text` must end within {} bytes of its message, got {end}",
+            limits::MESSAGE_BYTES_MAX
+        )));
+    }
+    Ok(())
+}
+
+/// Parses the SHA-256 that names an upload.
 fn parse_upload_name(upload: &str) -> Result<[u8; 32]> {
     hash::decode_hex(upload)
         .filter(|bytes| bytes.len() == 32)
@@ -185,16 +123,16 @@ fn parse_upload_name(upload: &str) -> Result<[u8; 32]> {
         })
 }
 
-/// Number of the chunk that begins at `offset`.
+/// Returns the number of the chunk that begins at `offset`.
 fn find_chunk_number(record: &Upload, offset: u64) -> Result<u32> {
-    let mut at = 0u64;
+    let mut start = 0u64;
     for (number, bytes) in (0u32..).zip(&record.chunks) {
-        if at == offset {
+        if start == offset {
             return Ok(number);
         }
-        at += u64::from(*bytes);
+        start += u64::from(*bytes);
     }
-    if at == offset {
+    if start == offset {
         return Ok(int::to_u32(record.chunks.len()));
     }
     Err(Error::invalid_input(format_args!(

@@ -1,18 +1,21 @@
-//! What may be wrong with messages that were stored all the same, as warnings of a receipt.
+//! Warnings of a receipt about new messages that the engine did not understand in full.
 //!
-//! In: what is new of a batch. Out: a line for each kind of doubt, with the first seqs. Nothing is
-//! refused for it: what an engine of today does not understand is kept for one that does.
+//! In: the new messages of a batch. Out: a line for each kind of problem, with the first seqs. The
+//! messages are stored all the same, because a later engine may understand them.
 
 use alloc::{format, string::String, vec::Vec};
 
 use lcm_text::{message::ParsedMessage, types::api::Dialect};
 
-use super::{AppendDecision, batch::AppendCandidate};
+use super::{
+    batch::AppendCandidate,
+    new_messages::{AppendDecision, NewCandidate},
+};
 
-/// Seqs that a line names.
+/// Most seqs that a line names.
 const SEQS_MAX: usize = 5;
 
-/// What a message that is not understood can look like; `None`: that cannot be told.
+/// The dialects that a message may look like; `None`: the message looks like no dialect.
 const LOOKALIKE_DIALECTS: [Option<Dialect>; 6] = [
     None,
     Some(Dialect::Lcm),
@@ -22,18 +25,18 @@ const LOOKALIKE_DIALECTS: [Option<Dialect>; 6] = [
     Some(Dialect::Gemini),
 ];
 
-/// Adds a line for each kind of doubt about the new messages, the first of which is `seq_first`.
+/// Adds a line for each kind of problem; `seq_first` is the first new message.
 pub(super) fn add_warnings(
     dialect: Dialect,
     candidates: &[AppendCandidate<'_>],
     seq_first: u64,
     decided: &mut AppendDecision,
 ) {
-    let counted = |is_it: &dyn Fn(&ParsedMessage) -> bool| {
+    let describe_count = |applies: &dyn Fn(&ParsedMessage) -> bool| {
         let mut seqs = String::new();
         let mut count = 0;
-        for ((index, _), seq) in decided.new_messages.iter().zip(seq_first..) {
-            if !candidates.get(*index).is_some_and(|one| is_it(&one.message)) {
+        for (NewCandidate { index, .. }, seq) in decided.new_messages.iter().zip(seq_first..) {
+            if !candidates.get(*index).is_some_and(|candidate| applies(&candidate.message)) {
                 continue;
             }
             if count < SEQS_MAX {
@@ -43,28 +46,28 @@ pub(super) fn add_warnings(
             count += 1;
         }
         let more = if count > SEQS_MAX { ", ..." } else { "" };
-        let of = decided.new_messages.len();
-        (count > 0).then(|| format!("{count} of {of} messages (seq {seqs}{more})"))
+        let total = decided.new_messages.len();
+        (count > 0).then(|| format!("{count} of {total} messages (seq {seqs}{more})"))
     };
     let mut lines = Vec::new();
-    for look in LOOKALIKE_DIALECTS {
-        let is_it = |message: &ParsedMessage| {
-            message.dialect_mismatch.is_some_and(|it| it.looks_like == look)
+    for looks_like in LOOKALIKE_DIALECTS {
+        let applies = |message: &ParsedMessage| {
+            message.dialect_mismatch.is_some_and(|mismatch| mismatch.looks_like == looks_like)
         };
-        let Some(count) = counted(&is_it) else { continue };
-        let advice = match look {
+        let Some(count) = describe_count(&applies) else { continue };
+        let advice = match looks_like {
             Some(look) => format!("they look like `{}`: give `dialect`", look.as_str()),
-            None => "what was not reaches no model".into(),
+            None => "no model is shown the other parts".into(),
         };
         let dialect = dialect.as_str();
         lines.push(format!(
             "parts-not-understood: {count} are not understood in full as `{dialect}`; {advice}"
         ));
     }
-    lines.extend(counted(&|message| message.has_invalid_timestamp).map(|count| {
+    lines.extend(describe_count(&|message| message.has_invalid_timestamp).map(|count| {
         format!(
             "timestamp-not-understood: {count} have a `timestamp` that is neither ISO 8601 nor \
-             milliseconds; the time of the call stands for it"
+             milliseconds; the time of the call is used"
         )
     }));
     decided.warnings.extend(lines);

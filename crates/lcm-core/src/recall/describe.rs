@@ -1,8 +1,9 @@
-//! Describe: everything known about one summary, message or file, or about the conversation, with
-//! what expanding it would cost.
+//! Describe: the properties of one summary, message, file or conversation, with the cost of an
+//! expansion.
 //!
-//! In: an id. Out: JSON, and the tokens of stored text in it. Ids, times and sizes cost a grant
-//! nothing. Not here: what a file is and its ranges (`file`), and following a summary (`expand`).
+//! In: an id. Out: JSON, and the tokens of its stored text. A grant pays for text only, not for
+//! ids, times and sizes. Not here: ranges of a file ([`super::describe_file`]) and the sources of a
+//! summary ([`super::expand`]).
 
 use crate::storage::pack::PlacedMessage;
 use crate::storage::read_scope;
@@ -10,11 +11,10 @@ use crate::storage::session::SessionLifecycle;
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use crate::storage::{
-    codec,
+    call::Call,
     context::ContextItem,
     head::LoadedHead,
     history::MessageHistory,
-    keys::ConversationKeys,
     records::grants::GrantAccess,
     store_session::StoreSession,
     summary::{self, SourceRef, StoredFinish, Summary, SummarySources},
@@ -27,93 +27,90 @@ use lcm_text::{
         tokens,
     },
     message::trust::Trust,
-    types::api::Timestamp,
 };
 
-use crate::{
-    recall::describe_file::{self, FileRangeOptions},
-    storage::read_scope::{ReadLimits, RecallAnswer, ResolvedId},
+use super::{
+    describe_file::{self, FileRangeOptions},
+    options::{OPTIONS_ARGUMENT, parse_options},
 };
+use crate::storage::read_scope::{IdLookup, ReadLimits, RecallAnswer, ResolvedId};
 
-/// Summaries of the subtree that one answer lists.
+/// Most summaries of a subtree in one answer.
 const SUBTREE_MAX: usize = 256;
-/// Message ids that one answer lists.
+/// Most message ids in one answer.
 const MESSAGE_IDS_MAX: u64 = 1_000;
 
 /// Describes a summary, message, file or the conversation as JSON, and charges the grant for the
-/// text in it.
+/// text.
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, `denied`, `conflict` (with a grant); errors of the store.
+/// `not-found`; `invalid-input`; `denied` and `conflict` on a grant; errors of the store.
 pub(crate) fn describe(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     options_json: &str,
     grant: Option<&str>,
-    now: Timestamp,
 ) -> Result<String> {
-    let permit = GrantAccess::for_call(reader, conversation, grant, now)?;
+    let permit = GrantAccess::for_call(session, call, grant)?;
     let within = ReadLimits::from_permit(permit.as_ref());
-    let answer = describe_uncharged(reader, conversation, id, options_json, within)?;
-    read_scope::charge_answer(reader, answer, permit)
+    let answer = describe_uncharged(session, call, id, options_json, within)?;
+    read_scope::charge_answer(session, answer, permit)
 }
 
-/// As [`describe`], with the tokens that are still to be charged.
+/// Describes like [`describe`], but returns the tokens to charge instead of charging them.
 ///
 /// # Errors
 ///
-/// As [`describe`].
+/// The errors of [`describe`] without `conflict`.
 pub(crate) fn describe_uncharged(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     options_json: &str,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    let mut fields = super::parse_options(options_json)?;
-    let (wanted, all) = (FileRangeOptions::read(&mut fields)?, fields.take_flag("all"));
-    fields.finish(super::OPTIONS_ARGUMENT)?;
-    if id == conversation {
-        return describe_conversation(reader, conversation, within);
+    let mut fields = parse_options(options_json)?;
+    let (wanted, all) =
+        (FileRangeOptions::read(&mut fields)?, fields.take_flag("all_conversations"));
+    fields.finish(OPTIONS_ARGUMENT)?;
+    if id == call.conversation {
+        return describe_conversation(session, call, within);
     }
+    let lookup = IdLookup { id, permit: within.permit, all_conversations: all };
     read_scope::find_in_family(
-        reader,
-        conversation,
-        id,
-        within.permit,
-        all,
-        &|reader, conversation| {
-            let keys = ConversationKeys::new(conversation)?;
-            let named = read_scope::resolve_id(&keys, id)?;
-            let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
-            let history = MessageHistory { keys: &keys, head: &loaded.head };
-            match named {
-                ResolvedId::Summary(id) => describe_summary(reader, &keys, id, within),
-                ResolvedId::Message(seq) => describe_message(reader, &history, seq, within),
-                ResolvedId::File(id) => {
-                    describe_file::describe_file(reader, &history, id, &wanted, within)
-                }
+        session,
+        call,
+        lookup,
+        &|session, call| match read_scope::resolve_id(call.keys, id)? {
+            ResolvedId::Summary(id) => {
+                LoadedHead::open_existing(session, call)?;
+                describe_summary(session, call, id, within)
+            }
+            ResolvedId::Message(seq) => describe_message(session, call, seq, within),
+            ResolvedId::File(id) => {
+                describe_file::describe_file(session, call, id, &wanted, within)
             }
         },
     )
 }
 
+/// Describes a summary.
 fn describe_summary(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: [u8; 8],
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    let record = read_scope::read_summary(reader, keys, id, within)?;
+    let keys = call.keys;
+    let record = read_scope::read_summary(session, call, id, within)?;
     within.ensure_tokens_left()?;
-    let key = keys.derived_key(id);
-    // Whoever may read some summaries only is not told what was made from them.
+    // A grant for some summaries does not cover the summary derived from them.
     let is_limited = within.permit.is_some_and(|permit| permit.covered_spans(keys).is_some());
-    let derived = match reader.read_one_uncached(&key)?.filter(|_| !is_limited) {
-        Some(value) => Some(codec::decode::<[u8; 8]>(&key, &value)?),
-        None => None,
+    let derived = match is_limited {
+        true => None,
+        false => session.read_record(&Summary::derived_key(keys, id))?,
     };
     let derived: Vec<String> = derived.into_iter().map(summary::format_summary_id).collect();
     let message_ids: Vec<String> = match record.sources {
@@ -124,14 +121,14 @@ fn describe_summary(
         SummarySources::Summaries(_) => Vec::new(),
     };
     let steps_max = within.permit.map_or(u32::MAX, GrantAccess::depth_max);
-    let (subtree, complete) = list_subtree(reader, keys, id, &record, steps_max)?;
+    let (subtree, complete) = list_subtree(session, call, (id, &record), steps_max)?;
     let text = within.truncate_text(&record.text);
     let tokens = tokens::estimate(text);
     let mut w = JsonWriter::new_object();
     w.add_flag("capped", record.capped);
     w.add_time("created_at", record.created_at);
     w.add_number("depth", record.depth.into());
-    w.add_texts("derived", &derived);
+    w.add_texts("derived_ids", &derived);
     w.add_number("descendant_count", record.descendant_count);
     w.add_number("descendant_tokens", record.descendant_tokens);
     w.add_time("earliest_at", record.earliest_at);
@@ -150,7 +147,7 @@ fn describe_summary(
     w.add_number("seq_first", record.seq_first);
     w.add_number("seq_last", record.seq_last);
     w.add_number("source_tokens", record.source_tokens);
-    w.add_texts("sources", &record.source_ids());
+    w.add_texts("source_ids", &record.source_ids());
     w.add_array("subtree", subtree);
     w.add_flag("subtree_complete", complete);
     w.add_text("text", text);
@@ -159,37 +156,35 @@ fn describe_summary(
     Ok(RecallAnswer::new(w, tokens))
 }
 
-/// What a conversation has, with the summaries of its context, oldest first, and what each costs;
-/// what no summary stands for is in the context as it was said.
+/// Describes a conversation: its counts, and the summaries of its context with the cost of each,
+/// oldest first.
 ///
 /// # Errors
 ///
-/// `not-found`: there is none; `denied`: the grant covers some summaries only.
+/// `not-found`: the conversation does not exist; `denied`: the grant covers some summaries only.
 fn describe_conversation(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
     if let Some(uncovered) = within.permit.and_then(GrantAccess::uncovered_error) {
         return Err(uncovered);
     }
-    let keys = ConversationKeys::new(conversation)?;
-    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
+    let loaded = LoadedHead::open_existing(session, call)?;
     let head = &loaded.head;
-    let history = MessageHistory { keys: &keys, head };
-    let life = SessionLifecycle::read(reader, &keys, head)?;
-    let items = head.context.load_items(reader, &keys)?;
+    let history = MessageHistory::new(call, head);
+    let life = SessionLifecycle::read(session, call.keys, head)?;
+    let items = head.context.load_items(session, call.keys)?;
     let roots = items.iter().filter_map(|item| match item {
-        ContextItem::Summary(summary) => Some((keys.summary_key(summary.id), summary)),
+        ContextItem::Summary(summary) => Some((summary.id, summary.bytes)),
         ContextItem::Run(_) | ContextItem::Withdrawn { .. } => None,
     });
     let roots: Vec<_> = roots.collect();
     let listed = roots.iter().take(SUBTREE_MAX);
-    let wanted: Vec<(String, u32)> =
-        listed.map(|(key, summary)| (key.clone(), summary.bytes)).collect();
+    let wanted: Vec<_> = listed.map(|(id, bytes)| (Summary::key(call.keys, *id), *bytes)).collect();
     let mut subtree = JsonWriter::new_array();
-    for ((key, root), value) in roots.iter().zip(reader.read_immutable(&wanted)?) {
-        subtree.push_object(render_cost(root.id, &codec::decode(key, &value)?));
+    for ((id, _), root) in roots.iter().zip(session.read_immutable_records(&wanted)?) {
+        subtree.push_object(render_cost(*id, &root));
     }
     let mut w = JsonWriter::new_object();
     life.write_archived(&mut w);
@@ -197,12 +192,12 @@ fn describe_conversation(
     for (key, seq) in [("earliest_at", 1), ("latest_at", head.messages)] {
         if head.messages == 0 {
             w.add_null(key);
-        } else if let Some(placed) = history.read_messages(reader, seq, seq)?.first() {
+        } else if let Some(placed) = history.read_messages(session, seq, seq)?.first() {
             w.add_time(key, placed.stored.time);
         }
     }
     w.add_optional_text("family", life.family.as_deref());
-    w.add_text("id", conversation);
+    w.add_text("id", call.conversation);
     w.add_text("kind", "conversation");
     w.add_number("message_tokens", head.raw_tokens);
     w.add_number("messages", head.messages);
@@ -212,7 +207,7 @@ fn describe_conversation(
     Ok(RecallAnswer::new(w, 0))
 }
 
-/// What reading a summary costs: alone, with those under it, and all of its messages.
+/// Renders the tokens of a summary: alone, with its subtree, and of all its messages.
 fn render_cost(id: [u8; 8], record: &Summary) -> JsonWriter {
     let mut row = JsonWriter::new_object();
     row.add_number("depth", record.depth.into());
@@ -223,13 +218,13 @@ fn render_cost(id: [u8; 8], record: &Summary) -> JsonWriter {
     row
 }
 
-/// The summary and everything under it with what each costs, breadth first, and whether that is
-/// all. At most `steps_max` steps down are listed.
+/// Lists the cost of a summary and its subtree, breadth first, down to `steps_max` levels.
+///
+/// Also returns whether the list is complete.
 fn list_subtree(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    id: [u8; 8],
-    record: &Summary,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    (id, record): ([u8; 8], &Summary),
     steps_max: u32,
 ) -> Result<(JsonWriter, bool)> {
     let mut out = JsonWriter::new_array();
@@ -241,9 +236,8 @@ fn list_subtree(
         if count == SUBTREE_MAX || step > steps_max {
             return Ok((out, false));
         }
-        let wanted = [(keys.summary_key(source.id), source.bytes)];
-        for ((key, _), value) in wanted.iter().zip(reader.read_immutable(&wanted)?) {
-            let record: Summary = codec::decode(key, &value)?;
+        let wanted = [(Summary::key(call.keys, source.id), source.bytes)];
+        for record in session.read_immutable_records(&wanted)? {
             out.push_object(render_cost(source.id, &record));
             count += 1;
             queue.extend(record.source_refs().iter().map(|source| (*source, step + 1)));
@@ -252,22 +246,25 @@ fn list_subtree(
     Ok((out, true))
 }
 
+/// Describes a message.
 fn describe_message(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     seq: u64,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    if seq == 0 || seq > history.head.messages || !within.covers_range(history.keys, seq, seq) {
-        let id = history.keys.message_id(seq);
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = &MessageHistory::new(call, &loaded.head);
+    if seq == 0 || seq > history.head.messages || !within.covers_range(call.keys, seq, seq) {
+        let id = call.keys.message_id(seq);
         return Err(Error::not_found(format_args!("there is no message `{id}`")));
     }
     within.ensure_tokens_left()?;
-    let placed = history.read_messages(reader, seq, seq)?;
+    let placed = history.read_messages(session, seq, seq)?;
     let Some(placed) = placed.first() else {
         return Err(Error::corrupt_store(format_args!("message {seq} is missing")));
     };
-    let raw = history.read_text(reader, &placed.stored)?;
+    let raw = history.read_text(session, &placed.stored)?;
     let shown = within.truncate_text(&raw);
     let tokens = tokens::estimate(shown);
     let mut note = JsonWriter::new_object();
@@ -275,7 +272,9 @@ fn describe_message(
     Ok(RecallAnswer::new(render_message_row(history, placed, &raw, shown, note), tokens))
 }
 
-/// A message of this raw text as JSON, with as much of it as is shown, and a note on that.
+/// Renders a message as JSON, with `shown` as its text and the members of `note`.
+///
+/// `raw` is the whole text of the message.
 pub(crate) fn render_message_row(
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,

@@ -1,17 +1,19 @@
-//! A description of a large payload, with any range of its lines or bytes.
+//! Description of a large payload, with any range of its lines or bytes.
 //!
-//! A range is read from the nearest seek point, chunk by chunk, so that its cost is its own size
-//! and not that of the payload.
+//! A read begins at the nearest seek point and goes on chunk by chunk, so that a range costs its
+//! own size, not the size of the payload.
 
 use alloc::string::String;
 
 use crate::{
     search::payload_holders,
     storage::{
-        codec,
+        call::Call,
+        head::LoadedHead,
         history::MessageHistory,
-        payload_text,
+        payload_text::{self, PayloadPart},
         read_scope::{ReadLimits, RecallAnswer},
+        records::large_payload::payload_record_key,
         store_session::StoreSession,
     },
 };
@@ -25,11 +27,14 @@ use lcm_text::{
     message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
-/// Bytes of content in an answer: the default, the least and the most.
+/// Default bound on the bytes of content in an answer.
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
+/// Smallest bound on the bytes of content in an answer.
 pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
+/// Greatest bound on the bytes of content in an answer.
 pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;
-/// The options of a description: whether content is included, and which range.
+
+/// Options of a file description: whether the answer has content, and of which range.
 pub(crate) struct FileRangeOptions {
     includes_content: bool,
     bytes_max: u64,
@@ -40,39 +45,33 @@ pub(crate) struct FileRangeOptions {
 }
 
 impl FileRangeOptions {
-    /// Reads the options by the names of the interface and of the agent tool.
+    /// Reads the options.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a range of lines together with a range of bytes, line 0, an end before the
-    /// start, or a `bytes_max` outside its bounds.
+    /// `invalid-input`: a range of lines and of bytes, line 0, an end before the start, or a
+    /// `bytes_max` outside its bounds.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
-        let mut number = |ours: &str, tool: &str| {
-            let (ours, tool) = (fields.take_optional_u64(ours), fields.take_optional_u64(tool));
-            ours.or(tool)
-        };
-        let bytes_max = number("bytes_max", "expandFileMaxBytes").unwrap_or(CONTENT_BYTES_DEFAULT);
-        let [start_line, end_line] =
-            [number("start_line", "startLine"), number("end_line", "endLine")];
-        let [start_byte, end_byte] =
-            [number("start_byte", "startByte"), number("end_byte", "endByte")];
-        let content =
-            fields.take_optional_flag("expandFile").or(fields.take_optional_flag("content"));
+        let mut number = |key: &str| fields.take_optional_u64(key);
+        let bytes_max = number("bytes_max").unwrap_or(CONTENT_BYTES_DEFAULT);
+        let [start_line, end_line] = [number("start_line"), number("end_line")];
+        let [start_byte, end_byte] = [number("start_byte"), number("end_byte")];
+        let content = fields.take_optional_flag("include_content");
         let lines = start_line.is_some() || end_line.is_some();
         if lines && (start_byte.is_some() || end_byte.is_some()) {
             return Err(Error::invalid_input(
-                "options-json: a range is one of lines or one of bytes",
+                "`start_line` and `end_line` must not be given with `start_byte` or `end_byte`",
             ));
         }
         if start_line == Some(0) {
-            return Err(Error::invalid_input("options-json.start_line: lines are counted from 1"));
+            return Err(Error::invalid_input("`start_line` must be at least 1, got 0"));
         }
         ensure_range_ordered("line", start_line.unwrap_or(1), end_line)?;
         ensure_range_ordered("byte", start_byte.unwrap_or(0), end_byte)?;
         if !(CONTENT_BYTES_MIN..=CONTENT_BYTES_MAX).contains(&bytes_max) {
             return Err(Error::invalid_input(format_args!(
-                "options-json.bytes_max: {bytes_max} is not from {CONTENT_BYTES_MIN} to \
-                 {CONTENT_BYTES_MAX}"
+                "`bytes_max` must be from {CONTENT_BYTES_MIN} to {CONTENT_BYTES_MAX}, got \
+                 {bytes_max}"
             )));
         }
         Ok(Self {
@@ -86,45 +85,46 @@ impl FileRangeOptions {
     }
 }
 
-/// Checks that a range does not end before its start.
+/// Ensures that a range does not end before its start.
 fn ensure_range_ordered(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
     match end.filter(|end| *end < start) {
         Some(end) => Err(Error::invalid_input(format_args!(
-            "options-json.end_{unit}: the range ends at {unit} {end}, before its start {start}"
+            "`end_{unit}` must not be before the start {start}, got {end}"
         ))),
         None => Ok(()),
     }
 }
 
-/// Describes a payload, with the range that the options name.
+/// Describes a payload, with the content of the range in the options.
 ///
 /// # Errors
 ///
-/// `not-found`; errors of the store.
+/// `not-found`: no readable message has the payload; `denied`: the grant has no tokens left; errors
+/// of the store.
 pub(crate) fn describe_file(
-    reader: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: [u8; 8],
     wanted: &FileRangeOptions,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    let key = history.keys.payload_key(id);
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = &MessageHistory::new(call, &loaded.head);
     let name = large_payload::format_name(id);
     let unknown = || {
         Error::not_found(format_args!(
-            "there is no file `{name}` in this conversation; ids belong to one conversation"
+            "there is no file `{name}` in this conversation; an id belongs to one conversation"
         ))
     };
-    let file: PayloadRecord =
-        codec::decode(&key, &reader.read_one_uncached(&key)?.ok_or_else(unknown)?)?;
-    let spans = within.permit.and_then(|permit| permit.covered_spans(history.keys));
-    let seq = payload_holders::find_newest_holder(reader, history, id, &file, spans.as_deref())?
+    let file = session.read_record(&payload_record_key(call.keys, id))?.ok_or_else(unknown)?;
+    let spans = within.permit.and_then(|permit| permit.covered_spans(call.keys));
+    let seq = payload_holders::find_newest_holder(session, history, id, &file, spans.as_deref())?
         .ok_or_else(unknown)?;
     within.ensure_tokens_left()?;
     let mut w = JsonWriter::new_object();
     w.add_number("bytes", file.bytes);
     let mut read = if wanted.includes_content {
-        Some(read_range(reader, history, &file, wanted)?)
+        Some(read_range(session, history, &file, wanted)?)
     } else {
         None
     };
@@ -147,7 +147,7 @@ pub(crate) fn describe_file(
     w.add_text("id", &name);
     w.add_text("kind", file.kind.as_str());
     w.add_number("lines", file.lines);
-    w.add_text("message", &history.keys.message_id(seq));
+    w.add_text("message_id", &call.keys.message_id(seq));
     w.add_text("mime", &file.mime);
     w.add_optional_text("name", file.name.as_deref());
     w.add_number("seq", seq);
@@ -158,18 +158,18 @@ pub(crate) fn describe_file(
     Ok(RecallAnswer::new(w, tokens))
 }
 
-/// The text of a range.
+/// The content of a range.
 struct FileRange {
     content: String,
     start_byte: u64,
     /// Offset after the last byte.
     end_byte: u64,
-    /// Whether more of the requested range, or of the payload, follows.
+    /// Whether more of the requested range follows.
     truncated: bool,
 }
 
 impl FileRange {
-    /// Truncates the text to `tokens_max`; returns whether text was removed.
+    /// Truncates the content to `tokens_max`; returns whether text was removed.
     fn truncate_to(&mut self, tokens_max: u32) -> bool {
         let length = tokens::truncate_to_tokens(&self.content, tokens_max).len();
         if length == self.content.len() {
@@ -182,30 +182,32 @@ impl FileRange {
     }
 }
 
-/// Collects a range from the pieces of a payload.
+/// Collector of a range from the pieces of a payload.
 struct FileRangeCollector<'a> {
     wanted: &'a FileRangeOptions,
-    /// Decoded bytes and line ends before the next piece.
+    /// Decoded bytes before the next piece.
     bytes: u64,
+    /// Line ends before the next piece.
     line_ends: u64,
     range: FileRange,
     has_begun: bool,
     has_ended: bool,
 }
 
+/// Reads a range from the nearest seek point on.
 fn read_range(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     file: &PayloadRecord,
     wanted: &FileRangeOptions,
 ) -> Result<FileRange> {
-    let is_before = |mark: &&SeekPoint| match (wanted.start_line, wanted.start_byte) {
-        // The end of the line before the first one lies behind the mark.
-        (Some(line), _) => u64::from(mark.line_ends) + 1 < line,
-        (None, Some(byte)) => u64::from(mark.bytes) <= byte,
+    let is_before = |point: &&SeekPoint| match (wanted.start_line, wanted.start_byte) {
+        // The seek point must be before the line end that precedes the range.
+        (Some(line), _) => u64::from(point.line_ends) + 1 < line,
+        (None, Some(byte)) => u64::from(point.bytes) <= byte,
         (None, None) => false,
     };
-    let mark =
+    let start =
         file.place.seek_points.iter().take_while(is_before).last().copied().unwrap_or_default();
     let range = FileRange {
         content: String::new(),
@@ -213,11 +215,12 @@ fn read_range(
         end_byte: file.bytes,
         truncated: false,
     };
-    let (bytes, line_ends) = (u64::from(mark.bytes), u64::from(mark.line_ends));
+    let (bytes, line_ends) = (u64::from(start.bytes), u64::from(start.line_ends));
     let (begun, ended) = (false, false);
     let mut collector =
         FileRangeCollector { wanted, bytes, line_ends, range, has_begun: begun, has_ended: ended };
-    payload_text::for_each_text(reader, history, file, mark, u64::MAX, &mut |text| {
+    let part = PayloadPart { file, start, written_bytes_max: u64::MAX };
+    payload_text::for_each_text(session, history, &part, &mut |text| {
         collector.take_text(text);
         !collector.has_ended
     })?;
@@ -228,7 +231,7 @@ fn read_range(
 }
 
 impl FileRangeCollector<'_> {
-    /// Adds the part of a piece that is in the range.
+    /// Adds the part of the next piece that is in the range.
     fn take_text(&mut self, text: &str) {
         let mut text = text;
         if !self.has_begun {
@@ -280,7 +283,7 @@ impl FileRangeCollector<'_> {
     fn find_range_end(&self, text: &str) -> (usize, bool) {
         let mut end = text.len();
         if let Some(line) = self.wanted.end_line {
-            // Behind the end of that line.
+            // The range includes the line end.
             let ends = int::to_usize(line.saturating_sub(self.line_ends));
             end = find_line_start(text, ends).unwrap_or(end);
         }
@@ -297,7 +300,7 @@ impl FileRangeCollector<'_> {
     }
 }
 
-/// Returns the offset after `ends` line ends; `None`: the text has fewer.
+/// Returns the offset after `ends` line ends; `None`: the text has fewer line ends.
 fn find_line_start(text: &str, ends: usize) -> Option<usize> {
     let Some(last) = ends.checked_sub(1) else { return Some(0) };
     text.match_indices('\n').nth(last).map(|(at, _)| at + 1)

@@ -1,124 +1,120 @@
 //! Expand: from a summary to its sources, and on to the original messages.
 //!
-//! In: an id, how deep, how many tokens. Out: a page of summaries and messages in their order. Not
-//! here: choosing the cheapest of several summaries, which is for a model (`tools/expand`).
+//! In: an id, a depth and a token cap. Out: a page of summaries and messages in their order. Not
+//! here: choosing the cheapest of several summaries ([`crate::agent_tools`]).
 //!
-//! The walk is depth first in the order of the conversation. A page ends when it holds enough, and
-//! `next` says after how many entries; walking past them again costs summaries only.
+//! The walk is depth first in the order of the conversation. The cursor of a page is the number of
+//! entries up to its end. The next page walks past these entries and reads only their summaries.
 
-use crate::storage::read_scope;
-use crate::storage::read_scope::{OmittedEntry, ReadLimits, RecallAnswer, ResolvedId};
+use crate::storage::read_scope::{
+    self, IdLookup, OmittedEntry, ReadLimits, RecallAnswer, ResolvedId,
+};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    codec,
+    call::Call,
     head::LoadedHead,
     history::MessageHistory,
-    keys::ConversationKeys,
     records::grants::GrantAccess,
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
 };
-use lcm_text::{
-    base::{
-        error::{Error, Result},
-        int,
-        json::JsonWriter,
-        limits, tokens,
-    },
-    types::api::Timestamp,
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+    json::JsonWriter,
+    limits, tokens,
 };
 
-use super::describe::render_message_row;
+use super::{
+    describe::render_message_row,
+    options::{OPTIONS_ARGUMENT, parse_options},
+};
 
 /// Messages that are read at a time.
 const MESSAGES_PER_READ: u64 = 64;
 /// First characters of a cursor.
 const CURSOR_VERSION: &str = "e1:";
 
+/// Options of an expansion.
 #[derive(Clone, Default)]
 pub(crate) struct ExpandOptions {
-    /// How many levels of sources; 0: none. Absent: one, or with `messages` as many as there are,
-    /// because whoever wants messages does not want to know how deep they lie.
-    pub(crate) depth: Option<u32>,
-    /// Whether messages are listed, too.
-    pub(crate) messages: bool,
-    /// Most tokens of the whole answer; absent: everything, page by page.
-    pub(crate) token_cap: Option<u64>,
+    /// Levels of sources to list. Absent: one level, or with `include_messages` all levels, because
+    /// a caller who wants messages does not know their depth.
+    pub(crate) depth_max: Option<u32>,
+    /// Whether the answer lists messages, too.
+    pub(crate) include_messages: bool,
+    /// Most tokens of the whole answer; absent: unlimited, page by page.
+    pub(crate) tokens_max: Option<u64>,
+    /// Cursor of the page before; absent: the first page.
     pub(crate) cursor: Option<String>,
-    /// Ids that the caller has shown: they are passed over.
+    /// Ids that the caller has shown already; the walk skips them.
     pub(crate) shown_ids: Vec<String>,
-    /// Id of a message or summary below the one that is expanded: with all before it, it is passed
-    /// over.
+    /// Id of a message or summary below the expanded summary. The walk skips all entries up to
+    /// this id.
     pub(crate) resume_after_id: Option<String>,
 }
 
-/// Expands a summary, or gives back a message, as JSON, and charges the grant for the texts in it.
+/// Expands a summary, or returns a message, as JSON, and charges the grant for the texts.
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`, `denied`, `conflict` (with a grant); errors of the store.
+/// `not-found`; `invalid-input`; `denied` and `conflict` on a grant; errors of the store.
 pub(crate) fn expand(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     options_json: &str,
     grant: Option<&str>,
-    now: Timestamp,
 ) -> Result<String> {
-    let permit = GrantAccess::for_call(reader, conversation, grant, now)?;
+    let permit = GrantAccess::for_call(session, call, grant)?;
     let within = ReadLimits::from_permit(permit.as_ref());
-    let answer = read_scope::find_in_family(
-        reader,
-        conversation,
-        id,
-        within.permit,
-        false,
-        &|reader, other| {
-            let keys = ConversationKeys::new(other)?;
-            let options = parse_expand_options(options_json)?;
-            expand_in_conversation(reader, &keys, other, id, options, within)
-        },
-    )?;
-    read_scope::charge_answer(reader, answer, permit)
+    let lookup = IdLookup { id, permit: within.permit, all_conversations: false };
+    let answer = read_scope::find_in_family(session, call, lookup, &|session, call| {
+        expand_in_conversation(session, call, id, parse_expand_options(options_json)?, within)
+    })?;
+    read_scope::charge_answer(session, answer, permit)
 }
 
-/// As [`expand`], with the tokens that are still to be charged.
+/// Expands like [`expand`], but returns the tokens to charge instead of charging them.
 ///
 /// # Errors
 ///
-/// As [`expand`].
+/// The errors of [`expand`] without `conflict`.
 pub(crate) fn expand_uncharged(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     asked: &ExpandOptions,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
-    read_scope::find_in_family(reader, conversation, id, within.permit, false, &|reader, other| {
-        let keys = ConversationKeys::new(other)?;
-        expand_in_conversation(reader, &keys, other, id, asked.clone(), within)
+    let lookup = IdLookup { id, permit: within.permit, all_conversations: false };
+    read_scope::find_in_family(session, call, lookup, &|session, call| {
+        expand_in_conversation(session, call, id, asked.clone(), within)
     })
 }
 
+/// Expands an id of the conversation that holds it.
 fn expand_in_conversation(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: &str,
     options: ExpandOptions,
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
+    let keys = call.keys;
     let named = read_scope::resolve_id(keys, id)?;
     let skip = match options.cursor.as_deref() {
         None => 0,
         Some(cursor) => cursor
             .strip_prefix(CURSOR_VERSION)
             .and_then(|count| count.parse().ok())
-            .ok_or_else(|| Error::invalid_input("after: not a cursor of this engine"))?,
+            .ok_or_else(|| {
+                Error::invalid_input("`cursor` must be the `cursor` of an expansion of the same id")
+            })?,
     };
-    let loaded = LoadedHead::load_existing(reader, keys, conversation)?;
-    let history = MessageHistory { keys, head: &loaded.head };
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = MessageHistory::new(call, &loaded.head);
     let mut walk = ExpandWalk::new(options, skip, within);
     let name = match named {
         ResolvedId::Message(seq) => {
@@ -126,16 +122,16 @@ fn expand_in_conversation(
                 return Err(Error::not_found(format_args!("there is no message {seq}")));
             }
             within.ensure_tokens_left()?;
-            walk.list_message_range(reader, &history, seq, seq)?;
+            walk.list_message_range(session, &history, seq, seq)?;
             keys.message_id(seq)
         }
         ResolvedId::Summary(id) => {
-            let record = read_scope::read_summary(reader, keys, id, within)?;
+            let record = read_scope::read_summary(session, call, id, within)?;
             within.ensure_tokens_left()?;
-            walk.walk_sources(reader, &history, record)?;
+            walk.walk_sources(session, &history, record)?;
             if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
-                    "`{behind}` is not among what is shown below `{}`",
+                    "`{behind}` is not an entry below `{}`",
                     summary::format_summary_id(id)
                 )));
             }
@@ -143,7 +139,7 @@ fn expand_in_conversation(
         }
         ResolvedId::File(_) => {
             return Err(Error::invalid_input(
-                "id: a file has no sources; describe gives its content",
+                "`id` must name a summary or a message; `describe` returns the content of a file",
             ));
         }
     };
@@ -151,39 +147,43 @@ fn expand_in_conversation(
 }
 
 fn parse_expand_options(options_json: &str) -> Result<ExpandOptions> {
-    let mut fields = super::parse_options(options_json)?;
+    let mut fields = parse_options(options_json)?;
     let options = ExpandOptions {
-        depth: fields.take_optional_u32("depth"),
-        messages: fields.take_flag("messages"),
-        token_cap: fields.take_optional_u64("token_cap"),
-        cursor: fields.take_optional_text("after"),
+        depth_max: fields.take_optional_u32("depth_max"),
+        include_messages: fields.take_flag("include_messages"),
+        tokens_max: fields.take_optional_u64("tokens_max"),
+        cursor: fields.take_optional_text("cursor"),
         ..ExpandOptions::default()
     };
-    fields.finish(super::OPTIONS_ARGUMENT)?;
+    fields.finish(OPTIONS_ARGUMENT)?;
     Ok(options)
 }
 
+/// Depth-first walk over the sources of a summary.
 struct ExpandWalk {
     options: ExpandOptions,
-    /// Whether a grant is charged: for the texts as they are, whatever they cost in a context.
+    /// Whether a grant is charged. The charge counts the texts, not their cost in a context.
     is_charged: bool,
+    /// Levels of sources to list.
     depth: u32,
-    /// Entries of earlier pages that are still to be passed over.
+    /// Entries of earlier pages to skip.
     skip: u64,
-    /// Entries seen, passed over or listed.
+    /// Entries skipped or listed so far.
     seen: u64,
-    /// Arrays of what is listed.
+    /// Arrays of the listed entries.
     summaries: JsonWriter,
     messages: JsonWriter,
     tokens: u64,
     bytes: usize,
-    /// The token cap or the page was reached.
+    /// The bound that ended the walk.
     end: Option<ExpandEnd>,
-    /// Id of the last entry that was listed, or that the caller has shown.
+    /// Id of the last entry listed here or shown by the caller.
     last_id: Option<String>,
+    /// First entry that did not fit.
     omitted: Option<OmittedEntry>,
 }
 
+/// The bound that ended a walk.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum ExpandEnd {
     Page,
@@ -192,11 +192,12 @@ enum ExpandEnd {
 
 impl ExpandWalk {
     fn new(mut options: ExpandOptions, skip: u64, within: ReadLimits<'_>) -> Self {
-        let mut depth = options.depth.unwrap_or(if options.messages { u32::MAX } else { 1 });
+        let mut depth =
+            options.depth_max.unwrap_or(if options.include_messages { u32::MAX } else { 1 });
         if let Some(permit) = within.permit {
             depth = depth.min(permit.depth_max());
             let left = u64::from(permit.tokens_left());
-            options.token_cap = Some(options.token_cap.map_or(left, |cap| cap.min(left)));
+            options.tokens_max = Some(options.tokens_max.map_or(left, |cap| cap.min(left)));
         }
         Self {
             options,
@@ -214,10 +215,10 @@ impl ExpandWalk {
         }
     }
 
-    /// Walks the sources of a summary with an explicit stack: a DAG may be deep.
+    /// Walks the sources of a summary, with an explicit stack because the graph may be deep.
     fn walk_sources(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         root: Summary,
     ) -> Result<()> {
@@ -232,19 +233,19 @@ impl ExpandWalk {
                 continue;
             }
             match &record.sources {
-                SummarySources::Messages { seq_first, seq_last, .. } if self.options.messages => {
-                    self.list_message_range(reader, history, *seq_first, *seq_last)?;
+                SummarySources::Messages { seq_first, seq_last, .. }
+                    if self.options.include_messages =>
+                {
+                    self.list_message_range(session, history, *seq_first, *seq_last)?;
                 }
                 SummarySources::Messages { .. } => {}
                 SummarySources::Summaries(list) => {
-                    let wanted: Vec<(String, u32)> = list
+                    let wanted: Vec<_> = list
                         .iter()
-                        .map(|source| (history.keys.summary_key(source.id), source.bytes))
+                        .map(|source| (Summary::key(history.keys, source.id), source.bytes))
                         .collect();
-                    let values = reader.read_immutable(&wanted)?;
-                    for ((key, _), value) in wanted.iter().zip(values).rev() {
-                        stack.push((codec::decode(key, &value)?, level + 1));
-                    }
+                    let records = session.read_immutable_records(&wanted)?;
+                    stack.extend(records.into_iter().rev().map(|record| (record, level + 1)));
                 }
             }
             if self.end.is_some() {
@@ -254,11 +255,11 @@ impl ExpandWalk {
         Ok(())
     }
 
-    /// Whether the entry belongs on this page; counts it if so.
+    /// Counts an entry if it fits; `false`: the entry does not fit, and the walk has ended.
     fn take_entry(&mut self, id: &str, tokens: u32, text: &str) -> bool {
         let tokens = u64::from(if self.is_charged { tokens::estimate(text) } else { tokens });
         let bytes = text.len();
-        let over = self.options.token_cap.is_some_and(|cap| self.tokens + tokens > cap);
+        let over = self.options.tokens_max.is_some_and(|cap| self.tokens + tokens > cap);
         let is_full = !self.is_empty() && self.bytes + bytes > limits::PAGE_BYTES_MAX;
         if over || is_full {
             let behind = self.last_id.take();
@@ -305,14 +306,15 @@ impl ExpandWalk {
         true
     }
 
+    /// Lists the messages of a range.
     fn list_message_range(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         seq_first: u64,
         seq_last: u64,
     ) -> Result<()> {
-        // Messages of earlier pages are passed over without being read.
+        // The walk skips messages of earlier pages without reading them.
         let passed = (self.skip.saturating_sub(self.seen)).min(seq_last + 1 - seq_first);
         self.seen += passed;
         let mut from = seq_first + passed;
@@ -326,13 +328,13 @@ impl ExpandWalk {
         }
         while from <= seq_last {
             let to = seq_last.min(from + MESSAGES_PER_READ - 1);
-            for placed in history.read_messages(reader, from, to)? {
+            for placed in history.read_messages(session, from, to)? {
                 let id = history.keys.message_id(placed.seq);
                 if self.options.shown_ids.contains(&id) {
                     self.last_id = Some(id);
                     continue;
                 }
-                let raw = history.read_text(reader, &placed.stored)?;
+                let raw = history.read_text(session, &placed.stored)?;
                 if !self.take_entry(&id, placed.stored.message_tokens(), &raw) {
                     return Ok(());
                 }
@@ -350,18 +352,19 @@ impl ExpandWalk {
     }
 
     fn render_answer(self, id: &str, within: ReadLimits<'_>) -> RecallAnswer {
-        // A cap that lets nothing through would come to the same place again and again: what did
-        // not fit says which one would do.
+        // A cap below the first entry would return the same cursor again and again. Instead
+        // `left_out` names the tokens that the entry needs.
         let more = self.end.is_some() && !self.is_empty();
         let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
         let tokens = int::saturate_tokens(self.tokens);
         let mut answer = JsonWriter::new_object();
-        // No text is cut here: what does not fit is left out.
+        // An expansion never cuts a text: it leaves out entries that do not fit.
         let left = within.permit.map(|permit| u64::from(permit.tokens_left()));
-        let is_cut = self.end == Some(ExpandEnd::TokenCap) && self.options.token_cap == left;
+        let is_cut = self.end == Some(ExpandEnd::TokenCap) && self.options.tokens_max == left;
         within.write_grant_note(tokens, is_cut, &mut answer);
+        answer.add_optional_text("cursor", next.as_deref());
         answer.add_text("id", id);
-        // Of a page it is just what comes next.
+        // At the end of a page the omitted entry is just the next one.
         match self.omitted.as_ref().filter(|_| self.end == Some(ExpandEnd::TokenCap)) {
             Some(OmittedEntry { id, tokens, .. }) => {
                 let mut least = JsonWriter::new_object();
@@ -372,7 +375,6 @@ impl ExpandWalk {
             None => answer.add_null("left_out"),
         }
         answer.add_array("messages", self.messages);
-        answer.add_optional_text("next", next.as_deref());
         answer.add_array("summaries", self.summaries);
         answer.add_number("tokens", self.tokens);
         answer.add_flag("truncated", self.end.is_some());

@@ -1,52 +1,54 @@
-//! Verbatim messages, byte for byte as they came in.
+//! Verbatim messages, byte for byte as they were appended.
 //!
-//! In: a range of seqs and how many bytes may come. Out: their texts. Not here: grants, under which
-//! messages are read by `expand`.
+//! In: a range of seqs and a bound in bytes. Out: the raw texts. Not here: reads on a grant, which
+//! `expand` makes.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    head::LoadedHead, history::MessageHistory, keys::ConversationKeys, store_session::StoreSession,
+    call::Call, head::LoadedHead, history::MessageHistory, store_session::StoreSession,
 };
 use lcm_text::base::{
     error::{Error, Result},
     int,
 };
 
-/// Raw texts of `[seq_from, seq_to]` in order: as many as fit `bytes_max`, but at least one.
+/// Reads the raw texts of `[seq_first, seq_last]` in order.
+///
+/// Returns as many texts as fit `bytes_max`, but at least one.
 ///
 /// # Errors
 ///
-/// `not-found`: no such conversation; `invalid-input`: the range is empty or begins at 0.
+/// `not-found`: the conversation does not exist; `invalid-input`: the range is empty or begins at
+/// 0; errors of the store.
 pub(crate) fn read_messages(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
-    seq_from: u64,
-    seq_to: u64,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    seq_first: u64,
+    seq_last: u64,
     bytes_max: u32,
 ) -> Result<Vec<String>> {
-    let keys = ConversationKeys::new(conversation)?;
-    if seq_from == 0 || seq_to < seq_from {
+    if seq_first == 0 || seq_last < seq_first {
         return Err(Error::invalid_input(format_args!(
-            "seq-from: {seq_from} to {seq_to} is no range"
+            "`seq_first` must be at least 1 and at most `seq_last`, got {seq_first} and {seq_last}"
         )));
     }
-    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
-    let history = MessageHistory { keys: &keys, head: &loaded.head };
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let history = MessageHistory::new(call, &loaded.head);
     let bytes_max = int::to_usize(u64::from(bytes_max));
     let mut out: Vec<String> = Vec::new();
     let mut bytes = 0usize;
-    let mut from = seq_from;
-    while from <= seq_to.min(loaded.head.messages) {
-        let page = history.read_page(reader, from, seq_to)?;
-        from = page.last().map_or(seq_to, |placed| placed.seq).saturating_add(1);
+    let mut from = seq_first;
+    while from <= seq_last.min(loaded.head.messages) {
+        let page = history.read_page(session, from, seq_last)?;
+        from = page.last().map_or(seq_last, |placed| placed.seq).saturating_add(1);
         for placed in page {
             let next = int::to_usize(placed.stored.raw.bytes());
             if !out.is_empty() && bytes.saturating_add(next) > bytes_max {
                 return Ok(out);
             }
             bytes = bytes.saturating_add(next);
-            out.push(history.read_text(reader, &placed.stored)?.into_owned());
+            out.push(history.read_text(session, &placed.stored)?.into_owned());
         }
     }
     Ok(out)

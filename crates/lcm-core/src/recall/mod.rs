@@ -1,28 +1,19 @@
-//! Recall: from the context back to what was said.
+//! Recall: reading stored messages, summaries and files by their ids.
 //!
-//! In: ids of a conversation, and a grant or none. Out: JSON with texts, cut to what the grant
-//! leaves, which is charged in the one commit of the call. Not here: what limits a read
-//! ([`crate::storage::read_scope`]), searches ([`crate::search::grep`]), and what a model is told
-//! ([`crate::agent_tools`]).
+//! In: ids of a conversation, and optionally a grant. Out: JSON with texts, cut to the tokens left
+//! of the grant. The one commit of the call charges the grant. Not here: the limits of a read
+//! ([`crate::storage::read_scope`]), searches ([`crate::search::grep`]) and the answers of the
+//! agent's tools ([`crate::agent_tools`]).
 
 mod describe;
 mod describe_file;
 mod embed;
 mod expand;
 mod messages;
+mod options;
 
 pub(crate) use describe::{describe, describe_uncharged, render_message_row};
 pub(crate) use describe_file::{CONTENT_BYTES_MAX, CONTENT_BYTES_MIN};
 pub(crate) use embed::embed;
 pub(crate) use expand::{ExpandOptions, expand, expand_uncharged};
-use lcm_text::base::{error::Result, json::JsonFields};
 pub(crate) use messages::read_messages;
-
-/// Name of the argument that holds options.
-const OPTIONS_ARGUMENT: &str = "options-json";
-
-/// Options as JSON; an empty text means none.
-fn parse_options(options_json: &str) -> Result<JsonFields<'_>> {
-    let none = options_json.trim().is_empty();
-    JsonFields::parse_argument(OPTIONS_ARGUMENT, if none { "{}" } else { options_json })
-}

@@ -24,6 +24,7 @@ use crate::storage::{
     head::{ConversationHead, IndexedExtent},
     keys::ConversationKeys,
     pack::{Pack, RawText},
+    record_key::{RecordReads, RecordValues},
     store::Put,
     store_session::StoreSession,
     summary::Summary,
@@ -89,31 +90,68 @@ pub(crate) struct IndexMaintenance<'k> {
 }
 
 impl<'k> IndexMaintenance<'k> {
-    /// Decodes the manifest from the value under its key; absent: an empty index.
-    ///
-    /// # Errors
-    ///
-    /// As [`codec::decode`].
-    pub(crate) fn new(keys: &'k ConversationKeys, value: Option<&[u8]>) -> Result<Self> {
-        let manifest = IndexManifest::read(keys, value)?;
-        Ok(Self {
+    /// Starts from the manifest that was read; absent: an empty index.
+    pub(crate) fn from_manifest(
+        keys: &'k ConversationKeys,
+        manifest: Option<IndexManifest>,
+    ) -> Self {
+        Self {
             keys,
-            manifest,
+            manifest: manifest.unwrap_or_default(),
             corpus: Corpus::Messages,
             packs: Vec::new(),
             unflushed: Vec::new(),
             merge_inputs: None,
-        })
+        }
     }
 
-    /// Returns whether the manifest belongs to this head.
-    pub(crate) fn matches_head(&self, head: &ConversationHead) -> bool {
-        self.manifest.matches_head(head)
+    /// Refuses a manifest that belongs to another head.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+    pub(crate) fn ensure_matches_head(
+        &self,
+        session: &mut StoreSession<'_>,
+        head: &ConversationHead,
+    ) -> Result<()> {
+        if self.manifest.matches_head(head) {
+            return Ok(());
+        }
+        Err(session.missing_record_error(&self.keys.manifest_key()))
+    }
+
+    /// Reads what the index needs for an append of these messages, together with further records in
+    /// one host call.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+    pub(crate) fn read_append_inputs(
+        &mut self,
+        session: &mut StoreSession<'_>,
+        head: &ConversationHead,
+        new: &[NewMessage<'_>],
+        reads: &RecordReads,
+    ) -> Result<RecordValues> {
+        let [blocks, fresh] = self.list_append_keys(head, new);
+        let own_count = reads.names().len();
+        let mut wanted = reads.names().to_vec();
+        wanted.extend(fresh);
+        if wanted.is_empty() && blocks.is_empty() {
+            return Ok(RecordValues::new(Vec::new()));
+        }
+        let mut blocks_read = session.read_content_addressed(&blocks, &wanted)?;
+        let mut own = blocks_read.split_off(blocks.len().min(blocks_read.len()));
+        let fresh = own.split_off(own_count.min(own.len()));
+        self.load_values(session, blocks_read, fresh)?;
+        let own = own.into_iter().map(|value| value.map(Rc::unwrap_or_clone));
+        Ok(RecordValues::new(own.collect()))
     }
 
     /// Lists the keys that an append of these messages must read: keys of immutable values, and
     /// keys of other values.
-    pub(crate) fn list_append_keys(
+    fn list_append_keys(
         &mut self,
         head: &ConversationHead,
         new: &[NewMessage<'_>],
@@ -137,7 +175,7 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// As [`IndexMaintenance::load_values`]; errors of the store.
+    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
     pub(crate) fn prepare_summary(
         &mut self,
         reader: &mut StoreSession<'_>,
@@ -164,12 +202,8 @@ impl<'k> IndexMaintenance<'k> {
         Ok(())
     }
 
-    /// Loads the values of the requested keys.
-    ///
-    /// # Errors
-    ///
-    /// `conflict`: the conversation has changed; `corrupt`.
-    pub(crate) fn load_values(
+    /// Loads the values of the keys that [`Self::list_append_keys`] listed.
+    fn load_values(
         &mut self,
         reader: &mut StoreSession<'_>,
         mut blocks: Vec<Option<Rc<Vec<u8>>>>,

@@ -16,6 +16,7 @@ use crate::storage::{
     codec::{self, SoundRecord},
     head::ConversationHead,
     keys::ConversationKeys,
+    record_key::RecordKey,
 };
 use lcm_text::base::{error::Result, int};
 
@@ -31,7 +32,7 @@ pub(super) const MERGE_BYTES_MAX: u64 = 32 << 20;
 
 /// Content of the index.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct IndexManifest {
+pub(crate) struct IndexManifest {
     pub(super) messages: CorpusManifest,
     pub(super) summaries: CorpusManifest,
     /// Ranges of messages that a segment covers without their terms, which did not fit a commit.
@@ -135,6 +136,11 @@ impl IndexManifest {
             None => Ok(Self::default()),
             Some(value) => codec::decode(&keys.manifest_key(), value),
         }
+    }
+
+    /// Returns the key of the manifest.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.manifest_key())
     }
 
     /// Returns whether the manifest was written with this head.

@@ -45,6 +45,7 @@ pub(crate) use grams::each_gram;
 pub(crate) use index_check::check;
 pub(crate) use index_maintenance::{IndexMaintenance, NewMessage};
 pub(crate) use index_reader::SearchIndex;
+pub(crate) use manifest::IndexManifest;
 pub(crate) use terms::{each_term, has_positions};
 
 #[cfg(test)]

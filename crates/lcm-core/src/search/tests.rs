@@ -25,7 +25,7 @@ use crate::{
 use lcm_text::{
     base::error::{Error, ErrorCode, Result},
     message,
-    types::api::{AppendOptions, Dialect, IngestMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 
 /// A store in memory that can refuse reads with `would-block` now and then.
@@ -154,7 +154,7 @@ impl Naive {
 }
 
 pub(super) fn append(engine: &mut Engine, store: &mut Memory, messages: &[String]) -> Result<u32> {
-    let options = AppendOptions { mode: IngestMode::New, partial: true, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial: true, extra_json: None };
     loop {
         match engine.append(store, "c", Dialect::Lcm, messages, &options, 1_000) {
             Ok(receipt) => return Ok(receipt.ingested + receipt.skipped),

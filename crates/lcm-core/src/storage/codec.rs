@@ -1,7 +1,7 @@
-//! How a record becomes a value: a format byte, a codec byte, then the payload.
+//! Encoding of values: a format byte, a codec byte, then the payload.
 //!
-//! Every value of the store goes through here. A value of another format or codec is refused by
-//! name rather than guessed at.
+//! This module encodes and decodes every value of the store. A value of an unknown format or codec
+//! is refused with an error that names both.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -13,20 +13,20 @@ use lcm_text::base::{
     int, limits,
 };
 
-/// Version of the store format, the first byte of every value.
+/// Version of the store format: the first byte of every value.
 pub(crate) const FORMAT: u8 = 1;
 /// Codec of records.
 const POSTCARD: u8 = 0;
-/// Codec of chunks: the bytes as they are.
+/// Codec of chunks: plain bytes.
 const BYTES: u8 = 1;
-/// Codec of records that deflate makes smaller.
+/// Codec of deflated records.
 const RECORD_DEFLATED: u8 = 2;
-/// Codec of chunks that deflate makes smaller.
+/// Codec of deflated chunks.
 const BYTES_DEFLATED: u8 = 3;
-/// Codec of sealed packs.
+/// Codec of compressed packs.
 const COMPRESSED_PACK: u8 = 4;
 
-/// Writes a record.
+/// Encodes a record.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     finish_encoding(postcard::to_extend(record, alloc::vec![FORMAT, POSTCARD]))
 }
 
-/// Writes a record, deflated when that is smaller.
+/// Encodes a record, deflated if that is smaller.
 ///
 /// # Errors
 ///
@@ -45,9 +45,18 @@ pub(crate) fn encode_compressed<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     Ok(deflate_if_smaller(plain, RECORD_DEFLATED))
 }
 
-/// The value of this payload deflated, or as it is when it would not be smaller.
+/// Encodes a record in the form of its type: plain, or deflated if that is smaller.
 ///
-/// The payload's length stands before the stream, so that a reader knows its bound beforehand.
+/// # Errors
+///
+/// As [`encode`].
+pub(crate) fn encode_record<T: Serialize + SoundRecord>(record: &T) -> Result<Vec<u8>> {
+    if T::IS_COMPRESSED { encode_compressed(record) } else { encode(record) }
+}
+
+/// Deflates the payload of a value, or returns the value unchanged if that is smaller.
+///
+/// The length of the payload precedes the deflated stream, so that a decoder knows its bound.
 fn deflate_if_smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
     let payload = plain.get(2..).unwrap_or(&[]);
     let mut value = alloc::vec![FORMAT, codec];
@@ -56,7 +65,7 @@ fn deflate_if_smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
     if value.len() < plain.len() { value } else { plain }
 }
 
-/// The payload that [`smaller`] deflated.
+/// Inflates a payload that [`deflate_if_smaller`] deflated.
 fn inflate_payload(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
     let damaged = || Error::corrupt_store(format_args!("`{key}` cannot be inflated"));
     let (length, stream) = payload.split_first_chunk().ok_or_else(damaged)?;
@@ -67,11 +76,14 @@ fn inflate_payload(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
     deflate::inflate(stream, length).ok_or_else(damaged)
 }
 
-/// What a record must be, beyond readable, for arithmetic on it never to overflow.
+/// A record whose numbers have bounds, so that arithmetic on a sound record never overflows.
 ///
-/// A store is not trusted: a record that is out of bounds is `corrupt`, not a trap.
+/// A store is not trusted: a record out of bounds is `corrupt` and never a panic.
 pub(crate) trait SoundRecord {
-    /// Whether every number of the record is within the bounds of the format.
+    /// Whether the record is stored deflated if that is smaller.
+    const IS_COMPRESSED: bool = false;
+
+    /// Returns whether every number of the record is within the bounds of the format.
     fn is_sound(&self) -> bool {
         true
     }
@@ -81,21 +93,22 @@ impl SoundRecord for () {}
 impl SoundRecord for [u8; 8] {}
 impl SoundRecord for (String, String) {}
 
-/// Whether numbers count something that exists: no conversation has 2^40 of anything.
+/// Returns whether numbers are below 2^40, more than any conversation has of anything.
 pub(crate) fn are_countable(numbers: &[u64]) -> bool {
     numbers.iter().all(|number| *number < 1 << 40)
 }
 
-/// Reads the record that stands under `key`.
+/// Decodes the record in the value of `key`.
 ///
 /// # Errors
 ///
-/// `corrupt`: it is not one, or out of bounds; `unsupported`: it was written by a newer format.
+/// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
+/// newer format.
 pub(crate) fn decode<T: DeserializeOwned + SoundRecord>(key: &str, value: &[u8]) -> Result<T> {
     decode_payload(key, &record_payload(key, value)?)
 }
 
-/// The payload of a record.
+/// Returns the payload of a record, inflated if necessary.
 #[inline(never)]
 fn record_payload<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
     match value {
@@ -104,11 +117,11 @@ fn record_payload<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
     }
 }
 
-/// Reads the record that a payload is.
+/// Decodes the record in a payload.
 ///
 /// # Errors
 ///
-/// `corrupt`: it is not one, or out of bounds.
+/// `corrupt`: the payload is no record of this type, or out of bounds.
 pub(crate) fn decode_payload<T: DeserializeOwned + SoundRecord>(
     key: &str,
     payload: &[u8],
@@ -121,7 +134,7 @@ pub(crate) fn decode_payload<T: DeserializeOwned + SoundRecord>(
     }
 }
 
-/// Writes bytes as they are: for what is packed to the bit already.
+/// Encodes bytes without a change, for content that is packed already.
 ///
 /// # Errors
 ///
@@ -133,7 +146,7 @@ pub(crate) fn encode_raw_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
     ensure_value_bounded(value)
 }
 
-/// Reads the plain bytes that stand under `key`.
+/// Decodes the plain bytes in the value of `key`.
 ///
 /// # Errors
 ///
@@ -142,7 +155,7 @@ pub(crate) fn decode_raw_bytes<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8
     payload_of_codec(key, value, BYTES)
 }
 
-/// Writes a chunk of text, deflated when that is smaller.
+/// Encodes a chunk of text, deflated if that is smaller.
 ///
 /// # Errors
 ///
@@ -151,7 +164,7 @@ pub(crate) fn encode_chunk(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(deflate_if_smaller(encode_raw_bytes(bytes)?, BYTES_DEFLATED))
 }
 
-/// Reads the chunk that stands under `key`.
+/// Decodes the chunk in the value of `key`.
 ///
 /// # Errors
 ///
@@ -163,7 +176,7 @@ pub(crate) fn decode_chunk<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8
     }
 }
 
-/// Writes a sealed pack: its head, then its streams.
+/// Encodes a compressed pack: its header, then its streams.
 ///
 /// # Errors
 ///
@@ -178,7 +191,8 @@ pub(crate) fn encode_compressed_pack<T: Serialize>(
     ensure_value_bounded(value)
 }
 
-/// Reads the head of the sealed pack under `key`; the streams are what follows it.
+/// Decodes the header of the compressed pack in the value of `key`; returns the header and the
+/// streams that follow.
 ///
 /// # Errors
 ///
@@ -194,7 +208,7 @@ pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
     }
 }
 
-// Apart from the functions above, of which there is one for every type of record.
+// Not generic, so that the component holds this code once and not for every type of record.
 
 #[inline(never)]
 fn finish_encoding(value: postcard::Result<Vec<u8>>) -> Result<Vec<u8>> {
@@ -219,9 +233,9 @@ fn unreadable_record_error(key: &str, error: &postcard::Error) -> Error {
 fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {
     if value.len() > limits::VALUE_BYTES_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "a record of {} bytes is over the bound of {}",
-            value.len(),
-            limits::VALUE_BYTES_MAX
+            "a record must have at most {} bytes, got {}",
+            limits::VALUE_BYTES_MAX,
+            value.len()
         )));
     }
     Ok(value)
@@ -230,13 +244,13 @@ fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {
 fn payload_of_codec<'a>(key: &str, value: &'a [u8], codec: u8) -> Result<&'a [u8]> {
     match value {
         [FORMAT, found, payload @ ..] if *found == codec => Ok(payload),
-        [FORMAT, found, ..] => Err(Error::corrupt_store(format_args!(
-            "`{key}` has codec {found} where {codec} belongs"
-        ))),
+        [FORMAT, found, ..] => {
+            Err(Error::corrupt_store(format_args!("`{key}` has codec {found}, expected {codec}")))
+        }
         [format, ..] if *format > FORMAT => Err(Error::not_supported(format_args!(
-            "`{key}` has store format {format}; this engine reads up to {FORMAT}"
+            "`{key}` has store format {format}; this engine reads at most format {FORMAT}"
         ))),
-        _ => Err(Error::corrupt_store(format_args!("`{key}` is no value of this store format"))),
+        _ => Err(Error::corrupt_store(format_args!("`{key}` is not a value of this store format"))),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Sealed packs: the messages of several packs, deflated, once they are no longer raw context.
+//! Compressed packs: the deflated messages of several packs that are no longer raw context.
 //!
-//! A sealed pack is a head, the deflated projections of its messages, and their deflated texts in
-//! one stream, so that reading one message inflates the texts up to its end and no further. Which
-//! messages are sealed, and when, is decided in [`crate::storage::pack_compaction`].
+//! A compressed pack has a header, the deflated projections, and the deflated texts in one stream.
+//! A read of one message inflates the texts up to the end of this message only.
+//! [`crate::storage::pack_compaction`] decides which messages are compressed, and when.
 
 use crate::storage::pack::PlacedMessage;
 use crate::storage::pack::PlaceholderMessage;
@@ -33,20 +33,20 @@ use lcm_text::{
     types::api::{Dialect, Timestamp},
 };
 
-/// What stands before the streams.
+/// The header before the streams.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct CompressedPackHeader {
     seq_first: u64,
-    /// Number of its messages.
+    /// Number of messages.
     count: u32,
     dialect: Dialect,
-    /// Tokens of all messages before the first one.
+    /// Tokens of all messages before the pack.
     tokens_before: u64,
-    /// Running hash before the first message and after the last one.
+    /// Running hash before the first message, and after the last message.
     frontiers: [[u8; 16]; 2],
-    /// Bytes of the projections, and of their stream.
+    /// Bytes of the projections, and of their deflated stream.
     columns: [u32; 2],
-    /// Bytes of the texts; their stream is the rest of the value.
+    /// Bytes of the texts; their deflated stream is the rest of the value.
     texts: u32,
 }
 
@@ -61,32 +61,32 @@ impl SoundRecord for CompressedPackHeader {
     }
 }
 
-/// A message whose text stands in chunks.
+/// A message whose text is stored in chunks.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct ChunkedMessage {
-    /// Its place in the pack, from 0.
+    /// Index in the pack, from 0.
     index: u32,
     sha256: [u8; 32],
     chunks: Vec<u32>,
-    /// Running hash after it, so that it never has to be made from megabytes of text.
+    /// Running hash after the message, stored to avoid hashing megabytes of text.
     frontier: [u8; 16],
 }
 
-/// What stands for a message with large payloads.
+/// The placeholder of a message with large payloads.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct PlaceholderEntry {
-    /// Its place in the pack, from 0.
+    /// Index in the pack, from 0.
     index: u32,
     placeholder: Box<PlaceholderMessage>,
 }
 
-/// The projections, column by column: equal things beside each other deflate best.
+/// The projections, column by column, because equal neighbours deflate best.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct PackColumns {
-    /// Bytes of each text; 0 where it stands in chunks.
+    /// Bytes of each text; 0 if the text is stored in chunks.
     bytes: Vec<u32>,
     roles: Vec<Role>,
-    /// Time of each message less that of the one before.
+    /// Time of each message minus the time of the message before.
     times: Vec<i64>,
     tokens: Vec<u32>,
     derivation_versions: Vec<u32>,
@@ -101,7 +101,7 @@ struct PackColumns {
 impl SoundRecord for PackColumns {
     fn is_sound(&self) -> bool {
         let count = self.bytes.len();
-        let sound = |large: &ChunkedMessage| {
+        let is_sound = |large: &ChunkedMessage| {
             let bytes: u64 = large.chunks.iter().map(|bytes| u64::from(*bytes)).sum();
             bytes <= limits::MESSAGE_BYTES_MAX
         };
@@ -115,15 +115,15 @@ impl SoundRecord for PackColumns {
             self.call_keys.len(),
             self.parts.len(),
         ];
-        let shown =
-            |one: &PlaceholderEntry| one.placeholder.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
+        let is_bounded =
+            |entry: &PlaceholderEntry| entry.placeholder.raw.bytes() <= limits::MESSAGE_BYTES_MAX;
         lengths.iter().all(|length| *length == count)
-            && self.chunked_messages.iter().all(sound)
-            && self.placeholders.iter().all(shown)
+            && self.chunked_messages.iter().all(is_sound)
+            && self.placeholders.iter().all(is_bounded)
     }
 }
 
-/// Gathers messages into a sealed pack.
+/// A builder of a compressed pack.
 pub(crate) struct CompressedPackBuilder {
     seq_first: u64,
     dialect: Dialect,
@@ -133,12 +133,12 @@ pub(crate) struct CompressedPackBuilder {
     time: Timestamp,
     columns: PackColumns,
     texts: String,
-    /// Bytes of the projections, from above.
+    /// Upper bound of the bytes of the projections.
     projected_bytes: usize,
 }
 
 impl CompressedPackBuilder {
-    /// A pack that begins with `seq_first`, after messages of so many tokens and that running hash.
+    /// Begins a pack at `seq_first`, with tokens and running hash of the earlier messages.
     pub(crate) fn new(
         seq_first: u64,
         dialect: Dialect,
@@ -158,7 +158,7 @@ impl CompressedPackBuilder {
         }
     }
 
-    /// Whether a message of this dialect, text and projection belongs into the same pack.
+    /// Returns whether the pack can take the message: same dialect, and within the size limits.
     pub(crate) fn can_take(&self, dialect: Dialect, message: &StoredMessage) -> bool {
         dialect == self.dialect
             && self.texts.len().saturating_add(inline_bytes(message))
@@ -167,30 +167,30 @@ impl CompressedPackBuilder {
                 <= PROJECTED_BYTES_MAX
     }
 
-    /// Whether the pack may end here: it is large enough to deflate well.
+    /// Returns whether the pack is large enough to deflate well, so that it may end here.
     pub(crate) fn is_full(&self) -> bool {
         self.texts.len() >= limits::COMPRESSED_TEXTS_BYTES_MIN
             || self.projected_bytes >= PROJECTED_BYTES_MAX / 2
     }
 
-    /// Bytes of the value, from above.
+    /// Returns an upper bound of the bytes of the value.
     pub(crate) fn bytes_max(&self) -> usize {
-        // Deflate never makes more of anything than a few bytes in a thousand.
+        // Deflate adds at most a few bytes per thousand.
         let bytes = self.texts.len() + self.projected_bytes;
         512 + bytes + bytes / 100
     }
 
-    /// Bytes of its texts.
+    /// Returns the bytes of the texts.
     pub(crate) fn texts_bytes(&self) -> usize {
         self.texts.len()
     }
 
-    /// Running hash after its last message.
+    /// Returns the running hash after the last message.
     pub(crate) fn last_frontier(&self) -> [u8; 16] {
         self.frontiers[1]
     }
 
-    /// Adds the next message and the running hash after it.
+    /// Adds the next message and its running hash.
     pub(crate) fn push(&mut self, message: &StoredMessage, frontier: [u8; 16]) {
         let columns = &mut self.columns;
         let (text, bytes) = match &message.raw {
@@ -207,9 +207,9 @@ impl CompressedPackBuilder {
                 ("", 0)
             }
         };
-        if let Some(stand_in) = &message.placeholder {
+        if let Some(placeholder) = &message.placeholder {
             let index = int::to_u32(columns.bytes.len());
-            columns.placeholders.push(PlaceholderEntry { index, placeholder: stand_in.clone() });
+            columns.placeholders.push(PlaceholderEntry { index, placeholder: placeholder.clone() });
         }
         self.texts.push_str(text);
         self.projected_bytes += estimate_projection_bytes(message);
@@ -227,11 +227,11 @@ impl CompressedPackBuilder {
         self.frontiers[1] = frontier;
     }
 
-    /// The value and its reference.
+    /// Builds the value of the pack and the reference to it.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: the value would be larger than 256 KiB, which the bounds do not allow.
+    /// `limit-exceeded`: the value is larger than 256 KiB, which the size limits prevent.
     pub(crate) fn finish(&self) -> Result<(PackRef, Vec<u8>)> {
         let columns = postcard::to_allocvec(&self.columns).map_err(|error| {
             Error::corrupt_store(format_args!("a record cannot be written: {error}"))
@@ -259,7 +259,7 @@ impl CompressedPackBuilder {
     }
 }
 
-/// Most bytes of the projections of one pack, unless a single message has more.
+/// Most bytes of the projections of one pack of several messages.
 const PROJECTED_BYTES_MAX: usize = 96 << 10;
 
 fn inline_bytes(message: &StoredMessage) -> usize {
@@ -269,32 +269,32 @@ fn inline_bytes(message: &StoredMessage) -> usize {
     }
 }
 
-/// Bytes that a message takes in the columns, from above: numbers of five bytes, times and hashes,
-/// per part four spans, and what stands for it.
+/// Returns an upper bound of the bytes of a message in the columns: numbers of five bytes, times,
+/// hashes, four spans per part, and the placeholder.
 fn estimate_projection_bytes(message: &StoredMessage) -> usize {
-    let chunks = |raw: &RawText| match raw {
+    let chunk_bytes = |raw: &RawText| match raw {
         RawText::Inline(_) => 0,
         RawText::Chunked { chunks, .. } => 64 + 5 * chunks.len(),
     };
-    let shown = |one: &PlaceholderMessage| {
-        let text = if let RawText::Inline(text) = &one.raw { text.len() } else { 0 };
-        32 + text + chunks(&one.raw) + 45 * one.parts.len()
+    let placeholder_bytes = |placeholder: &PlaceholderMessage| {
+        let text = if let RawText::Inline(text) = &placeholder.raw { text.len() } else { 0 };
+        32 + text + chunk_bytes(&placeholder.raw) + 45 * placeholder.parts.len()
     };
-    let stand_in = message.placeholder.as_ref().map_or(0, |one| shown(one));
-    64 + chunks(&message.raw) + 45 * message.parts.len() + stand_in
+    let placeholder = message.placeholder.as_deref().map_or(0, placeholder_bytes);
+    64 + chunk_bytes(&message.raw) + 45 * message.parts.len() + placeholder
 }
 
-/// A sealed pack that was opened: its projections, and its texts as far as they were needed.
+/// An opened compressed pack: all projections, and the texts up to a message.
 #[derive(Debug)]
 pub(crate) struct CompressedPack {
     header: CompressedPackHeader,
     columns: PackColumns,
     times: Vec<Timestamp>,
-    /// Tokens of the messages before each one, within the pack.
+    /// For each message the tokens of the earlier messages in the pack.
     tokens: Vec<u64>,
     /// End of each text.
     ends: Vec<usize>,
-    /// The texts, whole or their beginning.
+    /// The texts, complete or a prefix.
     texts: String,
 }
 
@@ -303,7 +303,7 @@ impl CompressedPack {
     ///
     /// # Errors
     ///
-    /// `corrupt`: it is damaged, or not as its head says.
+    /// `corrupt`: the pack is damaged, or does not match its header.
     pub(crate) fn open(key: &str, value: &[u8], to: u64) -> Result<Self> {
         let (head, streams): (CompressedPackHeader, &[u8]) =
             codec::decode_compressed_pack(key, value)?;
@@ -312,7 +312,7 @@ impl CompressedPack {
         let (columns, texts) = streams.split_at_checked(stream).ok_or_else(damaged)?;
         let columns = deflate::inflate(columns, length).ok_or_else(damaged)?;
         let columns: PackColumns = codec::decode_payload(key, &columns)?;
-        let differs = || Error::corrupt_store(format_args!("`{key}` is not as its head says"));
+        let differs = || Error::corrupt_store(format_args!("`{key}` does not match its header"));
         if columns.bytes.len() != int::to_usize(u64::from(head.count)) {
             return Err(differs());
         }
@@ -344,22 +344,22 @@ impl CompressedPack {
         Ok(Self { header: head, columns, times, tokens, ends, texts })
     }
 
-    /// Beginning of the running hash after its last message, as a reference repeats it.
+    /// Returns the first bytes of the last running hash, as in the reference.
     pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
         hash::hash_prefix(&self.header.frontiers[1])
     }
 
-    /// The shape of its messages.
+    /// Returns the format of the messages.
     pub(crate) fn dialect(&self) -> Dialect {
         self.header.dialect
     }
 
-    /// Running hash before the first message and after the last one.
+    /// Returns the running hash before the first message, and after the last message.
     pub(crate) fn frontier_bounds(&self) -> [[u8; 16]; 2] {
         self.header.frontiers
     }
 
-    /// Whether this is what a reference says, but for the size of the value.
+    /// Returns whether the pack matches its reference, except for the bytes of the value.
     pub(crate) fn matches_pack_ref(&self, place: &PackRef, tokens_before: u64) -> bool {
         let tokens: u64 = self.columns.tokens.iter().map(|tokens| u64::from(*tokens)).sum();
         self.header.seq_first == place.seq_first
@@ -368,21 +368,21 @@ impl CompressedPack {
             && tokens == place.tokens
     }
 
-    /// First and last seq.
+    /// Returns the first and the last seq.
     pub(crate) fn seq_range(&self) -> (u64, u64) {
         (self.header.seq_first, self.header.seq_first + u64::from(self.header.count) - 1)
     }
 
-    /// Whether the text of this message and those before it are inflated.
+    /// Returns whether the texts up to this message are inflated.
     pub(crate) fn reaches_seq(&self, seq: u64) -> bool {
         let index = self.message_index(seq.min(self.seq_range().1));
         let end = index.and_then(|index| self.ends.get(index));
         end.is_some_and(|end| *end <= self.texts.len())
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Estimates the bytes of the opened pack in memory.
     pub(crate) fn estimate_memory_bytes(&self) -> usize {
-        // A part of two bytes becomes 44, an absent span of one byte 12.
+        // A stored part of 2 bytes takes 44 bytes in memory, an absent span of 1 byte takes 12.
         let [columns, _] = self.header.columns.map(|bytes| int::to_usize(u64::from(bytes)));
         self.texts.len() + 16 * columns
     }
@@ -391,30 +391,30 @@ impl CompressedPack {
         seq.checked_sub(self.header.seq_first).map(int::to_usize)
     }
 
-    /// The text of a message, borrowed; `None`: it stands in chunks, or was not inflated.
+    /// Returns the text of a message; `None`: it is stored in chunks, or not inflated.
     pub(crate) fn text(&self, seq: u64) -> Option<&str> {
         let index = self.message_index(seq)?;
         let end = *self.ends.get(index)?;
         let start = end.checked_sub(int::to_usize(u64::from(*self.columns.bytes.get(index)?)))?;
         let text = self.texts.get(start..end)?;
-        // No message is an empty text.
+        // No message has an empty text.
         (!text.is_empty()).then_some(text)
     }
 
-    /// Where the text of a message stands; `None`: not in chunks.
+    /// Finds the chunks of a message; `None`: the text is in the pack.
     fn find_chunked_message(&self, seq: u64) -> Option<&ChunkedMessage> {
         let index = int::to_u32(self.message_index(seq)?);
         self.columns.chunked_messages.iter().find(|large| large.index == index)
     }
 
-    /// What stands for a message.
+    /// Finds the placeholder of a message; `None`: it has no large payload.
     fn find_placeholder(&self, index: usize) -> Option<Box<PlaceholderMessage>> {
         let index = int::to_u32(index);
-        let found = self.columns.placeholders.iter().find(|one| one.index == index);
-        found.map(|one| one.placeholder.clone())
+        let entry = self.columns.placeholders.iter().find(|entry| entry.index == index);
+        entry.map(|entry| entry.placeholder.clone())
     }
 
-    /// A message with its place; `None`: it is not in this pack, or its text was not inflated.
+    /// Returns a message with its position; `None`: it is not in this pack, or not inflated.
     pub(crate) fn message(&self, seq: u64) -> Option<PlacedMessage> {
         let index = self.message_index(seq)?;
         let (raw, frontier) = match (self.text(seq), self.find_chunked_message(seq)) {
@@ -445,13 +445,14 @@ impl CompressedPack {
         Some(PlacedMessage { seq, tokens_before, dialect, stored: Rc::new(stored), frontier })
     }
 
-    /// Time and parts of a message; `None`: it is not in the pack.
+    /// Returns time and parts of a message; `None`: it is not in this pack.
     pub(crate) fn time_and_parts(&self, seq: u64) -> Option<(Timestamp, &[Part])> {
         let index = self.message_index(seq)?;
         Some((*self.times.get(index)?, self.columns.parts.get(index)?))
     }
 
-    /// The newest message before `seq`, or the begin of the pack, whose running hash is stored.
+    /// Returns the nearest stored running hash before `seq`, with the seq of its message: of a
+    /// chunked message, or before the pack.
     pub(crate) fn nearest_frontier_before(&self, seq: u64) -> (u64, [u8; 16]) {
         let first = self.header.seq_first;
         let known = self.columns.chunked_messages.iter().rev().find_map(|large| {

@@ -1,8 +1,8 @@
-//! The context: the ordered items that together stand for every message exactly once.
+//! The context: the ordered items that together cover every message exactly once.
 //!
-//! Items are runs of raw messages, summaries, and what was withdrawn. The newest stand in the
-//! head, older ones in nodes that are written once; replacing items writes new nodes and leaves
-//! the old ones, so that the root in an old journal entry still is the old context.
+//! Items are runs of raw messages, summaries and withdrawn messages. The head holds the newest
+//! items; immutable nodes hold older items. A replacement writes new nodes and keeps the old nodes,
+//! so the context root in an old journal entry still leads to the old context.
 
 use alloc::vec::Vec;
 use lcm_text::base::hash;
@@ -35,11 +35,11 @@ pub(crate) struct MessageRun {
 pub(crate) struct SummaryItem {
     pub(crate) id: [u8; 8],
     pub(crate) depth: u32,
-    /// Tokens of its text.
+    /// Tokens of the summary text.
     pub(crate) tokens: u32,
-    /// Tokens of its whole element in an assembly.
+    /// Tokens of the whole element in an assembly.
     pub(crate) rendered_tokens: u32,
-    /// Size of its record.
+    /// Bytes of the summary record.
     pub(crate) bytes: u32,
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
@@ -52,13 +52,13 @@ pub(crate) enum ContextItem {
     Run(MessageRun),
     /// A summary.
     Summary(SummaryItem),
-    /// What a new session left behind: it keeps its place, costs nothing and is not shown. Two of
-    /// them are never neighbours.
+    /// Messages that a new session withdrew. The item keeps their place, costs no tokens and is not
+    /// rendered. Two withdrawn items are never neighbours.
     Withdrawn { seq_first: u64, seq_last: u64 },
 }
 
 impl ContextItem {
-    /// Tokens that the item counts in the stored context.
+    /// Returns the tokens of the item in the stored context.
     pub(crate) fn tokens(&self) -> u64 {
         match self {
             Self::Run(run) => run.tokens,
@@ -67,7 +67,7 @@ impl ContextItem {
         }
     }
 
-    /// Tokens that the item costs in an assembly.
+    /// Returns the tokens of the item in an assembly.
     pub(crate) fn rendered_tokens(&self) -> u64 {
         match self {
             Self::Run(run) => run.tokens,
@@ -76,7 +76,7 @@ impl ContextItem {
         }
     }
 
-    /// First message it stands for.
+    /// Returns the seq of the first message that the item covers.
     pub(crate) fn seq_first(&self) -> u64 {
         match self {
             Self::Run(run) => run.seq_first,
@@ -85,7 +85,7 @@ impl ContextItem {
         }
     }
 
-    /// Last message it stands for.
+    /// Returns the seq of the last message that the item covers.
     pub(crate) fn seq_last(&self) -> u64 {
         match self {
             Self::Run(run) => run.seq_last,
@@ -94,7 +94,7 @@ impl ContextItem {
         }
     }
 
-    /// Depth of a summary; `None`: it is none.
+    /// Returns the depth of a summary; `None`: the item is no summary.
     pub(crate) fn depth(&self) -> Option<u32> {
         match self {
             Self::Summary(summary) => Some(summary.depth),
@@ -131,14 +131,14 @@ impl SoundRecord for Context {
     }
 }
 
-/// Reference to a node of items.
+/// A reference to a node of items.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ContextNodeRef {
     revision: u64,
     number: u32,
     count: u32,
     bytes: u32,
-    /// Beginning of the hash of the node, so that it is this one and not another of its name.
+    /// First bytes of the node's hash, which detect another node under the same key.
     hash_prefix: [u8; 4],
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Adds messages at the end: to the last run, or as a new one.
+    /// Appends messages to the last run, or as a new run.
     pub(crate) fn append_messages(
         &mut self,
         seq_first: u64,
@@ -176,18 +176,18 @@ impl Context {
         }));
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub(crate) fn count_items(&self) -> u64 {
         let nodes: u64 = self.nodes.iter().map(|node| u64::from(node.count)).sum();
         nodes + int::to_u64(self.items.len())
     }
 
-    /// The items that stand in the head: all of them unless there are many.
+    /// Returns the items in the head: all items, or the newest items of a long context.
     pub(crate) fn inline_items(&self) -> &[ContextItem] {
         &self.items
     }
 
-    /// Keys of the nodes with their sizes.
+    /// Returns the keys of the nodes with the sizes of their values.
     pub(crate) fn node_keys(&self, keys: &ConversationKeys) -> Vec<(alloc::string::String, u32)> {
         self.nodes
             .iter()
@@ -195,34 +195,34 @@ impl Context {
             .collect()
     }
 
-    /// All items in order.
+    /// Reads all items in order.
     ///
     /// # Errors
     ///
     /// `conflict` or `corrupt` when a node is missing; errors of the store.
     pub(crate) fn load_items(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
     ) -> Result<Vec<ContextItem>> {
         let mut items = Vec::new();
         let wanted = self.node_keys(keys);
         for (node, (key, size)) in self.nodes.iter().zip(&wanted) {
-            let is_it = |value: &[u8]| node_hash_prefix(value) == node.hash_prefix;
-            let value = reader.read_checked(key, *size, &is_it)?;
+            let is_node = |value: &[u8]| node_hash_prefix(value) == node.hash_prefix;
+            let value = session.read_checked(key, *size, &is_node)?;
             items.extend(codec::decode::<Vec<ContextItem>>(key, &value)?);
         }
         items.extend_from_slice(&self.items);
         Ok(items)
     }
 
-    /// The context with `items[from..to]` replaced by `replacement`, and the nodes to write.
+    /// Replaces `items[range]`; returns the new context and the nodes to write.
     ///
-    /// Nodes outside the replaced range stay as they are.
+    /// `items` are all items of the context. Nodes outside the range stay unchanged.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: the context would have more items than its root can refer to.
+    /// `limit-exceeded`: the root cannot refer to that many items.
     pub(crate) fn replace_items(
         &self,
         keys: &ConversationKeys,
@@ -232,28 +232,26 @@ impl Context {
         replacement: &[ContextItem],
     ) -> Result<(Self, Vec<Put>)> {
         let mut writer = ContextNodeWriter { keys, revision, number: 0, puts: Vec::new() };
+        let edit = ContextEdit { items, range, replacement };
         let mut segment: Vec<ContextItem> = Vec::new();
         let mut nodes = Vec::new();
         let mut at = 0usize;
-        let mut placed = false;
-        // Each old node is kept when the range does not touch it; touched ones are merged.
+        // Nodes outside the range are kept; nodes that overlap the range are merged.
         for node in &self.nodes {
             let end = at + int::to_usize(u64::from(node.count));
-            let touched = range.start < end && at < range.end;
-            if touched {
-                append_replaced(&mut segment, items, at, end, &range, replacement, &mut placed);
+            if edit.range.start < end && at < edit.range.end {
+                edit.append_items(&mut segment, at..end);
             } else {
                 writer.write_nodes(&mut segment, &mut nodes)?;
                 nodes.push(*node);
             }
             at = end;
         }
-        let inline_touched = range.end > at;
-        if !inline_touched {
+        if edit.range.end <= at {
             writer.write_nodes(&mut segment, &mut nodes)?;
         }
-        append_replaced(&mut segment, items, at, items.len(), &range, replacement, &mut placed);
-        // One place stays free for the run that an append may begin.
+        edit.append_items(&mut segment, at..items.len());
+        // One item stays free for the run that an append may begin.
         if segment.len() >= limits::INLINE_ITEMS_MAX {
             let keep = segment.split_off(segment.len() - limits::INLINE_ITEMS_MAX / 4);
             writer.write_nodes(&mut segment, &mut nodes)?;
@@ -261,9 +259,9 @@ impl Context {
         }
         let mut context = Self { tokens: 0, rendered_tokens: 0, nodes, items: segment };
         if context.nodes.len() > limits::NODES_MAX {
-            context = writer.rebuild_nodes(items, &range, replacement)?;
+            context = writer.rebuild_nodes(&edit)?;
         }
-        let removed = items.get(range).unwrap_or(&[]);
+        let removed = items.get(edit.range).unwrap_or(&[]);
         let sum =
             |items: &[ContextItem], of: fn(&ContextItem) -> u64| items.iter().map(of).sum::<u64>();
         context.tokens = (self.tokens + sum(replacement, ContextItem::tokens))
@@ -275,22 +273,24 @@ impl Context {
     }
 }
 
-/// Appends `items[at..end]` to `segment`, with the replacement in place of the range.
-fn append_replaced(
-    segment: &mut Vec<ContextItem>,
-    items: &[ContextItem],
-    at: usize,
-    end: usize,
-    range: &core::ops::Range<usize>,
-    replacement: &[ContextItem],
-    placed: &mut bool,
-) {
-    for (index, item) in items.iter().enumerate().take(end).skip(at) {
-        if !range.contains(&index) {
-            segment.push(*item);
-        } else if !*placed {
-            segment.extend_from_slice(replacement);
-            *placed = true;
+/// The replacement of a range of the context's items.
+struct ContextEdit<'a> {
+    /// All items before the replacement.
+    items: &'a [ContextItem],
+    range: core::ops::Range<usize>,
+    replacement: &'a [ContextItem],
+}
+
+impl ContextEdit<'_> {
+    /// Appends the items at `indices` to `segment`, with the replacement in place of the range.
+    fn append_items(&self, segment: &mut Vec<ContextItem>, indices: core::ops::Range<usize>) {
+        let items = self.items.iter().enumerate().take(indices.end).skip(indices.start);
+        for (index, item) in items {
+            if !self.range.contains(&index) {
+                segment.push(*item);
+            } else if index == self.range.start {
+                segment.extend_from_slice(self.replacement);
+            }
         }
     }
 }
@@ -307,7 +307,7 @@ struct ContextNodeWriter<'a> {
 }
 
 impl ContextNodeWriter<'_> {
-    /// Moves the items of `segment` into as many nodes as they need.
+    /// Moves the items of `segment` into as few nodes as possible.
     fn write_nodes(
         &mut self,
         segment: &mut Vec<ContextItem>,
@@ -332,23 +332,18 @@ impl ContextNodeWriter<'_> {
         Ok(())
     }
 
-    /// Writes everything anew into full nodes, when condensation left too many small ones.
-    fn rebuild_nodes(
-        &mut self,
-        items: &[ContextItem],
-        range: &core::ops::Range<usize>,
-        replacement: &[ContextItem],
-    ) -> Result<Context> {
+    /// Writes all items into full nodes, when condensation left too many small nodes.
+    fn rebuild_nodes(&mut self, edit: &ContextEdit<'_>) -> Result<Context> {
         self.puts.clear();
         self.number = 0;
         let mut all = Vec::new();
-        append_replaced(&mut all, items, 0, items.len(), range, replacement, &mut false);
+        edit.append_items(&mut all, 0..edit.items.len());
         let keep = all.split_off(all.len().saturating_sub(limits::INLINE_ITEMS_MAX / 4));
         let mut nodes = Vec::new();
         self.write_nodes(&mut all, &mut nodes)?;
         if nodes.len() > limits::NODES_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "the context would have more than {} items; compact with a lower target",
+                "the context must have at most {} items; compact with a lower target",
                 limits::NODES_MAX * limits::NODE_ITEMS_MAX
             )));
         }
@@ -358,7 +353,7 @@ impl ContextNodeWriter<'_> {
 
 #[cfg(test)]
 impl Context {
-    /// A root with every list at its bound.
+    /// Creates a root with every list at its bound.
     pub(crate) fn full(item: impl Fn(u64) -> ContextItem) -> Self {
         let node = ContextNodeRef {
             revision: 1 << 34,
@@ -421,8 +416,8 @@ mod tests {
         })
     }
 
-    /// Goal: replacing items anywhere equals replacing them in a plain list. Method: 3,000
-    /// replacements and additions at pseudo-random places, with the list beside it.
+    /// Goal: a replacement in the context equals a replacement in a plain list. Method: 3,000
+    /// replacements and appends at pseudo-random places, compared with a plain list.
     #[test]
     fn replacing_equals_replacing_in_a_plain_list() {
         let keys = ConversationKeys::new("c").unwrap();
@@ -469,8 +464,8 @@ mod tests {
             plain.splice(range, replacement);
             context = next;
             let mut cache = InstanceCache::default();
-            let mut reader = StoreSession::new(&mut store, &mut cache);
-            let loaded = context.load_items(&mut reader, &keys).unwrap();
+            let mut session = StoreSession::new(&mut store, &mut cache);
+            let loaded = context.load_items(&mut session, &keys).unwrap();
             assert_eq!(loaded, plain, "revision {revision}");
             assert_eq!(context.tokens, plain.iter().map(ContextItem::tokens).sum::<u64>());
             assert_eq!(context.count_items(), int::to_u64(plain.len()));

@@ -1,11 +1,12 @@
-//! The fresh tail: the newest messages, which stay raw. Used alike by compaction and assembly.
+//! The fresh tail: the newest messages, which stay raw. Compaction and assembly use the same rules.
 //!
-//! Messages count in units: a call and its results are one unit and never parted; nor are the items
-//! that a model put out one after another in `openai-responses`, from the first that says no text
-//! (reasoning, a call) on, because the provider refuses reasoning without the item it led to. The
-//! newest unit always belongs to the tail; more join while count and tokens allow, and then back to
-//! the newest user message while tokens allow. When they do not, that message alone is pinned: it
-//! stays raw though messages after it may be compacted.
+//! The tail consists of units, which are never split. A tool call and its results are one unit. In
+//! `openai-responses`, consecutive output items are one unit from the first item without text
+//! (reasoning, a call) on, because the provider refuses reasoning without the item that follows.
+//!
+//! The newest unit always belongs to the tail. Older units join while the limits of messages and
+//! tokens allow, then back to the newest user message while the limit of tokens allows. A user
+//! message outside the tail is pinned: it stays raw although later messages may be compacted.
 
 use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;
@@ -23,7 +24,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Consecutive messages that are never parted.
+/// Consecutive messages that are never split.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct MessageUnit {
     pub(crate) seq_first: u64,
@@ -32,23 +33,23 @@ pub(crate) struct MessageUnit {
 }
 
 impl MessageUnit {
-    /// Number of its messages.
+    /// Returns the number of messages.
     pub(crate) fn count(&self) -> u64 {
         self.seq_last + 1 - self.seq_first
     }
 }
 
-/// A message that is kept raw by itself.
+/// The newest user message, kept raw outside the tail.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PinnedMessage {
     pub(crate) seq: u64,
     pub(crate) tokens: u64,
 }
 
-/// What stays raw.
+/// The messages that stay raw.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct FreshTail {
-    /// First message of the tail; behind the newest one when the tail is empty.
+    /// Seq of the first message of the tail; of an empty tail the seq after the newest message.
     pub(crate) seq_first: u64,
     pub(crate) tokens: u64,
     pub(crate) pinned: Option<PinnedMessage>,
@@ -59,21 +60,22 @@ fn has_tool_call(stored: &StoredMessage) -> bool {
         && stored.parts.iter().any(|part| matches!(part, Part::ToolCall { .. }))
 }
 
-/// Whether it belongs to the calls before it. An assistant's own results answer its own calls.
+/// Returns whether a message belongs to the calls before it. Results in an assistant message answer
+/// calls of the same message.
 fn is_result(stored: &StoredMessage) -> bool {
     let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
     stored.role == Role::Tool
         || (stored.role != Role::Assistant && stored.parts.iter().any(is_result))
 }
 
-/// What the unit that is open takes next.
+/// The messages that the open unit may take next.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitContinuation {
     takes_results: bool,
     takes_items: bool,
 }
 
-/// Whether it is what a model put out, of which a response has several.
+/// Returns whether a message is one of several output items of a response.
 fn is_response_item(dialect: Dialect, stored: &StoredMessage) -> bool {
     dialect == Dialect::OpenaiResponses && stored.role == Role::Assistant
 }
@@ -85,7 +87,7 @@ pub(crate) struct UnitGrouper {
 }
 
 impl UnitGrouper {
-    /// Takes the next message; returns the unit that it closed.
+    /// Adds the next message; returns the unit that the message closed.
     pub(crate) fn push(&mut self, placed: &PlacedMessage) -> Option<MessageUnit> {
         let (seq, stored) = (placed.seq, &*placed.stored);
         let tokens = u64::from(stored.tokens);
@@ -94,7 +96,7 @@ impl UnitGrouper {
             && ((takes.takes_results && is_result(stored)) || (takes.takes_items && is_item))
         {
             takes.takes_results |= has_tool_call(stored);
-            // What comes after a result is another response.
+            // Output items after a result belong to another response.
             takes.takes_items &= is_item;
             unit.seq_last = seq;
             unit.tokens += tokens;
@@ -109,22 +111,22 @@ impl UnitGrouper {
         self.open.replace((unit, takes)).map(|(unit, _)| unit)
     }
 
-    /// The unit that is still open.
+    /// Returns the open unit.
     pub(crate) fn finish(self) -> Option<MessageUnit> {
         self.open.map(|(unit, _)| unit)
     }
 }
 
-/// The units of consecutive messages.
+/// Groups consecutive messages into units.
 pub(crate) fn group_units(messages: &[PlacedMessage]) -> Vec<MessageUnit> {
-    let mut grouping = UnitGrouper::default();
-    let mut out: Vec<MessageUnit> =
-        messages.iter().filter_map(|placed| grouping.push(placed)).collect();
-    out.extend(grouping.finish());
-    out
+    let mut grouper = UnitGrouper::default();
+    let mut units: Vec<MessageUnit> =
+        messages.iter().filter_map(|placed| grouper.push(placed)).collect();
+    units.extend(grouper.finish());
+    units
 }
 
-/// The newest run of raw messages, when the context ends with one.
+/// Returns the newest run of raw messages; `None`: the context does not end with a run.
 pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
     match items.last() {
         Some(ContextItem::Run(run)) => Some(*run),
@@ -132,39 +134,39 @@ pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
     }
 }
 
-/// Packs at the end of the last run in which the tail must lie, oldest first.
+/// Finds the packs at the end of the last run that hold the whole tail, oldest first.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn find_tail_packs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     run: &MessageRun,
     policy: &BudgetPolicy,
 ) -> Result<Vec<PackRef>> {
     let tokens_max = policy.fresh_tail_tokens_max.map_or(u64::MAX, u64::from);
     let user = history.head.newest_user.map_or(u64::MAX, |mark| mark.seq);
-    let mut taken: Vec<PackRef> = Vec::new();
+    let mut packs: Vec<PackRef> = Vec::new();
     let (mut count, mut tokens) = (0u64, 0u64);
     let mut to = run.seq_last;
     loop {
-        // One directory node at a time, from the end.
+        // Reads one directory node at a time, from the end.
         let from = run.seq_first.max(history::directory_node(to) * limits::DIRECTORY_SPAN + 1);
-        for pack in history.find_pack_refs(reader, from, to)?.into_iter().rev() {
+        for pack in history.find_pack_refs(session, from, to)?.into_iter().rev() {
             let reached_user = pack.seq_last() < user || user < run.seq_first;
             let enough = count >= u64::from(policy.fresh_tail_messages_max) && reached_user;
-            if !taken.is_empty() && (enough || tokens > tokens_max) {
-                taken.reverse();
-                return Ok(taken);
+            if !packs.is_empty() && (enough || tokens > tokens_max) {
+                packs.reverse();
+                return Ok(packs);
             }
             count += u64::from(pack.count);
             tokens += pack.tokens;
-            taken.push(pack);
+            packs.push(pack);
         }
         if from == run.seq_first {
-            taken.reverse();
-            return Ok(taken);
+            packs.reverse();
+            return Ok(packs);
         }
         to = from - 1;
     }
@@ -174,15 +176,15 @@ pub(crate) fn find_tail_packs(
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn compute_fresh_tail(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
     policy: &BudgetPolicy,
 ) -> Result<FreshTail> {
-    let behind = history.head.messages + 1;
-    let empty = FreshTail { seq_first: behind, tokens: 0, pinned: None };
+    let seq_end = history.head.messages + 1;
+    let empty = FreshTail { seq_first: seq_end, tokens: 0, pinned: None };
     if policy.fresh_tail_messages_max == 0 {
         return Ok(empty);
     }
@@ -192,20 +194,20 @@ pub(crate) fn compute_fresh_tail(
             ..empty
         });
     };
-    let refs = find_tail_packs(reader, history, &run, policy)?;
-    let messages = read_whole_units(reader, history, &run, refs, run.seq_last)?;
+    let refs = find_tail_packs(session, history, &run, policy)?;
+    let messages = read_whole_units(session, history, &run, refs, run.seq_last)?;
     let tail = select_tail(&group_units(&messages), history, &run, policy);
     Ok(FreshTail { pinned: find_pinned(history, items, &tail, policy.budget), ..tail })
 }
 
-/// The messages of a run in these packs and up to `to`, with as many older ones as it takes not to
-/// begin in the middle of a unit.
+/// Reads the messages of a run in these packs up to `to`, with older messages back to the start of
+/// a unit.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn read_whole_units(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     run: &MessageRun,
     mut refs: Vec<PackRef>,
@@ -214,7 +216,7 @@ pub(crate) fn read_whole_units(
     let wanted = refs.first().map_or(to, |pack| pack.seq_first);
     loop {
         let from = refs.first().map_or(to, |pack| pack.seq_first).max(run.seq_first);
-        let mut messages = history.read_messages_of_packs(reader, &refs, from, to)?;
+        let mut messages = history.read_messages_of_packs(session, &refs, from, to)?;
         let is_inner = |placed: &PlacedMessage| {
             is_result(&placed.stored) || is_response_item(placed.dialect, &placed.stored)
         };
@@ -225,14 +227,14 @@ pub(crate) fn read_whole_units(
             messages.drain(..begin);
             return Ok(messages);
         }
-        let mut longer = history.find_pack_refs(reader, from - 1, from - 1)?;
+        let mut longer = history.find_pack_refs(session, from - 1, from - 1)?;
         longer.append(&mut refs);
         refs = longer;
     }
 }
 
-/// Where, at this seq or before it, an item begins a unit whatever came before these messages:
-/// behind something that is no item.
+/// Finds the last output item, up to the seq `wanted`, that begins a unit whatever precedes these
+/// messages: an item after a message that is no output item.
 fn find_unit_start(messages: &[PlacedMessage], wanted: u64) -> Option<usize> {
     let before = messages.iter().skip(1).take_while(|placed| placed.seq <= wanted);
     let mut found = None;
@@ -246,7 +248,7 @@ fn find_unit_start(messages: &[PlacedMessage], wanted: u64) -> Option<usize> {
     found
 }
 
-/// Takes units from the newest on, by the rule of the module.
+/// Selects units from the newest on, by the rules of this module.
 fn select_tail(
     units: &[MessageUnit],
     history: &MessageHistory<'_>,
@@ -272,20 +274,21 @@ fn select_tail(
     tail
 }
 
-/// The newest user message, when it is raw, outside the tail, and affordable together with it.
+/// Finds the newest user message if it is raw, outside the tail, and within half of the budget
+/// together with the tail.
 fn find_pinned(
     history: &MessageHistory<'_>,
     items: &[ContextItem],
     tail: &FreshTail,
     budget: u32,
 ) -> Option<PinnedMessage> {
-    let mark = history.head.newest_user?;
-    let raw = items.iter().any(|item| match item {
-        ContextItem::Run(run) => run.seq_first <= mark.seq && mark.seq <= run.seq_last,
+    let newest_user = history.head.newest_user?;
+    let is_raw = items.iter().any(|item| match item {
+        ContextItem::Run(run) => (run.seq_first..=run.seq_last).contains(&newest_user.seq),
         ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => false,
     });
-    let tokens = u64::from(mark.tokens);
-    let affordable = tail.tokens + tokens <= u64::from(budget / 2);
-    (raw && mark.seq < tail.seq_first && affordable)
-        .then_some(PinnedMessage { seq: mark.seq, tokens })
+    let tokens = u64::from(newest_user.tokens);
+    let is_affordable = tail.tokens + tokens <= u64::from(budget / 2);
+    (is_raw && newest_user.seq < tail.seq_first && is_affordable)
+        .then_some(PinnedMessage { seq: newest_user.seq, tokens })
 }

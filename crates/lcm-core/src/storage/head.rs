@@ -1,8 +1,8 @@
-//! The head of a conversation: its one guarded record, from which every other key follows.
+//! The head of a conversation: the guarded record that leads to all other records.
 //!
-//! Every commit that touches a conversation writes its head with the next revision and guards the
-//! old bytes; whoever loses that race has written nothing. A head stays under 4 KiB whatever
-//! happens: each list in it has a bound in [`lcm_text::base::limits`].
+//! Every commit on a conversation writes its head with the next revision, guarded by the old bytes
+//! of the head. A commit that loses the race writes nothing. A head has at most 4 KiB, because
+//! [`lcm_text::base::limits`] bounds each of its lists.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use alloc::{string::String, vec::Vec};
@@ -10,10 +10,13 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
+    call::Call,
+    changes::Changes,
     codec::{self, SoundRecord},
     context::Context,
     keys::{self, ConversationKeys},
     pack::PackRef,
+    record_key::{RecordReads, RecordValues},
     records::deferred::DeferredCompaction,
     store::{Guard, Put},
     store_session::StoreSession,
@@ -27,53 +30,53 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Where the newest user message stands, for the fresh tail.
+/// Reference to the newest user message, for the fresh tail.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct UserMessageRef {
     pub(crate) seq: u64,
     pub(crate) tokens: u32,
 }
 
-/// One ingest call, or the calls of one list, so that their repetition is recognised.
+/// An append call, or all append calls of one list, remembered to recognise a repeated call.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct BatchRecord {
-    /// Hash over the hashes of the messages, the mode, `now` and revision of the call, or of the
-    /// name of the list.
+    /// Hash over the message hashes, mode, `now` and revision of the call, or over the name of the
+    /// list.
     pub(crate) hash: [u8; 12],
-    /// How many messages were consumed, of a list by all its calls so far.
+    /// Number of consumed messages, of a list by all its calls so far.
     pub(crate) consumed: u32,
 }
 
-/// What models were asked and what it cost.
+/// Completions of the conversation and their tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct CompletionLedger {
     pub(crate) completions: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
-    /// Tokens that summaries took out of the stored context.
+    /// Tokens by which summaries shortened the stored context.
     pub(crate) saved_tokens: u64,
-    /// Tokens that new sessions took out of it.
+    /// Tokens that new sessions withdrew from the stored context.
     pub(crate) withdrawn_tokens: u64,
-    /// Begin of the current window, and what was asked in it.
+    /// Begin of the current window of the spend limit, and its completions and tokens.
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
-    /// Answers of the window since the last that became a summary.
+    /// Rejected answers of the window since the last stored summary.
     pub(crate) window_rejected: u32,
-    /// Until when no model is asked, unless a person wants it; 0: it may be.
+    /// End of the pause in which no model is asked unless the caller forces it; 0: no pause.
     pub(crate) paused_until: Timestamp,
 }
 
-/// Up to where messages are in search segments.
+/// The messages that search segments cover.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct IndexedExtent {
     pub(crate) messages: u64,
-    /// Raw bytes of these messages.
+    /// Raw bytes of the covered messages.
     pub(crate) raw_bytes: u64,
 }
 
-/// The conversation that this one was forked from. No operation writes it yet; its place keeps
-/// fork a matter of one commit.
+/// The origin of a forked conversation. No operation writes this field yet; the field keeps a fork
+/// possible in one commit.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ForkOrigin {
     pub(crate) conversation: [u8; 16],
@@ -87,11 +90,11 @@ pub(crate) struct ConversationHead {
     pub(crate) tenant: String,
     pub(crate) conversation: String,
     pub(crate) origin: Option<ForkOrigin>,
-    /// Counts the commits.
+    /// Number of commits.
     pub(crate) revision: u64,
-    /// The greatest `now` seen.
+    /// Greatest `now` of all commits.
     pub(crate) time: Timestamp,
-    /// Number of messages, which is the seq of the newest.
+    /// Number of messages, which is the seq of the newest message.
     pub(crate) messages: u64,
     pub(crate) raw_bytes: u64,
     pub(crate) raw_tokens: u64,
@@ -100,35 +103,35 @@ pub(crate) struct ConversationHead {
     pub(crate) newest_user: Option<UserMessageRef>,
     pub(crate) summaries: u64,
     pub(crate) context: Context,
-    /// The newest packs; older ones stand in the directory.
+    /// References to the newest packs; the directory holds the older references.
     pub(crate) packs: Vec<PackRef>,
-    /// Seq up to which messages stand in sealed packs.
+    /// Last seq in compressed packs.
     pub(crate) compressed_through: u64,
-    /// Running hash after the newest of them.
+    /// Running hash after that message.
     pub(crate) compressed_frontier: [u8; 16],
     /// Hashes of the newest messages, oldest first.
     pub(crate) recent_hashes: Vec<[u8; 12]>,
     pub(crate) recent_batches: Vec<BatchRecord>,
     pub(crate) ledger: CompletionLedger,
     pub(crate) indexed: IndexedExtent,
-    /// Hash of the key of its family; the key itself stands in the list of the family.
+    /// Hash of the family key; the members of the family hold the key itself.
     pub(crate) family: Option<[u8; 16]>,
-    /// `None`: it goes on.
+    /// How the conversation was archived; `None`: it is open.
     pub(crate) archived: Option<ArchiveRecord>,
-    /// Compaction that was put off; `None`: none was.
+    /// Deferred compaction; `None`: no compaction is deferred.
     pub(crate) deferred: Option<DeferredCompaction>,
 }
 
 impl SoundRecord for ConversationHead {
     fn is_sound(&self) -> bool {
         let ledger = &self.ledger;
-        let marks = self.newest_user.map_or(0, |mark| mark.seq);
+        let newest_user_seq = self.newest_user.map_or(0, |message| message.seq);
         codec::are_countable(&[
             self.revision,
             self.messages,
             self.raw_tokens,
             self.summaries,
-            marks,
+            newest_user_seq,
         ]) && self.raw_bytes < 1 << 50
             && self.compressed_through <= self.messages
             && self.time <= time::MS_MAX
@@ -148,7 +151,7 @@ impl SoundRecord for ConversationHead {
 
 impl SoundRecord for JournalEntry {}
 
-/// A head together with the bytes it was read from, which guard the next commit.
+/// A head with its stored bytes, which guard the next commit.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedHead {
     pub(crate) head: ConversationHead,
@@ -186,21 +189,21 @@ impl ConversationHead {
 }
 
 impl LoadedHead {
-    /// Reads the head, together with further keys in the same read.
+    /// Reads the head and the values of further keys in one read.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head cannot be read or names another conversation; `unsupported`: the store
-    /// was written by a newer format.
+    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
+    /// newer format.
     pub(crate) fn read_with_keys(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         conversation: &str,
         further: &[String],
     ) -> Result<(Self, Vec<Option<Vec<u8>>>)> {
         let mut wanted = alloc::vec![keys.head_key(), String::from(keys::FORMAT_VERSION_KEY)];
         wanted.extend_from_slice(further);
-        let mut values = reader.read_uncached(&wanted)?;
+        let mut values = session.read_uncached(&wanted)?;
         let rest = values.split_off(2.min(values.len()));
         let mut values = values.into_iter();
         let bytes = values.next().flatten();
@@ -213,41 +216,75 @@ impl LoadedHead {
         };
         if head.conversation != conversation {
             return Err(Error::corrupt_store(format_args!(
-                "`{}` is not the head of this one",
+                "`{}` is the head of another conversation",
                 keys.head_key()
             )));
         }
-        reader.bind_head(keys, head.revision, bytes.as_deref());
+        session.bind_head(keys, head.revision, bytes.as_deref());
         Ok((Self { head, bytes }, rest))
+    }
+
+    /// Reads the head of the call's conversation; a conversation that does not exist has an empty
+    /// head.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedHead::read_with_keys`].
+    pub(crate) fn open(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
+        Self::load_head(session, call.keys, call.conversation)
+    }
+
+    /// Reads the head of the call's conversation, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedHead::read_with_keys`]; `not-found`.
+    pub(crate) fn open_existing(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
+        Self::open(session, call)?.require_existing()
+    }
+
+    /// Reads the head of the call's conversation together with further records in one host call.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedHead::read_with_keys`].
+    pub(crate) fn open_with_records(
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        reads: &RecordReads,
+    ) -> Result<(Self, RecordValues)> {
+        let (loaded, values) =
+            Self::read_with_keys(session, call.keys, call.conversation, reads.names())?;
+        Ok((loaded, RecordValues::new(values)))
     }
 
     /// Reads the head alone.
     ///
     /// # Errors
     ///
-    /// As [`Loaded::read`].
+    /// As [`LoadedHead::read_with_keys`].
     pub(crate) fn load_head(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         conversation: &str,
     ) -> Result<Self> {
-        Self::read_with_keys(reader, keys, conversation, &[]).map(|(loaded, _)| loaded)
+        Self::read_with_keys(session, keys, conversation, &[]).map(|(loaded, _)| loaded)
     }
 
-    /// Reads the head alone of a conversation that exists.
+    /// Reads the head alone; the conversation must exist.
     ///
     /// # Errors
     ///
-    /// As [`Loaded::read`]; `not-found`.
+    /// As [`LoadedHead::read_with_keys`]; `not-found`.
     pub(crate) fn load_existing(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         conversation: &str,
     ) -> Result<Self> {
-        Self::load_head(reader, keys, conversation)?.require_existing()
+        Self::load_head(session, keys, conversation)?.require_existing()
     }
 
-    /// Refuses a conversation that does not exist.
+    /// Returns the head, or refuses a conversation that does not exist.
     ///
     /// # Errors
     ///
@@ -257,7 +294,7 @@ impl LoadedHead {
         Ok(self)
     }
 
-    /// As [`Loaded::existing`], of one that is needed after.
+    /// Refuses a conversation that does not exist.
     ///
     /// # Errors
     ///
@@ -272,120 +309,123 @@ impl LoadedHead {
         )))
     }
 
-    /// The effective time of a call.
+    /// Returns the effective time of a call: `now`, but not before the time of the head.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a time behind the year 9999, which would stop the conversation's clock.
+    /// `invalid-input`: `now` is after the year 9999 and would stop the conversation's clock.
     pub(crate) fn effective_time(&self, now: Timestamp) -> Result<Timestamp> {
         if now > time::MS_MAX {
             return Err(Error::invalid_input(format_args!(
-                "now: at most {} (the year 9999)",
+                "`now` must be at most {} (the year 9999), got {now}",
                 time::MS_MAX
             )));
         }
         Ok(now.max(self.head.time))
     }
 
-    /// Commits the changed head together with `puts`: the one commit of an exported call, and its
-    /// last store call.
+    /// Commits the changed head together with `changes`: the one commit of an exported call, and
+    /// its last store call. The journal entry has the effective time of the call.
     ///
     /// # Errors
     ///
-    /// `conflict`: another instance was faster; nothing was written. `limit-exceeded`: the commit
-    /// would pass the bounds of a host call. Others from the store: outcome unknown.
-    pub(crate) fn commit(
+    /// `conflict`: another instance was faster, and nothing was written. `limit-exceeded`: the
+    /// commit has too many puts. Other errors of the store leave the outcome unknown.
+    pub(crate) fn commit_changes(
         self,
-        reader: &mut StoreSession<'_>,
-        keys: &ConversationKeys,
-        now: Timestamp,
-        entry: &JournalEntry,
-        mut puts: Vec<Put>,
-        further_guards: Vec<Guard>,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        act: JournalAction,
+        mut changes: Changes,
     ) -> Result<ConversationHead> {
-        let mut guards = Vec::new();
-        let head = self.append_head_puts(keys, now, entry, &mut puts, &mut guards)?;
-        guards.extend(further_guards);
-        if puts.len() > limits::PUTS_MAX {
+        // The guard of the head precedes the others.
+        let further_guards = core::mem::take(&mut changes.guards);
+        let head = self.append_changes(call, act, &mut changes)?;
+        changes.guards.extend(further_guards);
+        if changes.puts.len() > limits::PUTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a commit of {} writes is over the bound of {}",
-                puts.len(),
-                limits::PUTS_MAX
+                "a commit must have at most {} puts, got {}",
+                limits::PUTS_MAX,
+                changes.puts.len()
             )));
         }
-        reader.commit(&guards, &puts)?;
+        session.commit_changes(&changes)?;
         Ok(head)
     }
 
-    /// Adds what the commit of a changed head writes and what guards it.
+    /// Appends the puts and the guard of the changed head to the changes of a commit of two heads.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: a record is too large.
-    pub(crate) fn append_head_puts(
+    /// `invalid-input`: `now` is out of bounds; `limit-exceeded`: a record is too large.
+    pub(crate) fn append_changes(
         self,
-        keys: &ConversationKeys,
-        now: Timestamp,
-        entry: &JournalEntry,
-        puts: &mut Vec<Put>,
-        guards: &mut Vec<Guard>,
+        call: Call<'_>,
+        act: JournalAction,
+        changes: &mut Changes,
     ) -> Result<ConversationHead> {
+        let keys = call.keys;
+        let time = self.effective_time(call.now)?;
         let mut head = self.head;
-        head.time = head.time.max(now);
+        head.time = head.time.max(time);
         head.revision += 1;
-        puts.push(Put { key: keys.journal_key(head.revision), value: Some(codec::encode(entry)?) });
+        let puts = &mut changes.puts;
+        let entry = codec::encode(&JournalEntry { time, act })?;
+        puts.push(Put { key: keys.journal_key(head.revision), value: Some(entry) });
         if self.bytes.is_none() {
             let name = (head.tenant.as_str(), head.conversation.as_str());
             puts.push(Put { key: keys.name_key(), value: Some(codec::encode(&name)?) });
-            puts.push(Put {
-                key: keys::FORMAT_VERSION_KEY.into(),
-                value: Some(codec::encode(&())?),
-            });
+            let format = Some(codec::encode(&())?);
+            puts.push(Put { key: keys::FORMAT_VERSION_KEY.into(), value: format });
         }
         puts.push(Put { key: keys.head_key(), value: Some(codec::encode(&head)?) });
-        guards.push(Guard { key: keys.head_key(), value: self.bytes });
+        changes.guards.push(Guard { key: keys.head_key(), value: self.bytes });
         Ok(head)
+    }
+
+    /// Adds the guard of an unchanged head to the changes of a commit.
+    pub(crate) fn add_guard(self, call: Call<'_>, changes: &mut Changes) {
+        changes.guards.push(Guard { key: call.keys.head_key(), value: self.bytes });
     }
 }
 
-/// One journal entry: what a commit did.
+/// A journal entry: time and action of one commit.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JournalEntry {
     pub(crate) time: Timestamp,
     pub(crate) act: JournalAction,
 }
 
-/// What a commit did to the conversation.
+/// The action of a commit on the conversation.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) enum JournalAction {
-    /// Messages were stored.
+    /// Stored messages.
     Append { seq_first: u64, count: u32 },
-    /// A part of a large text was stored.
+    /// Stored a piece of a large text.
     Stage { sha256: [u8; 32], offset: u64 },
-    /// A summary replaced its sources, made as its record says. The old context root makes the
-    /// earlier context readable.
+    /// Replaced sources by their summary; `before` is the earlier context root.
     Compact { summary: [u8; 8], made: SummaryProvenance, before: Context },
-    /// An answer was rejected; its tokens were counted.
+    /// Rejected an answer and counted its tokens.
     Reject { sources: [u8; 16] },
-    /// An answer came too late; its tokens were counted.
+    /// Counted the tokens of an answer that came too late.
     Stale { sources: [u8; 16] },
-    /// Tasks were reserved.
+    /// Leased tasks to a planner.
     Lease { count: u32 },
-    /// An import stored summaries, or replaced the context, of which the old root is kept.
+    /// Imported summaries, or replaced the context; `before` is the earlier context root.
     Import { summaries: u32, before: Option<Context> },
-    /// It was made for a family, or came to belong to one.
+    /// Joined a family.
     Join,
-    /// It was archived.
+    /// Archived the conversation.
     Archive { cause: ArchiveCause },
-    /// A new session withdrew items from the context, of which the old root is kept.
+    /// Withdrew items from the context for a new session; `before` is the earlier context root.
     Withdraw { before: Context },
-    /// A provider's count of a prompt was reported.
+    /// Stored a provider's token count of a prompt.
     Calibrate,
-    /// Compaction was put off, or what was put off is no more.
+    /// Changed the deferred compaction.
     Defer,
-    /// A host reported what it spent.
+    /// Stored a usage report.
     Usage,
-    /// A focus brief was set or taken away.
+    /// Set or removed the focus brief.
     Focus,
 }
 
@@ -394,8 +434,8 @@ mod tests {
     use super::*;
     use crate::storage::context::ContextItem;
 
-    /// Goal: the document names what journal entries say, in the order that numbers them. Method:
-    /// the list in its text against the cases in the text of this file.
+    /// Goal: docs/store-format.md lists the journal actions in the order of their numbers. Method:
+    /// compares the list in the document with the variants in the text of this file.
     #[test]
     fn the_document_lists_the_acts_of_the_journal() {
         let between = |text: &'static str, from: &str, to: &str| {
@@ -421,8 +461,8 @@ mod tests {
         assert_eq!(acts.last().map(String::as_str), Some("focus"));
     }
 
-    /// Goal: a head stays under 4 KiB whatever happens. Method: every list at its bound, every
-    /// number far beyond what a conversation reaches.
+    /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
+    /// real conversation.
     #[test]
     fn a_head_with_every_list_full_has_at_most_4_kib() {
         let far = 1u64 << 34;

@@ -1,16 +1,18 @@
-//! The stored messages, found by seq: from the head and the directory to packs and chunks.
+//! The stored messages by seq: from the head and the directory to packs and chunks.
 //!
-//! A pack's key is computable, its place is not: the head lists the newest packs, and the directory
-//! node of a seq is the seq divided by 1,024, so that finding one costs the same in any history.
+//! The head lists the newest packs. The directory node of an older seq is the seq divided by 1,024,
+//! so a lookup costs the same in any history.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
 use crate::storage::{
+    call::Call,
     codec,
     compressed_pack::CompressedPack,
     head::ConversationHead,
     keys::ConversationKeys,
-    pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    pack::{self, DirectoryNode, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    record_key::RecordKey,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -22,20 +24,20 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Bytes of packs that are read at a time when all texts are wanted.
+/// Most bytes of packs that one read of [`MessageHistory::visit_messages`] fetches.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// A message that is looked through in passing.
+/// A message that a visitor sees.
 #[derive(Debug)]
 pub(crate) struct VisitedMessage<'p> {
     pub(crate) seq: u64,
     pub(crate) time: Timestamp,
     pub(crate) parts: &'p [Part],
-    /// Its raw text.
+    /// Raw text of the message.
     pub(crate) text: &'p str,
 }
 
-/// Takes a message that is looked through in passing.
+/// A function that is called for every visited message.
 pub(crate) type MessageVisitor<'e> =
     &'e mut dyn FnMut(&mut StoreSession<'_>, &VisitedMessage<'_>) -> Result<()>;
 
@@ -46,32 +48,84 @@ pub(crate) struct MessageHistory<'a> {
     pub(crate) head: &'a ConversationHead,
 }
 
-/// Number of the directory node that covers a seq.
+/// Returns the number of the directory node that covers a seq.
 pub(crate) fn directory_node(seq: u64) -> u64 {
     seq.saturating_sub(1) / limits::DIRECTORY_SPAN
 }
 
-/// Those of consecutive messages whose seq is in `[from, to]`.
+/// Returns the part of consecutive messages whose seqs are in `[from, to]`.
 pub(crate) fn slice_by_seq(messages: &[PlacedMessage], from: u64, to: u64) -> &[PlacedMessage] {
     let start = messages.partition_point(|placed| placed.seq < from);
     let end = messages.partition_point(|placed| placed.seq <= to);
     messages.get(start..end).unwrap_or(&[])
 }
 
-impl MessageHistory<'_> {
-    /// First seq that stands in a pack the head lists.
+impl Pack {
+    /// Returns the key of the pack whose first message has this seq.
+    pub(crate) fn key(keys: &ConversationKeys, seq_first: u64) -> RecordKey<Self> {
+        RecordKey::new(keys.pack_key(seq_first))
+    }
+}
+
+impl DirectoryNode {
+    /// Returns the key of the directory node with this number.
+    pub(crate) fn key(keys: &ConversationKeys, number: u64) -> RecordKey<Self> {
+        RecordKey::new(keys.directory_key(number))
+    }
+}
+
+impl<'a> MessageHistory<'a> {
+    /// Returns the history of the call's conversation, as of this head.
+    pub(crate) fn new(call: Call<'a>, head: &'a ConversationHead) -> Self {
+        Self { keys: call.keys, head }
+    }
+
+    /// Lists the keys of packs with the sizes of their values.
+    pub(crate) fn list_pack_keys(&self, packs: &[PackRef]) -> Vec<(String, u32)> {
+        packs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect()
+    }
+
+    /// Reads packs into the cache.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn prefetch_packs(
+        &self,
+        session: &mut StoreSession<'_>,
+        packs: &[PackRef],
+    ) -> Result<()> {
+        session.prefetch_records(self.keys, &self.list_pack_keys(packs), &[])
+    }
+
+    /// Reads the nodes of the context and these directory nodes into the cache.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn prefetch_nodes(
+        &self,
+        session: &mut StoreSession<'_>,
+        directory_nodes: &[u64],
+    ) -> Result<()> {
+        let context_nodes = self.head.context.node_keys(self.keys);
+        session.prefetch_records(self.keys, &context_nodes, directory_nodes)
+    }
+
+    /// Returns the first seq in the packs that the head lists.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
 
-    /// References to the packs that hold `[from, to]`, in order. Bounds outside are cut.
+    /// Finds the references to the packs of the seqs `[from, to]`, in order; the range is clamped
+    /// to the history.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// As [`StoreSession::read_immutable`].
     pub(crate) fn find_pack_refs(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         from: u64,
         to: u64,
     ) -> Result<Vec<PackRef>> {
@@ -87,7 +141,7 @@ impl MessageHistory<'_> {
             let wanted: Vec<(u64, u64)> = (directory_node(from)..=directory_node(last))
                 .map(|node| (node, flushed_last.min((node + 1) * limits::DIRECTORY_SPAN)))
                 .collect();
-            for node in reader.read_directory(self.keys, &wanted)? {
+            for node in session.read_directory(self.keys, &wanted)? {
                 refs.extend_from_slice(&node.packs);
             }
         }
@@ -98,51 +152,51 @@ impl MessageHistory<'_> {
         let overlaps =
             |pair: &[PackRef]| matches!(pair, [left, right] if left.seq_last() >= right.seq_first);
         match refs.windows(2).find(|pair| overlaps(pair)) {
-            // Packs that this head lists were sealed since.
-            Some([_, gone]) => Err(reader.missing_record_error(&gone.key(self.keys))),
+            // Another commit compressed packs that this head lists.
+            Some([_, gone]) => Err(session.missing_record_error(&gone.key(self.keys))),
             _ => Ok(refs),
         }
     }
 
-    /// The messages `[from, to]` in order, with their projections; large texts stay in chunks.
+    /// Reads the messages `[from, to]` in order with their projections; large texts stay in chunks.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`]; `corrupt`: the packs do not hold every seq once.
+    /// As [`StoreSession::read_immutable`]; `corrupt`: the packs do not hold every seq once.
     pub(crate) fn read_messages(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         from: u64,
         to: u64,
     ) -> Result<Vec<PlacedMessage>> {
-        let refs = self.find_pack_refs(reader, from, to)?;
-        self.read_messages_of_packs(reader, &refs, from, to)
+        let refs = self.find_pack_refs(session, from, to)?;
+        self.read_messages_of_packs(session, &refs, from, to)
     }
 
-    /// The messages from `from` on that stand in one pack: at least one, none behind `to`.
+    /// Reads the messages from `from` to the end of their pack, at least one and none after `to`.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_page(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         from: u64,
         to: u64,
     ) -> Result<Vec<PlacedMessage>> {
-        let refs = self.find_pack_refs(reader, from, from)?;
+        let refs = self.find_pack_refs(session, from, from)?;
         let last = refs.last().map_or(from, PackRef::seq_last);
-        self.read_messages_of_packs(reader, &refs, from, last.min(to))
+        self.read_messages_of_packs(session, &refs, from, last.min(to))
     }
 
-    /// The messages of `[from, to]` that stand in these packs.
+    /// Reads the messages `[from, to]` of these packs.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_messages_of_packs(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         refs: &[PackRef],
         from: u64,
         to: u64,
@@ -153,14 +207,14 @@ impl MessageHistory<'_> {
             refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
         let mut out = Vec::new();
         let mut next = from;
-        let values = reader.read_immutable(&wanted)?;
+        let values = session.read_immutable(&wanted)?;
         for ((place, (key, _)), value) in refs.iter().zip(&wanted).zip(values) {
             let found = if place.is_compressed {
-                let opened = self.open_compressed_pack(reader, place, &value, to)?;
+                let opened = self.open_compressed_pack(session, place, &value, to)?;
                 let (first, last) = opened.seq_range();
                 (first.max(from)..=last.min(to)).map_while(|seq| opened.message(seq)).collect()
             } else {
-                place_messages(self.load_pack(reader, place, &value)?.as_ref(), from, to)
+                place_messages(self.load_pack(session, place, &value)?.as_ref(), from, to)
             };
             for message in found {
                 if message.seq != next {
@@ -179,37 +233,37 @@ impl MessageHistory<'_> {
         Ok(out)
     }
 
-    /// The pack that stands at a place, from the value that was read there.
+    /// Decodes the pack of a reference from the value of its key.
     ///
     /// # Errors
     ///
-    /// As [`Reader::checked`].
+    /// As [`StoreSession::read_checked`].
     pub(crate) fn load_pack(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
     ) -> Result<Rc<Pack>> {
-        reader.read_pack(&place.key(self.keys), place, value, true)
+        session.read_pack(&place.key(self.keys), place, value, true)
     }
 
-    /// The sealed pack that stands at a place, from the value that was read there, with the texts
-    /// up to message `to`.
+    /// Opens the compressed pack of a reference from the value of its key, with the texts up to
+    /// message `to`.
     ///
-    /// A pack that is asked for once more is opened whole and kept.
+    /// A pack that is opened a second time is inflated as a whole and cached.
     ///
     /// # Errors
     ///
-    /// As [`Reader::checked`].
+    /// As [`StoreSession::read_checked`].
     pub(crate) fn open_compressed_pack(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
         to: u64,
     ) -> Result<Rc<CompressedPack>> {
         let key = place.key(self.keys);
-        let known = reader
+        let known = session
             .find_open_pack(&key)
             .filter(|opened| opened.frontier_prefix() == place.frontier_prefix);
         let to = match known {
@@ -219,51 +273,51 @@ impl MessageHistory<'_> {
         };
         let mut opened = CompressedPack::open(&key, value, to)?;
         if opened.frontier_prefix() != place.frontier_prefix {
-            let is_it = |value: &[u8]| {
+            let is_pack = |value: &[u8]| {
                 CompressedPack::open(&key, value, 0)
                     .is_ok_and(|opened| opened.frontier_prefix() == place.frontier_prefix)
             };
-            opened =
-                CompressedPack::open(&key, &reader.read_checked(&key, place.bytes, &is_it)?, to)?;
+            let value = session.read_checked(&key, place.bytes, &is_pack)?;
+            opened = CompressedPack::open(&key, &value, to)?;
         }
         let opened = Rc::new(opened);
-        reader.keep_open_pack(&key, &opened);
+        session.keep_open_pack(&key, &opened);
         Ok(opened)
     }
 
-    /// The running hash up to and with message `seq`.
+    /// Returns the running hash after message `seq`.
     ///
-    /// Within a sealed pack it is made from the texts: few ask for it, and 16 bytes a message that
-    /// nothing can deflate would be much of what a sealed message takes.
+    /// Within a compressed pack the hash is computed from the texts. Few callers need the hash, and
+    /// 16 incompressible bytes would be much of the size of a compressed message.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
-    pub(crate) fn frontier_at(&self, reader: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
-        let placed = self.read_messages(reader, seq, seq)?;
-        self.frontier_of_message(reader, placed.first())
+    /// As [`MessageHistory::read_messages`].
+    pub(crate) fn frontier_at(&self, session: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
+        let placed = self.read_messages(session, seq, seq)?;
+        self.frontier_of_message(session, placed.first())
     }
 
-    /// The running hash up to and with a message; zeros for none.
+    /// Returns the running hash after a message; zeros for `None`.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn frontier_of_message(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         placed: Option<&PlacedMessage>,
     ) -> Result<[u8; 16]> {
         let Some(placed) = placed else { return Ok([0; 16]) };
         if let Some(frontier) = placed.frontier {
             return Ok(frontier);
         }
-        let refs = self.find_pack_refs(reader, placed.seq, placed.seq)?;
+        let refs = self.find_pack_refs(session, placed.seq, placed.seq)?;
         let Some(place) = refs.first() else { return Ok([0; 16]) };
         let wanted = [(place.key(self.keys), place.bytes)];
-        let values = reader.read_immutable(&wanted)?;
+        let values = session.read_immutable(&wanted)?;
         let value = values.first().map(|value| value.as_slice()).unwrap_or_default();
-        let opened = self.open_compressed_pack(reader, place, value, placed.seq)?;
+        let opened = self.open_compressed_pack(session, place, value, placed.seq)?;
         let (before, mut frontier) = opened.nearest_frontier_before(placed.seq);
         for seq in before + 1..=placed.seq {
             let raw = opened.text(seq).unwrap_or_default();
@@ -274,30 +328,30 @@ impl MessageHistory<'_> {
         Ok(frontier)
     }
 
-    /// These messages, wherever they stand, in this (ascending) order.
+    /// Reads the messages of these ascending seqs.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`].
+    /// As [`MessageHistory::read_messages`].
     pub(crate) fn read_messages_at(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         seqs: &[u64],
     ) -> Result<Vec<PlacedMessage>> {
         let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
-        let refs = self.find_pack_refs_of_ranges(reader, &ranges)?;
+        let refs = self.find_pack_refs_of_ranges(session, &ranges)?;
         let wanted: Vec<(String, u32)> =
             refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
-        let values = reader.read_immutable(&wanted)?;
+        let values = session.read_immutable(&wanted)?;
         let mut out: Vec<PlacedMessage> = Vec::new();
         for (place, value) in refs.iter().zip(values) {
             let of_pack = seqs_in_pack(&ranges, place);
             let last = of_pack.clone().last().unwrap_or(place.seq_first);
             if place.is_compressed {
-                let opened = self.open_compressed_pack(reader, place, &value, last)?;
+                let opened = self.open_compressed_pack(session, place, &value, last)?;
                 out.extend(of_pack.filter_map(|seq| opened.message(seq)));
             } else {
-                let pack = self.load_pack(reader, place, &value)?;
+                let pack = self.load_pack(session, place, &value)?;
                 out.extend(of_pack.flat_map(|seq| place_messages(&pack, seq, seq)));
             }
         }
@@ -310,11 +364,12 @@ impl MessageHistory<'_> {
         }
     }
 
-    /// References to the packs that hold any of these ranges, in order. The ranges ascend and do
-    /// not overlap; what lies behind the newest message is passed over.
+    /// Finds the references to the packs of these ranges, in order.
+    ///
+    /// The ranges ascend and do not overlap. Seqs after the newest message are ignored.
     fn find_pack_refs_of_ranges(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         ranges: &[(u64, u64)],
     ) -> Result<Vec<PackRef>> {
         let mut nodes = Vec::new();
@@ -323,32 +378,31 @@ impl MessageHistory<'_> {
             nodes.extend(directory_node(*from)..=directory_node(flushed_last.min(*to)));
         }
         nodes.dedup();
-        reader.prefetch_records(self.keys, &[], &nodes)?;
+        session.prefetch_records(self.keys, &[], &nodes)?;
         let mut refs: Vec<PackRef> = Vec::new();
         for (from, to) in ranges {
             let known = refs.last().map_or(0, PackRef::seq_last);
-            refs.extend(self.find_pack_refs(reader, (*from).max(known + 1), *to)?);
+            refs.extend(self.find_pack_refs(session, (*from).max(known + 1), *to)?);
         }
         Ok(refs)
     }
 
-    /// Looks through the messages of these ranges of seqs in passing, in order.
+    /// Calls `each` for the messages of these ranges of seqs, in order.
     ///
-    /// The ranges are as for [`History::scattered`]. Texts are borrowed from the packs they stand
-    /// in; one in chunks is put together. A sealed pack is opened once, as far as it is needed;
-    /// packs are read as many at a time as one host call may move, and push nothing out of the
-    /// cache.
+    /// The ranges ascend and do not overlap. Texts are borrowed from their packs; a text in chunks
+    /// is joined. A compressed pack is opened once, up to the last visited message. One host call
+    /// reads as many packs as its bound allows, and the packs displace nothing in the cache.
     ///
     /// # Errors
     ///
-    /// As [`History::messages`], and of `each`.
+    /// As [`MessageHistory::read_messages`]; errors of `each`.
     pub(crate) fn visit_messages(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         ranges: &[(u64, u64)],
         each: MessageVisitor<'_>,
     ) -> Result<()> {
-        let refs = self.find_pack_refs_of_ranges(reader, ranges)?;
+        let refs = self.find_pack_refs_of_ranges(session, ranges)?;
         let mut rest = refs.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0u32;
@@ -361,18 +415,18 @@ impl MessageHistory<'_> {
             rest = later;
             let wanted: Vec<(String, u32)> =
                 now.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
-            let values = reader.read_immutable_uncached(&wanted)?;
+            let values = session.read_immutable_uncached(&wanted)?;
             for (place, value) in now.iter().zip(values) {
-                self.visit_messages_of_pack(reader, place, &value, ranges, each)?;
+                self.visit_messages_of_pack(session, place, &value, ranges, each)?;
             }
         }
         Ok(())
     }
 
-    /// [`History::each_of`] within one pack.
+    /// Visits as [`MessageHistory::visit_messages`] within one pack.
     fn visit_messages_of_pack(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         place: &PackRef,
         value: &[u8],
         ranges: &[(u64, u64)],
@@ -383,40 +437,40 @@ impl MessageHistory<'_> {
         let missing = |seq| Error::corrupt_store(format_args!("no pack holds message {seq}"));
         if place.is_compressed {
             let needed = seqs.clone().last().unwrap_or(place.seq_first);
-            let opened = self.open_compressed_pack(reader, place, value, needed)?;
+            let opened = self.open_compressed_pack(session, place, value, needed)?;
             for seq in seqs {
                 let (time, parts) = opened.time_and_parts(seq).ok_or_else(|| missing(seq))?;
                 match opened.text(seq) {
-                    Some(text) => each(reader, &VisitedMessage { seq, time, parts, text })?,
+                    Some(text) => each(session, &VisitedMessage { seq, time, parts, text })?,
                     None => {
                         let placed = opened.message(seq).ok_or_else(|| missing(seq))?;
-                        let text = self.read_text(reader, &placed.stored)?;
-                        each(reader, &VisitedMessage { seq, time, parts, text: &text })?;
+                        let text = self.read_text(session, &placed.stored)?;
+                        each(session, &VisitedMessage { seq, time, parts, text: &text })?;
                     }
                 }
             }
             return Ok(());
         }
-        let pack = reader.read_pack(&place.key(self.keys), place, value, false)?;
+        let pack = session.read_pack(&place.key(self.keys), place, value, false)?;
         for seq in seqs {
             let index = int::to_usize(seq - pack.seq_first);
             let stored = pack.messages.get(index).ok_or_else(|| missing(seq))?;
-            let text = self.read_text(reader, stored)?;
+            let text = self.read_text(session, stored)?;
             let (time, parts) = (stored.time, stored.parts.as_slice());
-            each(reader, &VisitedMessage { seq, time, parts, text: &text })?;
+            each(session, &VisitedMessage { seq, time, parts, text: &text })?;
         }
         Ok(())
     }
 
-    /// Reads the chunks of what is shown of these messages ahead, with as few calls as the bounds
-    /// allow.
+    /// Prefetches the chunks of the rendered texts of these messages, with as few host calls as the
+    /// bounds allow.
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn prefetch_texts(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         messages: &[PlacedMessage],
     ) -> Result<()> {
         let mut wanted = Vec::new();
@@ -425,18 +479,17 @@ impl MessageHistory<'_> {
                 wanted.extend(chunk_keys(self.keys, sha256, chunks));
             }
         }
-        reader.prefetch_records(self.keys, &wanted, &[])
+        session.prefetch_records(self.keys, &wanted, &[])
     }
 
-    /// Reads the chunks of a text that lie in a range of its bytes ahead, as
-    /// [`History::fetch_texts`].
+    /// Prefetches the chunks that hold a range of bytes of a text.
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn prefetch_text_range(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         raw: &RawText,
         (from, to): (u64, u64),
     ) -> Result<()> {
@@ -451,23 +504,23 @@ impl MessageHistory<'_> {
             }
             begin = end;
         });
-        reader.prefetch_records(self.keys, &inside, &[])
+        session.prefetch_records(self.keys, &inside, &[])
     }
 
-    /// One chunk of a large text.
+    /// Reads one chunk of a large text.
     ///
     /// # Errors
     ///
-    /// As [`History::text`].
+    /// As [`MessageHistory::read_text`].
     pub(crate) fn read_chunk(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         sha256: &[u8; 32],
         number: u32,
         bytes: u32,
     ) -> Result<String> {
         let key = self.keys.chunk_key(sha256, number);
-        let value = reader.read_immutable(&[(key.clone(), bytes.saturating_add(2))])?;
+        let value = session.read_immutable(&[(key.clone(), bytes.saturating_add(2))])?;
         let value = value
             .first()
             .ok_or_else(|| Error::corrupt_store(format_args!("`{key}` is missing")))?;
@@ -476,51 +529,52 @@ impl MessageHistory<'_> {
             .ok()
             .filter(|text| int::to_u32(text.len()) == bytes)
             .ok_or_else(|| {
-                Error::corrupt_store(format_args!("`{key}` is not the chunk it should be"))
+                Error::corrupt_store(format_args!("`{key}` is not a text of {bytes} bytes"))
             })
     }
 
-    /// The raw text of a message, byte for byte.
+    /// Reads the raw text of a message, byte for byte.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
+    /// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
     pub(crate) fn read_text<'s>(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         stored: &'s StoredMessage,
     ) -> Result<Cow<'s, str>> {
-        self.read_raw_text(reader, &stored.raw)
+        self.read_raw_text(session, &stored.raw)
     }
 
-    /// The text that a context and a summary show of a message.
+    /// Reads the text that contexts and summaries render for a message: its placeholder, if it has
+    /// one.
     ///
     /// # Errors
     ///
-    /// As [`History::text`].
+    /// As [`MessageHistory::read_text`].
     pub(crate) fn read_rendered_text<'s>(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         stored: &'s StoredMessage,
     ) -> Result<Cow<'s, str>> {
-        self.read_raw_text(reader, stored.rendered_content().0)
+        self.read_raw_text(session, stored.rendered_content().0)
     }
 
     fn read_raw_text<'s>(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         raw: &'s RawText,
     ) -> Result<Cow<'s, str>> {
         match raw {
             RawText::Inline(text) => Ok(Cow::Borrowed(text)),
             RawText::Chunked { sha256, chunks } => {
-                join_chunks(reader, self.keys, sha256, chunks).map(Cow::Owned)
+                join_chunks(session, self.keys, sha256, chunks).map(Cow::Owned)
             }
         }
     }
 }
 
-/// The messages `[from, to]` of a pack with their places.
+/// Returns the messages `[from, to]` of a pack with their positions.
 pub(crate) fn place_messages(pack: &Pack, from: u64, to: u64) -> Vec<PlacedMessage> {
     let mut tokens_before = pack.tokens_before;
     let mut out = Vec::new();
@@ -540,7 +594,7 @@ pub(crate) fn place_messages(pack: &Pack, from: u64, to: u64) -> Vec<PlacedMessa
     out
 }
 
-/// The seqs of these ranges that a pack holds.
+/// Iterates over the seqs of these ranges in a pack.
 fn seqs_in_pack<'r>(
     ranges: &'r [(u64, u64)],
     place: &PackRef,
@@ -553,28 +607,28 @@ fn seqs_in_pack<'r>(
         .flat_map(move |(from, to)| (*from).max(first)..=(*to).min(last))
 }
 
-/// Keys of the chunks of a text with their sizes.
+/// Returns the keys of the chunks of a text with the sizes of their values.
 fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u32)> {
-    // A value has two bytes before its payload.
+    // Two bytes precede the payload of a value.
     let row =
         |(number, bytes): (u32, &u32)| (keys.chunk_key(sha256, number), bytes.saturating_add(2));
     (0u32..).zip(chunks).map(row).collect()
 }
 
-/// Puts a text together from its chunks.
+/// Reads and joins the chunks of a text.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`]; `corrupt`: the chunks do not make up the text.
+/// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
 fn join_chunks(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     sha256: &[u8; 32],
     chunks: &[u32],
 ) -> Result<String> {
     let wanted = chunk_keys(keys, sha256, chunks);
     let mut text = Vec::new();
-    let values = reader.read_immutable(&wanted)?;
+    let values = session.read_immutable(&wanted)?;
     for (((key, _), bytes), value) in wanted.iter().zip(chunks).zip(values) {
         let chunk = codec::decode_chunk(key, &value)?;
         if int::to_u32(chunk.len()) != *bytes {
@@ -585,6 +639,7 @@ fn join_chunks(
         }
         text.extend_from_slice(&chunk);
     }
-    String::from_utf8(text)
-        .map_err(|_| Error::corrupt_store(format_args!("`{}` is no text", keys.upload_key(sha256))))
+    String::from_utf8(text).map_err(|_| {
+        Error::corrupt_store(format_args!("`{}` is not UTF-8", keys.upload_key(sha256)))
+    })
 }

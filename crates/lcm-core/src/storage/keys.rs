@@ -1,7 +1,7 @@
-//! The keys of the store: short printable ASCII, computable from what a head says.
+//! The keys of the store: short printable ASCII, computed from the fields of a head.
 //!
-//! `docs/store-format.md` draws them all. Numbers are ten lower-case hex digits, so that byte
-//! order is numeric order in every store.
+//! `docs/store-format.md` lists all keys. Numbers have ten lower-case hex digits, so that byte order
+//! is numeric order in every store.
 
 use alloc::{format, string::String};
 
@@ -13,23 +13,23 @@ use lcm_text::base::{
 
 /// Key of the store's format version.
 pub(crate) const FORMAT_VERSION_KEY: &str = "v";
-/// Prefix of the keys that list the conversations.
+/// Prefix of the keys in the list of conversations.
 pub(crate) const NAMES_PREFIX: &str = "n/";
-/// First key behind those that list the conversations.
+/// First key after the list of conversations.
 pub(crate) const NAMES_END: &str = "n0";
 
-/// What a family is known by in keys and heads.
+/// Returns the hash that identifies a family in keys and heads.
 pub(crate) fn family_hash(key: &str) -> [u8; 16] {
     hash_prefix(&hash_fields(&[b"lcm family", b"", key.as_bytes()]))
 }
 
-/// The keys that list a family, as a range.
+/// Returns the range of the keys of a family's members.
 pub(crate) fn family_members_range(family: [u8; 16]) -> (String, String) {
     let name = encode_base64url(&family, 22);
     (format!("f/{name}/"), format!("f/{name}0"))
 }
 
-/// The entry in the list of conversations of the one with this hash.
+/// Returns the key of a conversation in the list of conversations, from its hash.
 pub(crate) fn conversation_name_key(conversation: [u8; 16]) -> String {
     format!("{NAMES_PREFIX}{}", encode_base64url(&conversation, 22))
 }
@@ -43,7 +43,7 @@ pub(crate) struct ConversationKeys {
 }
 
 impl ConversationKeys {
-    /// Keys of the conversation with this id, in the default tenant.
+    /// Creates the keys of the conversation with this id, in the default tenant.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl ConversationKeys {
     pub(crate) fn new(conversation: &str) -> Result<Self> {
         if conversation.is_empty() || conversation.len() > limits::CONVERSATION_BYTES_MAX {
             return Err(Error::invalid_input(format_args!(
-                "conversation: an id has 1 to {} bytes, this one has {}",
+                "`conversation` must have 1 to {} bytes, got {}",
                 limits::CONVERSATION_BYTES_MAX,
                 conversation.len()
             )));
@@ -65,29 +65,29 @@ impl ConversationKeys {
         })
     }
 
-    /// The 22 characters that begin every key of the conversation.
+    /// Returns the 22 characters that begin every key of the conversation.
     pub(crate) fn key_prefix(&self) -> &str {
         &self.root
     }
 
-    /// The hash that names the conversation in keys.
+    /// Returns the hash that identifies the conversation in keys.
     pub(crate) fn conversation_hash(&self) -> [u8; 16] {
         self.conversation_hash
     }
 
-    /// The conversation's entry in the list of its family.
+    /// Returns the key of the conversation's member record in its family.
     pub(crate) fn family_member_key(&self, family: [u8; 16]) -> String {
         family_members_range(family).0 + &self.root
     }
 
-    /// The printed id of a message: three bytes of the conversation, then the seq.
+    /// Formats the printed id of a message: three bytes of the conversation's hash, then the seq.
     ///
-    /// It is computed, not stored, and says at once when it is used in another conversation.
+    /// The id is computed and not stored. Its first bytes reveal an id of another conversation.
     pub(crate) fn message_id(&self, seq: u64) -> String {
         format!("msg_{}{seq:010x}", hex(&self.id_tag))
     }
 
-    /// The seq in a printed id; `None`: it is no id of a message of this conversation.
+    /// Parses the seq in a printed id; `None`: the text is no message id of this conversation.
     pub(crate) fn parse_message_id(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix("msg_")?.strip_prefix(hex(&self.id_tag).as_str())?;
         if digits.len() != 10 || decode_hex(digits).is_none() {
@@ -96,84 +96,84 @@ impl ConversationKeys {
         u64::from_str_radix(digits, 16).ok()
     }
 
-    /// The head: the one guarded key.
+    /// Returns the key of the head, the guarded record.
     pub(crate) fn head_key(&self) -> String {
         format!("{}/h", self.root)
     }
 
-    /// The entry in the list of conversations.
+    /// Returns the key of the conversation in the list of conversations.
     pub(crate) fn name_key(&self) -> String {
         format!("{NAMES_PREFIX}{}", self.root)
     }
 
-    /// A pack, by its first seq.
+    /// Returns the key of a pack, from its first seq.
     pub(crate) fn pack_key(&self, seq_first: u64) -> String {
         format!("{}/m{seq_first:010x}", self.root)
     }
 
-    /// A sealed pack, by its first seq.
+    /// Returns the key of a compressed pack, from its first seq.
     pub(crate) fn compressed_pack_key(&self, seq_first: u64) -> String {
         format!("{}/z{seq_first:010x}", self.root)
     }
 
-    /// A directory node.
+    /// Returns the key of a directory node.
     pub(crate) fn directory_key(&self, node: u64) -> String {
         format!("{}/d{node:010x}", self.root)
     }
 
-    /// The record of an upload.
+    /// Returns the key of an upload record.
     pub(crate) fn upload_key(&self, sha256: &[u8; 32]) -> String {
         format!("{}/b{}", self.root, hex(sha256))
     }
 
-    /// A chunk of an upload.
+    /// Returns the key of a chunk of an upload.
     pub(crate) fn chunk_key(&self, sha256: &[u8; 32], number: u32) -> String {
         format!("{}/b{}/{number:010x}", self.root, hex(sha256))
     }
 
-    /// The record of a payload.
+    /// Returns the key of a payload record.
     pub(crate) fn payload_key(&self, id: [u8; 8]) -> String {
         format!("{}/f{}", self.root, hex(&id))
     }
 
-    /// An identity, by the hash of its kind and text.
+    /// Returns the key of an identity, from the hash of its kind and text.
     pub(crate) fn identity_key(&self, hash: &[u8; 32]) -> String {
-        // Without `format!`: every append makes hundreds of these.
+        // `concat` is faster than `format!`; an append makes hundreds of these keys.
         let name = encode_base64url(hash.get(..9).unwrap_or(&[]), 11);
         [self.root.as_str(), "/i", name.as_str()].concat()
     }
 
-    /// A summary.
+    /// Returns the key of a summary.
     pub(crate) fn summary_key(&self, id: [u8; 8]) -> String {
         format!("{}/s{}", self.root, hex(&id))
     }
 
-    /// What was derived from a summary.
+    /// Returns the key of the record that names the summary derived from a summary.
     pub(crate) fn derived_key(&self, id: [u8; 8]) -> String {
         format!("{}/u{}", self.root, hex(&id))
     }
 
-    /// A context node.
+    /// Returns the key of a context node.
     pub(crate) fn context_node_key(&self, revision: u64, number: u32) -> String {
         format!("{}/x{revision:010x}/{number:04x}", self.root)
     }
 
-    /// A journal entry.
+    /// Returns the key of a journal entry.
     pub(crate) fn journal_key(&self, revision: u64) -> String {
         format!("{}/j{revision:010x}", self.root)
     }
 
-    /// The attempt record of a task's sources.
+    /// Returns the key of the attempts of a task, from the hash of its sources.
     pub(crate) fn attempt_key(&self, sources: &[u8; 16]) -> String {
         format!("{}/a{}", self.root, encode_base64url(sources, 22))
     }
 
-    /// The question that is being answered, or was last.
+    /// Returns the key of the current or last question.
     pub(crate) fn ask_key(&self) -> String {
         format!("{}/k", self.root)
     }
 
-    /// What was reported of the prompts of a model.
+    /// Returns the key of the calibration of a model.
     pub(crate) fn calibration_key(&self, model: &str) -> String {
         format!(
             "{}/c{}",
@@ -182,56 +182,57 @@ impl ConversationKeys {
         )
     }
 
-    /// What a host reported of tokens and money.
+    /// Returns the key of the usage record.
     pub(crate) fn usage_key(&self) -> String {
         format!("{}/e", self.root)
     }
 
-    /// The focus brief.
+    /// Returns the key of the focus brief.
     pub(crate) fn focus_key(&self) -> String {
         format!("{}/y", self.root)
     }
 
-    /// The grants of a conversation.
+    /// Returns the key of the grants record.
     pub(crate) fn grants_key(&self) -> String {
         format!("{}/g", self.root)
     }
 
-    /// The manifest of the search index.
+    /// Returns the key of the manifest of the search index.
     pub(crate) fn manifest_key(&self) -> String {
         format!("{}/t", self.root)
     }
 
-    /// The root of a search segment.
+    /// Returns the key of the root of a search segment.
     pub(crate) fn segment_key(&self, id: &[u8; 8]) -> String {
         format!("{}/p{}", self.root, encode_base64url(id, 11))
     }
 
-    /// A block of a search segment.
+    /// Returns the key of a block of a search segment.
     pub(crate) fn segment_block_key(&self, id: &[u8; 8], number: u32) -> String {
         format!("{}/p{}/{number:04x}", self.root, encode_base64url(id, 11))
     }
 
-    /// A column of the search index.
+    /// Returns the key of a block of doc values.
     pub(crate) fn column_key(&self, corpus: char, kind: char, number: u32) -> String {
         format!("{}/q{corpus}{kind}{number:08x}", self.root)
     }
 
-    /// What a conversation has of vectors.
+    /// Returns the key of the record of the conversation's vectors.
     pub(crate) fn vectors_key(&self) -> String {
         format!("{}/v", self.root)
     }
 
-    /// The signs of a block of vectors, or the vector of a document.
+    /// Returns the key of the sign bits of a block of vectors, or of the vector of a document.
     pub(crate) fn vector_key(&self, corpus: char, kind: char, number: u64) -> String {
         format!("{}/v{corpus}{kind}{number:010x}", self.root)
     }
 
-    /// First and first-behind key of one kind of record; of everything for an empty kind.
+    /// Returns the first key of a kind of record and the key after its last; an empty `kind` covers
+    /// all records.
     pub(crate) fn record_range(&self, kind: &str) -> (String, String) {
         let start = format!("{}/{kind}", self.root);
         let end = match kind.bytes().last() {
-            // '0' is the character behind '/'.
+            // '0' is the character after '/'.
             None => format!("{}0", self.root),
             Some(last) => {
                 let next = char::from(last.saturating_add(1));
@@ -244,7 +245,7 @@ impl ConversationKeys {
     }
 }
 
-/// The guard record of a model scope.
+/// Returns the key of the breaker of a model scope.
 pub(crate) fn breaker_key(scope: &str) -> String {
     format!("g/{scope}")
 }
@@ -276,8 +277,8 @@ mod tests {
         assert!(start < keys.head_key() && keys.head_key() < end);
     }
 
-    /// A key as the table of the document draws it, with `.` for any hex digit or character of
-    /// base64url.
+    /// Converts a cell of the document's table to a pattern, with `.` for a hex digit or a character
+    /// of base64url.
     fn pattern(cell: &str) -> String {
         let mut out = String::new();
         let mut words = cell.split(' ');
@@ -304,7 +305,7 @@ mod tests {
         pattern.len() == key.len() && pattern.chars().zip(key.chars()).all(same)
     }
 
-    /// Letters that follow `before`, in order, each once.
+    /// Returns the letters that follow `before`, in order, each once.
     fn letters(text: &str, before: &str) -> Vec<char> {
         let mut found: Vec<char> =
             text.split(before).skip(1).filter_map(|rest| rest.chars().next()).collect();
@@ -314,9 +315,9 @@ mod tests {
         found
     }
 
-    /// Goal: the table of the document draws exactly the keys that are made here. Method: a key of
-    /// each function against the rows; and so that none is left out of this list, the letters in
-    /// the text of this file against those in the rows.
+    /// Goal: the table in docs/store-format.md lists exactly the keys of this module. Method:
+    /// compares a key of each function with the rows. To find a function without a key in this test,
+    /// the letters in the text of this file are compared with the letters in the rows.
     #[test]
     fn the_document_draws_every_key() {
         let (_, table) = include_str!("../../../../docs/store-format.md")

@@ -1,8 +1,11 @@
-//! What is stored, how it is read within the bounds of a host call, and how it is written.
+//! Stored records: their keys and encodings, reads within the bounds of a host call, and commits.
 
+pub(crate) mod call;
+pub(crate) mod changes;
 pub(crate) mod codec;
 pub(crate) mod compressed_pack;
 pub(crate) mod context;
+pub(crate) mod conversation_list;
 pub(crate) mod fresh_tail;
 pub(crate) mod head;
 pub(crate) mod history;
@@ -10,10 +13,13 @@ pub(crate) mod keys;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;
+pub(crate) mod prefetch;
 pub(crate) mod read_scope;
+pub(crate) mod record_key;
 pub(crate) mod records;
 pub(crate) mod session;
 pub mod store;
 pub(crate) mod store_session;
 pub(crate) mod summary;
 pub(crate) mod summary_items;
+pub(crate) mod summary_records;

@@ -1,8 +1,8 @@
-//! Packs: the stored messages of one commit, written once and never changed.
+//! Packs: the stored messages of one commit, immutable.
 //!
-//! A pack holds raw texts with their projections. A text over 64 KiB stands in chunks instead, and
-//! the pack refers to it. The directory tells where the packs are, by seq. Packs whose messages
-//! were compacted are replaced by sealed ones ([`crate::storage::compressed_pack`]).
+//! A pack holds raw texts with their projections. A text over 64 KiB is stored in chunks, to which
+//! the pack refers. The directory maps seqs to packs. Compressed packs replace the packs of
+//! compacted messages ([`crate::storage::compressed_pack`]).
 
 use alloc::{boxed::Box, rc::Rc, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -19,14 +19,14 @@ use lcm_text::{
     types::api::{Dialect, Timestamp},
 };
 
-/// Where the raw text of a message stands.
+/// The raw text of a message, or the reference to its chunks.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) enum RawText {
-    /// In the pack.
+    /// The text, in the pack.
     Inline(String),
-    /// In chunks.
+    /// The chunks of a large text.
     Chunked {
-        /// SHA-256 of the text, which names the chunks.
+        /// SHA-256 of the text, which is part of the keys of the chunks.
         sha256: [u8; 32],
         /// Length of each chunk in bytes, in order.
         chunks: Vec<u32>,
@@ -34,7 +34,7 @@ pub(crate) enum RawText {
 }
 
 impl RawText {
-    /// Length of the raw text in bytes.
+    /// Returns the length of the raw text in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Inline(text) => lcm_text::base::int::to_u64(text.len()),
@@ -43,15 +43,16 @@ impl RawText {
     }
 }
 
-/// What is rendered in place of a message.
+/// The placeholder that contexts and summaries render for a message with large payloads.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct PlaceholderMessage {
-    /// Its text, a message of the same dialect.
+    /// Text of the placeholder, a message of the same dialect.
     pub(crate) raw: RawText,
     pub(crate) parts: Vec<Part>,
-    /// What the message itself would cost.
+    /// Tokens of the whole message, payloads included.
     pub(crate) message_tokens: u32,
-    /// Tokens from which on a payload was one; with it the stand-in can be made again.
+    /// Least tokens of a large payload when the placeholder was built; a check derives the
+    /// placeholder anew with this number.
     pub(crate) payload_tokens_min: u32,
 }
 
@@ -59,73 +60,74 @@ pub(crate) struct PlaceholderMessage {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StoredMessage {
     pub(crate) raw: RawText,
-    /// Version of the rules that derived role, tokens, call key, parts and placeholder, see
+    /// Version of the rules that derived role, tokens, call key, parts and placeholder; see
     /// [`lcm_text::base::derivation_version`].
     pub(crate) derivation_version: u32,
     pub(crate) role: Role,
-    /// The message's own time, else the effective time of its commit.
+    /// Time of the message, or else the effective time of its commit.
     pub(crate) time: Timestamp,
-    /// What it costs in a context: its stand-in's tokens, if it has one.
+    /// Tokens of the message in a context, which renders its placeholder if it has one.
     pub(crate) tokens: u32,
     pub(crate) entry_id: Option<ByteSpan>,
     pub(crate) event_key: Option<ByteSpan>,
-    /// Set when the call id of this one tool result is an identity of the message.
+    /// Call id of the only tool result, if the call id is an identity of the message.
     pub(crate) call_key: Option<ByteSpan>,
     pub(crate) parts: Vec<Part>,
-    /// What is rendered in its place; `None`: it has no large payload.
+    /// The rendered placeholder; `None`: the message has no large payload.
     pub(crate) placeholder: Option<Box<PlaceholderMessage>>,
 }
 
 impl StoredMessage {
-    /// Text and parts as a context and a summary show them.
+    /// Returns text and parts that contexts and summaries render: of the placeholder, if there is
+    /// one.
     pub(crate) fn rendered_content(&self) -> (&RawText, &[Part]) {
         match &self.placeholder {
-            Some(stand_in) => (&stand_in.raw, &stand_in.parts),
+            Some(placeholder) => (&placeholder.raw, &placeholder.parts),
             None => (&self.raw, &self.parts),
         }
     }
 
-    /// Tokens of the whole message, payloads included.
+    /// Returns the tokens of the whole message, payloads included.
     pub(crate) fn message_tokens(&self) -> u32 {
-        self.placeholder.as_ref().map_or(self.tokens, |stand_in| stand_in.message_tokens)
+        self.placeholder.as_ref().map_or(self.tokens, |placeholder| placeholder.message_tokens)
     }
 }
 
-/// A stored message with its place.
+/// A stored message with its position in the conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedMessage {
     pub(crate) seq: u64,
-    /// Tokens of all messages before it.
+    /// Tokens of all earlier messages.
     pub(crate) tokens_before: u64,
-    /// The shape of its text.
+    /// Format of the raw text.
     pub(crate) dialect: Dialect,
     pub(crate) stored: Rc<StoredMessage>,
-    /// Running hash up to and with it; `None`: it is not stored and has to be made,
-    /// see [`crate::storage::history::History::frontier`].
+    /// Running hash after the message; `None`: the hash is not stored and must be computed with
+    /// [`crate::storage::history::MessageHistory::frontier_of_message`].
     pub(crate) frontier: Option<[u8; 16]>,
 }
 
-/// A pack.
+/// The record of a pack.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Pack {
     pub(crate) seq_first: u64,
-    /// The shape of its messages.
+    /// Format of the messages.
     pub(crate) dialect: Dialect,
-    /// Tokens of all messages before the first one.
+    /// Tokens of all messages before the pack.
     pub(crate) tokens_before: u64,
-    /// Shared, because who reads some of them outlives the pack, and their texts are long.
+    /// The messages; shared, because a reader of a few long texts may outlive the pack.
     pub(crate) messages: Vec<Rc<StoredMessage>>,
-    /// Running hash of the sequence up to and with each message.
+    /// Running hash of the sequence after each message.
     pub(crate) frontiers: Vec<[u8; 16]>,
 }
 
 impl Pack {
-    /// What its reference repeats of it.
+    /// Returns the first bytes of the last running hash, which the reference repeats.
     pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
         self.frontiers.last().map(|last| hash::hash_prefix(last)).unwrap_or_default()
     }
 
-    /// The reference to it, when its value has so many bytes.
+    /// Returns the reference to the pack, whose value has `bytes` bytes.
     pub(crate) fn to_pack_ref(&self, bytes: u32) -> PackRef {
         PackRef {
             seq_first: self.seq_first,
@@ -137,25 +139,25 @@ impl Pack {
         }
     }
 
-    /// Tokens of its messages.
+    /// Returns the tokens of the messages.
     pub(crate) fn tokens(&self) -> u64 {
         self.messages.iter().map(|message| u64::from(message.tokens)).sum()
     }
 }
 
-/// What the directory says of one pack.
+/// A reference to a pack, as in the head and the directory.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(from = "StoredRef", into = "StoredRef")]
 pub(crate) struct PackRef {
     pub(crate) seq_first: u64,
     pub(crate) count: u32,
-    /// Size of the pack's value.
+    /// Bytes of the pack's value.
     pub(crate) bytes: u32,
     pub(crate) tokens: u64,
-    /// Beginning of the running hash after its last message: the pack is this one and not another
-    /// at the same place, as after the restore of a backup.
+    /// First bytes of the running hash after the last message. They detect another pack under the
+    /// same key, for example after the restore of a backup.
     pub(crate) frontier_prefix: [u8; 4],
-    /// Whether it is a sealed pack.
+    /// Whether the reference leads to a compressed pack.
     pub(crate) is_compressed: bool,
 }
 
@@ -163,8 +165,8 @@ pub(crate) struct PackRef {
 #[derive(Deserialize, Serialize)]
 struct StoredRef {
     seq_first: u64,
-    /// Twice the messages behind the first, and one more for a sealed pack: one byte for any pack
-    /// that a head lists.
+    /// Twice the number of messages after the first, plus 1 for a compressed pack: one byte for any
+    /// pack in a head.
     kind: u32,
     bytes: u32,
     tokens: u64,
@@ -173,13 +175,13 @@ struct StoredRef {
 
 impl From<StoredRef> for PackRef {
     fn from(stored: StoredRef) -> Self {
-        let StoredRef { seq_first, kind, bytes, tokens, frontier_prefix: check } = stored;
+        let StoredRef { seq_first, kind, bytes, tokens, frontier_prefix } = stored;
         Self {
             seq_first,
             count: kind / 2 + 1,
             bytes,
             tokens,
-            frontier_prefix: check,
+            frontier_prefix,
             is_compressed: kind % 2 == 1,
         }
     }
@@ -187,17 +189,10 @@ impl From<StoredRef> for PackRef {
 
 impl From<PackRef> for StoredRef {
     fn from(place: PackRef) -> Self {
-        let PackRef {
-            seq_first,
-            count,
-            bytes,
-            tokens,
-            frontier_prefix: check,
-            is_compressed: sealed,
-        } = place;
+        let PackRef { seq_first, count, bytes, tokens, frontier_prefix, is_compressed } = place;
         // A pack has at most as many messages as a directory node covers.
-        let kind = count.saturating_sub(1).saturating_mul(2) | u32::from(sealed);
-        Self { seq_first, kind, bytes, tokens, frontier_prefix: check }
+        let kind = count.saturating_sub(1).saturating_mul(2) | u32::from(is_compressed);
+        Self { seq_first, kind, bytes, tokens, frontier_prefix }
     }
 }
 
@@ -229,7 +224,7 @@ impl SoundRecord for Pack {
 }
 
 impl PackRef {
-    /// The key that it stands under.
+    /// Returns the key of the pack.
     pub(crate) fn key(&self, keys: &keys::ConversationKeys) -> String {
         if self.is_compressed {
             keys.compressed_pack_key(self.seq_first)
@@ -238,19 +233,21 @@ impl PackRef {
         }
     }
 
-    /// Seq of its last message.
+    /// Returns the seq of the last message.
     pub(crate) fn seq_last(&self) -> u64 {
         self.seq_first + u64::from(self.count) - 1
     }
 }
 
-/// A directory node: the packs that begin in one span of 1,024 seqs. Packs never straddle one.
+/// A directory node: references to the packs in one span of 1,024 seqs. No pack crosses the end of
+/// a span.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct DirectoryNode {
     pub(crate) packs: Vec<PackRef>,
 }
 
-/// Hash of a message as the frontier, the ring and `identify` count it: content and ids.
+/// Hashes the content and the ids of a message, for the running hash, the newest hashes of the head
+/// and `identify`.
 pub(crate) fn message_hash(raw: &str, message: &ParsedMessage) -> [u8; 16] {
     let id = message.entry_id.map(|span| lcm_text::base::json::text(raw, span));
     let event = message.event_key.map(|span| lcm_text::base::json::text(raw, span));
@@ -265,7 +262,7 @@ pub(crate) fn message_hash(raw: &str, message: &ParsedMessage) -> [u8; 16] {
     hash::hash_prefix(&digest)
 }
 
-/// The frontier after a message with this hash.
+/// Returns the running hash after a message with this hash.
 pub(crate) fn advance_frontier(frontier: &[u8; 16], hash: &[u8; 16]) -> [u8; 16] {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm frontier", frontier, hash]))
 }

@@ -1,9 +1,9 @@
-//! Sealing: packs whose messages are no longer the newest raw ones become fewer, deflated ones.
+//! Pack compaction: replaces packs of compacted messages by fewer compressed packs.
 //!
-//! In: how far the history may be sealed. Out: what a commit writes and deletes for it. Sealing is
-//! part of a commit that is made anyway, never more than a bounded piece, oldest first; what is
-//! left over comes with a later one. Reading and writing are two steps, so that all reads of a call
-//! come before anything is decided.
+//! In: the last seq that may be compressed. Out: puts and deletions of a commit. Pack compaction
+//! joins the commit of another change and is bounded; the oldest packs come first, and later
+//! commits continue. Reading and writing are two steps, because all reads of a call precede its
+//! decisions.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
@@ -22,57 +22,58 @@ use lcm_text::base::{
     int, limits, sort,
 };
 
-/// Bytes of packs that one commit seals from. A pack has less than 200 KiB, so that at least 248
-/// are read when there are as many: more than a sealed pack is made of, so that one is closed.
+/// Most bytes of packs that one commit reads. A pack has less than 200 KiB, so a long history gives
+/// at least 248 KiB: more than the texts of one compressed pack, so at least one is written.
 const READ_BYTES_MAX: u32 = 448 << 10;
-/// Directory nodes whose packs one commit seals: more only when messages are tiny, and then the
-/// nodes are most of the work.
+/// Most directory nodes of one commit. Only tiny messages would need more, and then most of the
+/// work is for the nodes.
 const NODES_MAX: u64 = 4;
-/// Packs from which on a sealed one ends at the next aligned seq, too: each is one deletion of the
-/// commit.
+/// Packs after which a compressed pack may end at the next aligned seq, whatever its size, because
+/// each pack costs the commit one deletion.
 const PACKS_MAX: usize = 64;
-/// Bytes of a commit that sealing leaves to what the commit is made for.
+/// Bytes of a commit that pack compaction leaves to the other changes.
 const COMMIT_BYTES_LEFT: usize = 64 << 10;
 
-/// What may be sealed, read and not yet decided.
+/// The packs that a commit may compress.
 #[derive(Debug)]
 pub(crate) struct PackCompactionInput {
-    /// Last seq that may be sealed.
+    /// Last seq that may be compressed.
     seq_last: u64,
     packs: Vec<(PackRef, Rc<Pack>)>,
-    /// The directory nodes of the packs, as far as there are any yet.
+    /// The directory nodes of the packs; a node that is not stored yet is empty.
     nodes: Vec<(u64, DirectoryNode)>,
 }
 
-/// Keys of the packs that sealing may read, with their sizes, to be read together with others.
+/// Lists the keys of the packs to read, with their sizes, so that a caller can read them with other
+/// records.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn list_pack_keys(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     until: u64,
 ) -> Result<Vec<(String, u32)>> {
-    let refs = select_pack_refs(reader, history, until)?;
+    let refs = select_pack_refs(session, history, until)?;
     Ok(refs.iter().map(|pack| (pack.key(history.keys), pack.bytes)).collect())
 }
 
-/// Directory nodes that sealing reads: those that exist around the first message not sealed.
+/// Lists the stored directory nodes from the first message that is not compressed.
 pub(crate) fn list_directory_nodes(history: &MessageHistory<'_>) -> Vec<u64> {
     let first = history::directory_node(history.head.compressed_through + 1);
     (first..first + NODES_MAX).filter(|node| is_node_stored(history, *node)).collect()
 }
 
-/// Whether a directory node exists: a pack of its span has left the head.
+/// Returns whether a directory node is stored: a pack of its span has left the head.
 fn is_node_stored(history: &MessageHistory<'_>, node: u64) -> bool {
     node * limits::DIRECTORY_SPAN + 1 < history.recent_seq_first()
 }
 
-/// The packs behind what is sealed, as many as one commit may seal from; none when they would not
-/// fill a sealed pack.
+/// Selects the packs after the compressed packs, as many as one commit may read; empty if they do
+/// not fill a compressed pack.
 fn select_pack_refs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     until: u64,
 ) -> Result<Vec<PackRef>> {
@@ -82,7 +83,7 @@ fn select_pack_refs(
     if from > until {
         return Ok(Vec::new());
     }
-    let mut refs = history.find_pack_refs(reader, from, until)?;
+    let mut refs = history.find_pack_refs(session, from, until)?;
     let mut bytes = 0u32;
     let fits = |pack: &&PackRef| {
         bytes = bytes.saturating_add(pack.bytes);
@@ -91,35 +92,35 @@ fn select_pack_refs(
     let count = refs.iter().take(limits::PUTS_MAX).take_while(fits).count().max(1);
     refs.truncate(count);
     let bytes: u32 = refs.iter().map(|pack| pack.bytes).sum();
-    // A pack is closed by its text, its packs, or the end of a directory node.
-    let closes = int::to_usize(u64::from(bytes)) >= limits::COMPRESSED_TEXTS_BYTES_MIN
+    // A compressed pack ends by its text, its number of packs, or the end of a directory node.
+    let is_filled = int::to_usize(u64::from(bytes)) >= limits::COMPRESSED_TEXTS_BYTES_MIN
         || refs.len() >= PACKS_MAX
         || history::directory_node(from) != history::directory_node(until + 1);
-    Ok(if closes { refs } else { Vec::new() })
+    Ok(if is_filled { refs } else { Vec::new() })
 }
 
-/// Reads what may be sealed; `None`: nothing.
+/// Reads the packs that a commit may compress; `None`: there are too few.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// As [`StoreSession::read_immutable`].
 pub(crate) fn read_compactable_packs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     until: u64,
 ) -> Result<Option<PackCompactionInput>> {
-    let refs = select_pack_refs(reader, history, until)?;
+    let refs = select_pack_refs(session, history, until)?;
     let Some(last) = refs.last() else { return Ok(None) };
     let head = history.head;
     let keys = history.keys;
     let wanted: Vec<(String, u32)> = refs.iter().map(|pack| (pack.key(keys), pack.bytes)).collect();
-    let values = reader.read_immutable(&wanted)?;
+    let values = session.read_immutable(&wanted)?;
     let mut packs = Vec::with_capacity(refs.len());
     for (place, value) in refs.iter().zip(values) {
-        let pack = history.load_pack(reader, place, &value)?;
+        let pack = history.load_pack(session, place, &value)?;
         if pack.to_pack_ref(place.bytes) != *place {
             let key = place.key(keys);
-            return Err(Error::corrupt_store(format_args!("`{key}` is not as the directory says")));
+            return Err(Error::corrupt_store(format_args!("`{key}` does not match its reference")));
         }
         packs.push((*place, pack));
     }
@@ -128,23 +129,23 @@ pub(crate) fn read_compactable_packs(
     let numbers = from..=history::directory_node(last.seq_last());
     let mut nodes = Vec::new();
     for number in numbers {
-        let reach = flushed_last.min((number + 1) * limits::DIRECTORY_SPAN);
-        let known = match is_node_stored(history, number) {
-            true => reader.read_directory(keys, &[(number, reach)])?.pop(),
+        let seq_last = flushed_last.min((number + 1) * limits::DIRECTORY_SPAN);
+        let stored = match is_node_stored(history, number) {
+            true => session.read_directory(keys, &[(number, seq_last)])?.pop(),
             false => None,
         };
-        let mut node = known.map(|node| (*node).clone()).unwrap_or_default();
-        // It may have grown since this head; the commit fails then, and what it says is no matter.
+        let mut node = stored.map(|node| (*node).clone()).unwrap_or_default();
+        // A node may be newer than this head; the commit then fails, so its content is irrelevant.
         node.packs.retain(|pack| pack.seq_first <= flushed_last);
         nodes.push((number, node));
     }
     Ok(Some(PackCompactionInput { seq_last: until, packs, nodes }))
 }
 
-/// Sealed packs that are to be written, and what the commit has room for.
+/// Finished compressed packs, and the size limits of the commit.
 struct ClosedPacks {
     packs: Vec<(PackRef, Vec<u8>)>,
-    /// Running hash after the last of them.
+    /// Running hash after the last finished pack.
     frontier: [u8; 16],
     texts: usize,
     bytes: usize,
@@ -152,11 +153,11 @@ struct ClosedPacks {
 }
 
 impl ClosedPacks {
-    /// Takes a pack that is full; `false`: there is no room, or enough was sealed.
+    /// Finishes a full pack; `false`: the commit takes no further pack.
     ///
     /// # Errors
     ///
-    /// As [`Sealer::finish`].
+    /// As [`CompressedPackBuilder::finish`].
     fn push_full_pack(&mut self, full: &CompressedPackBuilder, has_room: bool) -> Result<bool> {
         if !has_room || self.bytes.saturating_add(full.bytes_max()) > self.bytes_max {
             return Ok(false);
@@ -171,29 +172,30 @@ impl ClosedPacks {
 }
 
 impl PackCompactionInput {
-    /// Seals as much as the commit has room for beside `puts`, in the head and in what is returned.
+    /// Compresses as many packs as fit the commit beside `puts`; changes the head and returns the
+    /// further puts.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: a record is too large, which the bounds do not allow.
+    /// `limit-exceeded`: a record is too large, which the size limits prevent.
     pub(crate) fn compact_packs(
         &self,
         keys: &ConversationKeys,
         head: &mut ConversationHead,
         puts: &[Put],
     ) -> Result<Vec<Put>> {
-        let taken: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
-        // Beside the sealed packs the nodes are written, and the pack that is sealed in part.
-        let left = self.packs.iter().map(|(place, _)| place.bytes).max().unwrap_or(0);
+        let used: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
+        // The commit also writes the nodes, and the rest of a partly compressed pack.
+        let rest = self.packs.iter().map(|(place, _)| place.bytes).max().unwrap_or(0);
         let nodes: usize = self.nodes.iter().map(|(_, node)| estimate_node_bytes(node)).sum();
         let mut closed = ClosedPacks {
             packs: Vec::new(),
             frontier: head.compressed_frontier,
             texts: 0,
-            bytes: int::to_usize(u64::from(left)).saturating_add(taken + nodes + COMMIT_BYTES_LEFT),
+            bytes: int::to_usize(u64::from(rest)).saturating_add(used + nodes + COMMIT_BYTES_LEFT),
             bytes_max: int::to_usize(u64::from(limits::CALL_BYTES_MAX)),
         };
-        // Journal, head, a guard of a model, and one to spare.
+        // Journal, head, a breaker, and one spare put.
         let puts_max = limits::PUTS_MAX.saturating_sub(puts.len() + 4);
         self.close_packs(head.compressed_through, &mut closed, puts_max)?;
         match closed.packs.last() {
@@ -202,8 +204,13 @@ impl PackCompactionInput {
         }
     }
 
-    /// Makes sealed packs, as many as fit the bounds.
-    fn close_packs(&self, sealed: u64, closed: &mut ClosedPacks, puts_max: usize) -> Result<()> {
+    /// Finishes as many compressed packs as fit the limits.
+    fn close_packs(
+        &self,
+        compressed_through: u64,
+        closed: &mut ClosedPacks,
+        puts_max: usize,
+    ) -> Result<()> {
         let mut open = None::<(CompressedPackBuilder, usize)>;
         for (index, (place, pack)) in self.packs.iter().enumerate() {
             let mut tokens_before = pack.tokens_before;
@@ -214,15 +221,15 @@ impl PackCompactionInput {
                 if seq > self.seq_last {
                     return Ok(());
                 }
-                if seq <= sealed {
+                if seq <= compressed_through {
                     continue;
                 }
-                // The packs up to this one are deleted, one of them is written anew.
+                // The commit deletes the packs up to this pack and rewrites at most one of them.
                 let puts = |closed: &ClosedPacks| index + 3 + self.nodes.len() + closed.packs.len();
-                let takes = |(open, _): &mut (CompressedPackBuilder, usize)| {
+                let can_take = |(open, _): &mut (CompressedPackBuilder, usize)| {
                     open.can_take(pack.dialect, message)
                 };
-                if let Some((full, _)) = open.take_if(|open| !takes(open)) {
+                if let Some((full, _)) = open.take_if(|open| !can_take(open)) {
                     let has_room = puts(closed) <= puts_max;
                     if !closed.push_full_pack(&full, has_room)? {
                         return Ok(());
@@ -231,9 +238,9 @@ impl PackCompactionInput {
                 let begin = || {
                     (CompressedPackBuilder::new(seq, pack.dialect, before, closed.frontier), index)
                 };
-                let (sealer, first) = open.get_or_insert_with(begin);
-                sealer.push(message, *frontier);
-                let is_full = sealer.is_full() || index + 1 - *first >= PACKS_MAX;
+                let (builder, first) = open.get_or_insert_with(begin);
+                builder.push(message, *frontier);
+                let is_full = builder.is_full() || index + 1 - *first >= PACKS_MAX;
                 let ends = (is_full && seq % limits::COMPRESSED_PACK_ALIGNMENT == 0)
                     || seq % limits::DIRECTORY_SPAN == 0;
                 if let Some((full, _)) = open.take_if(|_| ends) {
@@ -247,7 +254,8 @@ impl PackCompactionInput {
         Ok(())
     }
 
-    /// Puts the sealed packs in the place of those up to `end`.
+    /// Replaces the packs up to `end` by the finished packs, in the store, the head and the
+    /// directory.
     fn write_compacted(
         &self,
         keys: &ConversationKeys,
@@ -256,17 +264,17 @@ impl PackCompactionInput {
         closed: ClosedPacks,
     ) -> Result<Vec<Put>> {
         let mut puts = Vec::new();
-        let mut left = None;
+        let mut split = None;
         for (place, pack) in self.packs.iter().filter(|(place, _)| place.seq_first <= end) {
             puts.push(Put { key: place.key(keys), value: None });
             if place.seq_last() > end {
                 let rest = split_pack_after(pack, end);
                 let value = codec::encode(&rest)?;
-                left = Some((place.seq_first, rest.to_pack_ref(int::to_u32(value.len()))));
+                split = Some((place.seq_first, rest.to_pack_ref(int::to_u32(value.len()))));
                 puts.push(Put { key: keys.pack_key(rest.seq_first), value: Some(value) });
             }
         }
-        let remaining = |pack: &PackRef| match &left {
+        let remaining = |pack: &PackRef| match &split {
             Some((seq_first, rest)) if *seq_first == pack.seq_first => Some(*rest),
             _ => (pack.seq_first > end || pack.is_compressed).then_some(*pack),
         };
@@ -288,17 +296,17 @@ impl PackCompactionInput {
     }
 }
 
-/// Bytes of a node, from above: its references and those of the sealed packs.
+/// Returns an upper bound of the bytes of a node with its new references.
 fn estimate_node_bytes(node: &DirectoryNode) -> usize {
-    // A reference has at most 24 bytes; a node of 1,024 messages has no more than that many.
+    // A reference has at most 24 bytes; a node of 1,024 messages gets at most 64 new references.
     24 * (node.packs.len() + 64)
 }
 
-/// The messages of a pack behind `end`, as a pack of their own.
+/// Returns the messages of a pack after `end` as a pack.
 fn split_pack_after(pack: &Pack, end: u64) -> Pack {
     let count = int::to_usize((end + 1).saturating_sub(pack.seq_first));
-    let (sealed, rest) = pack.messages.split_at_checked(count).unwrap_or((&[], &[]));
-    let tokens: u64 = sealed.iter().map(|message| u64::from(message.tokens)).sum();
+    let (compressed, rest) = pack.messages.split_at_checked(count).unwrap_or((&[], &[]));
+    let tokens: u64 = compressed.iter().map(|message| u64::from(message.tokens)).sum();
     Pack {
         seq_first: end + 1,
         dialect: pack.dialect,

@@ -13,26 +13,33 @@ use lcm_text::{
 /// Most bytes at the end of a chunk that may be part of a JSON escape.
 const ESCAPE_BYTES_MAX: usize = 12;
 
-/// Passes the text of a payload to `take`, piece by piece from a seek point on, while `take`
-/// returns true and about `written_max` bytes of JSON are read. Returns the bytes read, and
-/// whether the payload ended.
+/// The part of a payload's text to read.
+pub(crate) struct PayloadPart<'a> {
+    pub(crate) file: &'a PayloadRecord,
+    /// Where the part begins.
+    pub(crate) start: SeekPoint,
+    /// Bytes of JSON after which the read ends, about.
+    pub(crate) written_bytes_max: u64,
+}
+
+/// Passes the text of a part of a payload to `take`, piece by piece, while `take` returns true.
+/// Returns the bytes read, and whether the payload ended.
 ///
 /// # Errors
 ///
 /// Errors of the reads of [`MessageHistory`].
 pub(crate) fn for_each_text(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    file: &PayloadRecord,
-    mark: SeekPoint,
-    written_max: u64,
+    part: &PayloadPart<'_>,
     take: &mut dyn FnMut(&str) -> bool,
 ) -> Result<(u64, bool)> {
-    let from = u64::from(file.place.start) + u64::from(mark.at);
+    let file = part.file;
+    let from = u64::from(file.place.start) + u64::from(part.start.at);
     let to = u64::from(file.place.start) + u64::from(file.place.length);
     let mut buffer = String::new();
     let (mut read, mut is_complete) = (0, false);
-    for_each_message_chunk(reader, history, file.seq, (from, to), &mut |piece, is_last| {
+    for_each_message_chunk(session, history, file.seq, (from, to), &mut |piece, is_last| {
         read += int::to_u64(piece.len());
         buffer.push_str(piece);
         let complete =
@@ -48,7 +55,7 @@ pub(crate) fn for_each_text(
         });
         buffer.drain(..passed);
         is_complete = is_last && is_wanted;
-        is_wanted && read < written_max
+        is_wanted && read < part.written_bytes_max
     })?;
     Ok((read, is_complete))
 }
@@ -56,7 +63,7 @@ pub(crate) fn for_each_text(
 /// Passes the text of a message between two offsets to `take`, chunk by chunk, with a flag for the
 /// last chunk.
 pub(crate) fn for_each_message_chunk(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
     (from, to): (u64, u64),
@@ -67,7 +74,7 @@ pub(crate) fn for_each_message_chunk(
     if seq > history.head.messages {
         return Err(damaged());
     }
-    let placed = history.read_messages(reader, seq, seq)?;
+    let placed = history.read_messages(session, seq, seq)?;
     let placed = placed.first().ok_or_else(damaged)?;
     let within = |text: &str, begin: u64| {
         let [from, to] =
@@ -83,7 +90,7 @@ pub(crate) fn for_each_message_chunk(
             for (number, bytes) in (0u32..).zip(chunks) {
                 let end = begin + u64::from(*bytes);
                 if end > from && begin < to {
-                    let chunk = history.read_chunk(reader, sha256, number, *bytes)?;
+                    let chunk = history.read_chunk(session, sha256, number, *bytes)?;
                     if !take(&within(&chunk, begin)?, end >= to) {
                         return Ok(());
                     }

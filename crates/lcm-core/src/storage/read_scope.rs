@@ -4,7 +4,7 @@
 //! the conversation or another one of its family, and what limits the read. Not here: what a grant
 //! is ([`crate::storage::records::grants`]).
 
-use crate::storage::session;
+use crate::storage::session::list_other_members;
 use alloc::{string::String, vec::Vec};
 
 use lcm_text::{
@@ -17,6 +17,7 @@ use lcm_text::{
 };
 
 use crate::storage::{
+    call::Call,
     codec,
     head::LoadedHead,
     keys::{self, ConversationKeys},
@@ -108,62 +109,71 @@ impl RecallAnswer {
 
 /// Charges the grant of the caller, then returns the JSON of an answer.
 pub(crate) fn charge_answer(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     answer: RecallAnswer,
     permit: Option<GrantAccess>,
 ) -> Result<String> {
     if let Some(permit) = permit {
-        permit.commit_charge(reader, answer.tokens)?;
+        permit.commit_charge(session, answer.tokens)?;
     }
     Ok(answer.json)
 }
 
-/// Calls `ask` for a conversation, or for another conversation that has the id.
+/// An id to find in a conversation or in another one.
+#[derive(Clone, Copy)]
+pub(crate) struct IdLookup<'a> {
+    /// Text that contains the id.
+    pub(crate) id: &'a str,
+    /// Access by a grant, whose conversations are searched; `None`: the family is searched.
+    pub(crate) permit: Option<&'a GrantAccess>,
+    /// Whether every conversation of the store is searched, if no grant limits the search.
+    pub(crate) all_conversations: bool,
+}
+
+/// Calls `ask` for the conversation of the call, or for another conversation that has the id.
 ///
-/// Other conversations are those that the grant covers, else the family, newest first; `all` adds
-/// every conversation of the store. Each one costs one key of a `get-many`.
+/// Other conversations are those that the grant covers, else the family, newest first;
+/// `all_conversations` adds every conversation of the store. Each one costs one key of a
+/// `get-many`.
 ///
 /// # Errors
 ///
 /// Errors of `ask`; `not-found`: no conversation has the id; `denied`: no conversation has the id,
 /// and the grant covers some summaries only.
 pub(crate) fn find_in_family<T>(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
-    id: &str,
-    permit: Option<&GrantAccess>,
-    all: bool,
-    ask: &dyn Fn(&mut StoreSession<'_>, &str) -> Result<T>,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    lookup: IdLookup<'_>,
+    ask: &dyn Fn(&mut StoreSession<'_>, Call<'_>) -> Result<T>,
 ) -> Result<T> {
+    let IdLookup { id, permit, all_conversations } = lookup;
     let is_unknown =
         |answer: &Result<T>| answer.as_ref().is_err_and(|error| error.code == ErrorCode::NotFound);
-    let answer = ask(reader, conversation);
+    let answer = ask(session, call);
     if !is_unknown(&answer) {
         return answer;
     }
     let mut others = match permit {
-        Some(permit) => permit.list_conversations(reader)?,
+        Some(permit) => permit.list_conversations(session)?,
         None => {
-            let head =
-                LoadedHead::load_head(reader, &ConversationKeys::new(conversation)?, conversation)?
-                    .head;
+            let head = LoadedHead::open(session, call)?.head;
             let members = match head.family {
-                Some(family) => session::list_other_members(reader, family, conversation)?,
+                Some(family) => list_other_members(session, family, call.conversation)?,
                 None => Vec::new(),
             };
             members.into_iter().map(|member| member.conversation).collect()
         }
     };
-    if all && permit.is_none() {
+    if all_conversations && permit.is_none() {
         let family = others.len();
-        let names = list_all_conversations(reader)?;
+        let names = list_all_conversations(session)?;
         let is_further = |name: &String| !others.iter().take(family).any(|known| known == name);
         let further: Vec<String> = names.into_iter().filter(is_further).collect();
         others.extend(further);
     }
-    others.retain(|other| other != conversation);
-    for member in find_conversations_with_id(reader, others, id)? {
-        let other = ask(reader, &member);
+    others.retain(|other| other != call.conversation);
+    for member in find_conversations_with_id(session, others, id)? {
+        let other = call.with_conversation(&member, |call| ask(session, call));
         if !is_unknown(&other) {
             return other;
         }
@@ -172,10 +182,10 @@ pub(crate) fn find_in_family<T>(
 }
 
 /// Lists the ids of all conversations of the store, in order.
-pub(crate) fn list_all_conversations(reader: &mut StoreSession<'_>) -> Result<Vec<String>> {
+pub(crate) fn list_all_conversations(session: &mut StoreSession<'_>) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    reader.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
-        let (_, name): (String, String) = crate::storage::codec::decode(key, value)?;
+    session.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
+        let (_, name): (String, String) = codec::decode(key, value)?;
         names.push(name);
         Ok(())
     })?;
@@ -186,7 +196,7 @@ pub(crate) fn list_all_conversations(reader: &mut StoreSession<'_>) -> Result<Ve
 /// Lists the conversations that may have the id. A message id holds three bytes of the hash of its
 /// conversation, so a listed conversation may not have the message.
 pub(crate) fn find_conversations_with_id(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     others: Vec<String>,
     id: &str,
 ) -> Result<Vec<String>> {
@@ -203,7 +213,7 @@ pub(crate) fn find_conversations_with_id(
         members.push(member);
         wanted.push(key);
     }
-    let found = reader.read_uncached(&wanted)?;
+    let found = session.read_uncached(&wanted)?;
     let known = members.into_iter().zip(found).filter(|(_, value)| value.is_some());
     Ok(known.map(|(member, _)| member).collect())
 }
@@ -220,7 +230,7 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
         .split(|c: char| !is_word(c))
         .find(|word| ["sum_", "msg_", "file_"].iter().any(|kind| word.starts_with(kind)))
         .ok_or_else(|| {
-            Error::not_found(format_args!("`{text}` holds no id of a summary, message or file"))
+            Error::not_found(format_args!("`{text}` has no id of a summary, message or file"))
         })?;
     let (kind, digits) = id.split_once('_').unwrap_or((id, ""));
     let fills_in = |byte: u8| byte == b'0' || !byte.is_ascii_hexdigit();
@@ -234,7 +244,9 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
     }
     if id.starts_with("file_") {
         return large_payload::parse_name(id).map(ResolvedId::File).ok_or_else(|| {
-            Error::not_found(format_args!("`{id}` is no id of a file: 16 hex digits"))
+            Error::not_found(format_args!(
+                "`{id}` is not the id of a file, which has 16 hex digits"
+            ))
         });
     }
     if id.starts_with("msg_") {
@@ -251,21 +263,20 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
 ///
 /// `not-found`: the conversation has no such summary, or the grant does not cover the summary.
 pub(crate) fn read_summary(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     id: [u8; 8],
     within: ReadLimits<'_>,
 ) -> Result<Summary> {
-    let key = keys.summary_key(id);
-    let value = reader.read_one_uncached(&key)?;
+    let record = session.read_record(&Summary::key(call.keys, id))?;
     let name = summary::format_summary_id(id);
     let unknown = || {
         Error::not_found(format_args!(
             "there is no summary `{name}` in this conversation; ids belong to one conversation"
         ))
     };
-    let record: Summary = codec::decode(&key, &value.ok_or_else(unknown)?)?;
-    if !within.covers_range(keys, record.seq_first, record.seq_last) {
+    let record = record.ok_or_else(unknown)?;
+    if !within.covers_range(call.keys, record.seq_first, record.seq_last) {
         return Err(unknown());
     }
     Ok(record)
@@ -278,19 +289,19 @@ pub(crate) fn read_summary(
 /// `not-found`: no conversation has the summary; `denied`: as `not-found`, with a grant for some
 /// summaries; `invalid-input`: a made-up id; errors of the store.
 pub(crate) fn find_summary_in_family(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     text: &str,
     within: ReadLimits<'_>,
 ) -> Result<(String, [u8; 8], Summary)> {
-    find_in_family(reader, conversation, text, within.permit, false, &|reader, place| {
-        let keys = ConversationKeys::new(place)?;
-        let ResolvedId::Summary(id) = resolve_id(&keys, text)? else {
+    let lookup = IdLookup { id: text, permit: within.permit, all_conversations: false };
+    find_in_family(session, call, lookup, &|session, call| {
+        let ResolvedId::Summary(id) = resolve_id(call.keys, text)? else {
             return Err(Error::invalid_input(format_args!(
-                "summaries: `{text}` is no id of a summary"
+                "`summary_ids` must have ids of summaries, got `{text}`"
             )));
         };
-        let record = read_summary(reader, &keys, id, within)?;
-        Ok((place.into(), id, record))
+        let record = read_summary(session, call, id, within)?;
+        Ok((call.conversation.into(), id, record))
     })
 }

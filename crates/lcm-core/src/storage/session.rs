@@ -8,11 +8,12 @@ use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
+    call::Call,
+    changes::Changes,
     codec::{self, SoundRecord},
     head::ConversationHead,
     keys::{self, ConversationKeys},
     records::session::{ArchiveRecord, FamilyMember},
-    store::Put,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -22,27 +23,26 @@ use lcm_text::{
         json::JsonWriter,
         limits,
     },
-    config::{BudgetPolicy, Config, OverrideContext},
-    types::api::Timestamp,
+    config::{BudgetPolicy, OverrideContext},
 };
 
 /// Adds a conversation without a family to a family. Returns whether the conversation had none.
-/// `numbered_from` is the field of the record.
+/// `numbered_from` is the field of the record. The member joins at the time of the call, which must
+/// be the effective time.
 ///
 /// # Errors
 ///
 /// `invalid-input`: a key that is empty or too long; `exists`: the conversation has another family.
 pub(crate) fn join_family(
+    call: Call<'_>,
     head: &mut ConversationHead,
-    keys: &ConversationKeys,
     family: &str,
     numbered_from: Option<String>,
-    now: Timestamp,
-    puts: &mut Vec<Put>,
+    changes: &mut Changes,
 ) -> Result<bool> {
     if family.is_empty() || family.len() > limits::CONVERSATION_BYTES_MAX {
         return Err(Error::invalid_input(format_args!(
-            "family: a key has 1 to {} bytes, this one has {}",
+            "`family` must have 1 to {} bytes, got {}",
             limits::CONVERSATION_BYTES_MAX,
             family.len()
         )));
@@ -58,11 +58,16 @@ pub(crate) fn join_family(
         None => {}
     }
     let conversation = conversation.clone();
-    let member =
-        FamilyMember { family: family.into(), conversation, joined_at: now, numbered_from };
-    puts.push(Put { key: keys.family_member_key(hash), value: Some(codec::encode(&member)?) });
+    let joined_at = call.now;
+    let member = FamilyMember { family: family.into(), conversation, joined_at, numbered_from };
+    changes.write_record(&FamilyMember::key(call.keys, hash), &member)?;
     head.family = Some(hash);
     Ok(true)
+}
+
+/// Returns whether a conversation belongs to a family other than `family`.
+pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
+    head.family.is_some_and(|known| known != keys::family_hash(family))
 }
 
 /// Lists the conversations of a family except one, newest member first.
@@ -71,13 +76,13 @@ pub(crate) fn join_family(
 ///
 /// Of the store.
 pub(crate) fn list_other_members(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     family: [u8; 16],
     conversation: &str,
 ) -> Result<Vec<FamilyMember>> {
     let (start, end) = keys::family_members_range(family);
     let mut members = Vec::new();
-    reader.scan_range(&start, &end, &mut |key, value| {
+    session.scan_range(&start, &end, &mut |key, value| {
         let member: FamilyMember = codec::decode(key, value)?;
         if member.conversation != conversation {
             members.push(member);
@@ -99,12 +104,12 @@ pub(crate) fn list_other_members(
 ///
 /// Of the store.
 pub(crate) fn find_skip_reason(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     head: &ConversationHead,
     family: Option<&str>,
 ) -> Result<Option<&'static str>> {
+    let config = call.config;
     let none: &[String] = &[];
     let stateless: &[String] =
         if config.skip_stateless_sessions { &config.stateless_session_patterns } else { none };
@@ -113,7 +118,7 @@ pub(crate) fn find_skip_reason(
     }
     let name = match family {
         Some(family) => family.into(),
-        None => read_session_name(reader, keys, head)?,
+        None => read_session_name(session, call.keys, head)?,
     };
     let fits = |patterns: &[String]| patterns.iter().any(|pattern| glob::matches(pattern, &name));
     Ok(match () {
@@ -129,12 +134,11 @@ pub(crate) fn find_skip_reason(
 ///
 /// `denied`; errors of the store.
 pub(crate) fn ensure_not_skipped(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     head: &ConversationHead,
 ) -> Result<()> {
-    match find_skip_reason(reader, config, keys, head, None)? {
+    match find_skip_reason(session, call, head, None)? {
         Some(reason) => Err(Error::new(ErrorCode::Denied, build_skip_warning(reason))),
         None => Ok(()),
     }
@@ -144,34 +148,44 @@ pub(crate) fn ensure_not_skipped(
 ///
 /// # Errors
 ///
-/// As [`member_of`].
-pub(crate) fn read_session_name(
-    reader: &mut StoreSession<'_>,
+/// As [`read_member`].
+fn read_session_name(
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     head: &ConversationHead,
 ) -> Result<String> {
-    Ok(read_family(reader, keys, head)?.unwrap_or_else(|| head.conversation.clone()))
+    Ok(read_family(session, keys, head)?.unwrap_or_else(|| head.conversation.clone()))
+}
+
+/// The budget of a call for which a policy is selected.
+pub(crate) struct PolicyRequest<'a> {
+    /// Model of the call, which an override may name.
+    pub(crate) model: Option<&'a str>,
+    /// Budget of the call.
+    pub(crate) budget: u32,
+    /// The same budget in estimated tokens.
+    pub(crate) estimated_budget: u32,
 }
 
 /// Returns the budget policy of a call, and the index of the override that applies.
 ///
-/// `budget` is the budget of the call, `estimated` the same budget in estimated tokens.
-///
 /// # Errors
 ///
-/// As [`member_of`] and [`Config::policy`].
+/// As [`read_member`] and [`Config::derive_policy_with`].
 pub(crate) fn select_policy(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     head: &ConversationHead,
-    model: Option<&str>,
-    (budget, estimated): (u32, u32),
+    request: &PolicyRequest<'_>,
 ) -> Result<(BudgetPolicy, Option<usize>)> {
-    let named = config.has_session_overrides();
-    let session = if named { read_session_name(reader, keys, head)? } else { String::new() };
-    let rule = config.find_override(&OverrideContext { model, session: &session, budget });
-    Ok((config.derive_policy_with(estimated, rule)?, rule))
+    let Call { config, keys, .. } = call;
+    let PolicyRequest { model, budget, estimated_budget } = *request;
+    let name = match config.has_session_overrides() {
+        true => read_session_name(session, keys, head)?,
+        false => String::new(),
+    };
+    let rule = config.find_override(&OverrideContext { model, session: &name, budget });
+    Ok((config.derive_policy_with(estimated_budget, rule)?, rule))
 }
 
 /// Builds the warning of a call that stored nothing.
@@ -183,13 +197,13 @@ pub(crate) fn build_skip_warning(reason: &str) -> String {
 ///
 /// # Errors
 ///
-/// As [`member_of`].
+/// As [`read_member`].
 pub(crate) fn read_family(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     head: &ConversationHead,
 ) -> Result<Option<String>> {
-    Ok(read_member(reader, keys, head)?.map(|member| member.family))
+    Ok(read_member(session, keys, head)?.map(|member| member.family))
 }
 
 /// Reads the member record of a conversation in its family.
@@ -198,16 +212,16 @@ pub(crate) fn read_family(
 ///
 /// Errors of the store; `corrupt`: the family does not list the conversation.
 pub(crate) fn read_member(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     head: &ConversationHead,
 ) -> Result<Option<FamilyMember>> {
     let Some(hash) = head.family else { return Ok(None) };
     let key = keys.family_member_key(hash);
     let Some(value) =
-        reader.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten()
+        session.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten()
     else {
-        return Err(reader.missing_record_error(&key));
+        return Err(session.missing_record_error(&key));
     };
     let member: FamilyMember = codec::decode(&key, &value)?;
     if keys::family_hash(&member.family) != hash || member.conversation != head.conversation {
@@ -222,11 +236,11 @@ pub(crate) fn read_member(
 ///
 /// `denied`; errors of the store.
 pub(crate) fn ensure_not_archived(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     head: &ConversationHead,
 ) -> Result<()> {
     let Some(archived) = head.archived else { return Ok(()) };
-    let successor = find_successor(reader, &archived)?;
+    let successor = find_successor(session, &archived)?;
     let elsewhere = successor.map_or(String::new(), |id| format!("; it goes on in `{id}`"));
     let (id, cause) = (&head.conversation, archived.cause.as_str());
     let message = format!("conversation `{id}` was archived ({cause}){elsewhere}");
@@ -239,12 +253,12 @@ pub(crate) fn ensure_not_archived(
 ///
 /// Of the store.
 pub(crate) fn find_successor(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     archived: &ArchiveRecord,
 ) -> Result<Option<String>> {
     let Some(hash) = archived.successor else { return Ok(None) };
     let key = keys::conversation_name_key(hash);
-    let value = reader.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten();
+    let value = session.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten();
     let Some(value) = value else { return Ok(None) };
     let (_, id): (String, String) = codec::decode(&key, &value)?;
     Ok(Some(id))
@@ -269,17 +283,17 @@ impl SessionLifecycle {
     ///
     /// # Errors
     ///
-    /// As [`family_of`].
+    /// As [`read_member`].
     pub(crate) fn read(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         head: &ConversationHead,
     ) -> Result<Self> {
         let archived = match head.archived {
-            Some(archived) => Some((archived, find_successor(reader, &archived)?)),
+            Some(archived) => Some((archived, find_successor(session, &archived)?)),
             None => None,
         };
-        Ok(Self { family: read_family(reader, keys, head)?, archived })
+        Ok(Self { family: read_family(session, keys, head)?, archived })
     }
 
     /// Lists the keys that [`Self::read`] reads.
@@ -301,7 +315,7 @@ impl SessionLifecycle {
         let mut inner = JsonWriter::new_object();
         inner.add_text("cause", archived.cause.as_str());
         inner.add_optional_text("successor", successor.as_deref());
-        inner.add_time("time", archived.time);
+        inner.add_time("archived_at", archived.time);
         object.add_object("archived", inner);
     }
 }

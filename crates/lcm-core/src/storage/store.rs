@@ -1,13 +1,13 @@
-//! What the engine asks of a store: an ordered key-value map with atomic, guarded commits.
+//! The store interface: an ordered key-value map with atomic, guarded commits.
 //!
-//! The obligations S1 to S6 are written at each method. Keys are printable ASCII; values are bytes
-//! that only the engine understands. A store never retries and never interprets.
+//! Each method lists its obligations, S1 to S6. Keys are printable ASCII; values are bytes that
+//! only the engine understands. A store never retries a call and never interprets a value.
 
 use alloc::{string::String, vec::Vec};
 
 use lcm_text::base::error::Result;
 
-/// One stored key with its value, as [`Store::scan`] returns them.
+/// A stored key with its value, as [`Store::scan`] returns entries.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Entry {
     /// The key.
@@ -19,43 +19,44 @@ pub struct Entry {
 /// A condition of a commit: the key has exactly this value, or is absent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Guard {
-    /// The key that is compared.
+    /// The compared key.
     pub key: String,
-    /// The value it must have; `None`: it must be absent.
+    /// The required value; `None`: the key must be absent.
     pub value: Option<Vec<u8>>,
 }
 
-/// One write of a commit.
+/// A write of a commit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Put {
-    /// The key that is written.
+    /// The written key.
     pub key: String,
     /// The new value; `None` deletes the key.
     pub value: Option<Vec<u8>>,
 }
 
-/// The store a host provides.
+/// The store that a host provides.
 pub trait Store {
-    /// Values of `keys`, in their order; `None` where a key is absent.
+    /// Returns the values of `keys`, in the same order; `None` for an absent key.
     ///
-    /// At most 1,000 keys. A later read, by any client, sees every commit that returned (S4).
+    /// `keys` has at most 1,000 keys. A read by any client sees every commit that returned before
+    /// (S4).
     ///
     /// # Errors
     ///
     /// - `store-unavailable`: the read failed; nothing changed.
-    /// - `would-block`: the values must be fetched first; the engine returns it to its caller at
-    ///   once, having changed nothing.
+    /// - `would-block`: the host must fetch the values first. The engine returns this error to its
+    ///   caller at once and changes nothing.
     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>>;
 
-    /// Entries with `start <= key < end` in bytewise key order (S1), or in reverse order, and
-    /// whether more follow.
+    /// Returns the entries with `start <= key < end` in bytewise key order (S1) or in reverse order,
+    /// and whether more entries follow.
     ///
-    /// At most `entries_max` entries and `bytes_max` bytes of keys and values, but always at least
-    /// one entry when there is one.
+    /// A page has at most `entries_max` entries and `bytes_max` bytes of keys and values. A page of
+    /// a range that is not empty has at least one entry.
     ///
     /// # Errors
     ///
-    /// As [`Store::get_many`].
+    /// Fails as [`Store::get_many`].
     fn scan(
         &mut self,
         start: &str,
@@ -65,7 +66,7 @@ pub trait Store {
         bytes_max: u32,
     ) -> Result<(Vec<Entry>, bool)>;
 
-    /// Checks all guards and writes all puts in one atomic step, or nothing (S3).
+    /// Checks all guards and writes all puts in one atomic step, or writes nothing (S3).
     ///
     /// A commit that returned survives process and power failure (S2).
     ///

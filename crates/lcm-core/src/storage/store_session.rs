@@ -1,7 +1,7 @@
-//! Reading with bounds: every host call stays under 1 MiB of values and 1,000 keys.
+//! Bounded reads of a call: every host call has at most 1 MiB of values and 1,000 keys.
 //!
-//! Values that are written once are kept in a bounded cache of the instance. Everything else is
-//! read afresh. Nothing is cached that was only about to be written.
+//! A bounded cache of the instance holds immutable values. All other values are read anew in every
+//! call. A value enters the cache by a read only, never by a write.
 
 use alloc::{collections::VecDeque, format, rc::Rc, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -19,34 +19,34 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// Directory nodes that the cache holds; a node covers 1,024 messages.
+/// Most cached directory nodes; a node covers 1,024 messages.
 const DIRECTORY_CACHE_MAX: usize = 256;
-/// Conversations that the cache remembers the head of.
+/// Most conversations whose head the cache remembers.
 const HEADS_MAX: usize = 1_024;
-/// Bytes of packs that the cache holds read, going by their values. An assembly and a compaction
-/// ask for the same ones several times.
+/// Most bytes of decoded packs in the cache, counted by their values. One assembly or compaction
+/// reads the same packs several times.
 const PACKS_BYTES_MAX: usize = limits::CACHE_BYTES_MAX / 4;
-/// Most bytes of one directory node: 1,024 references of at most 20 bytes and a few more.
+/// Most bytes of one directory node: 1,024 references of at most 20 bytes, and a header.
 const DIRECTORY_NODE_BYTES: u32 = 21 << 10;
-/// Directory nodes of one host call, so that it stays under 1 MiB.
+/// Most directory nodes of one host call, which bounds the call to 1 MiB.
 const DIRECTORY_CALL_MAX: usize = 48;
 
-/// Values that never change, kept between calls.
+/// The cache of an instance: immutable values, kept between calls.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceCache {
     values: SortedMap<String, Rc<Vec<u8>>>,
     insertion_order: VecDeque<String>,
     bytes: usize,
-    /// Packs as they were read, and the bytes of their values.
+    /// Decoded packs, and the bytes of their values.
     packs: SortedMap<String, Rc<Pack>>,
     packs_bytes: usize,
-    /// Directory nodes. They grow, so a reader says how far it needs one to reach.
+    /// Directory nodes. A node grows, so a read names the last seq that it needs.
     directory: SortedMap<String, Rc<DirectoryNode>>,
-    /// Sealed packs that were opened, the longest kept first; a few dozen.
+    /// Opened compressed packs, oldest first; a few dozen.
     open_packs: VecDeque<(String, Rc<CompressedPack>)>,
-    /// Hash of the head last seen of each conversation, by key root, with its revision.
+    /// Revision and hash of the last seen head of each conversation, by key prefix.
     heads: SortedMap<String, (u64, [u8; 16])>,
-    /// How often everything was dropped: what was made from it before is not to be used.
+    /// Number of times the cache was cleared; data derived from an earlier generation is invalid.
     generation: u64,
 }
 
@@ -90,7 +90,7 @@ impl InstanceCache {
     }
 }
 
-/// The smallest bound behind `key`: no key has a character below `!`.
+/// Returns the smallest range start after `key`: no key has a character below `!`.
 pub(crate) fn successor_key(key: &str) -> String {
     format!("{key} ")
 }
@@ -104,15 +104,15 @@ pub(crate) struct StoreSession<'a> {
 }
 
 impl<'a> StoreSession<'a> {
-    /// A reader for one exported call.
+    /// Creates the session of one exported call.
     pub(crate) fn new(store: &'a mut dyn Store, cache: &'a mut InstanceCache) -> Self {
         Self { store, cache, head_key: None, head_bytes: None }
     }
 
-    /// Notes which head the call works from.
+    /// Binds the session to the head that the call read.
     ///
-    /// Directory nodes are believed only under the very head they were read for. A revision that
-    /// went back means another store or a restored one: nothing cached is believed any more.
+    /// Cached directory nodes are valid only with the head for which they were read. A revision that
+    /// went back reveals another store or a restored backup, and clears the cache.
     pub(crate) fn bind_head(
         &mut self,
         keys: &ConversationKeys,
@@ -138,18 +138,18 @@ impl<'a> StoreSession<'a> {
         self.head_bytes = bytes.map(Vec::from);
     }
 
-    /// Returns how often the cache was dropped, because the store is another one or a restored one.
+    /// Returns the number of times the cache was cleared.
     pub(crate) fn generation(&self) -> u64 {
         self.cache.generation
     }
 
-    /// Values that may change: always from the store, in one call.
+    /// Reads mutable values from the store, in one host call for up to 1,000 keys.
     ///
-    /// The caller asks only for keys whose values are small.
+    /// The caller must ask only for keys with small values.
     ///
     /// # Errors
     ///
-    /// Of the store; `corrupt` when it answers another number of values.
+    /// Errors of the store; `store-unavailable`: the store returned another number of values.
     pub(crate) fn read_uncached(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut out = Vec::with_capacity(keys.len());
         for slice in keys.chunks(limits::KEYS_MAX) {
@@ -157,7 +157,7 @@ impl<'a> StoreSession<'a> {
             if values.len() != slice.len() {
                 return Err(Error::new(
                     lcm_text::base::error::ErrorCode::StoreUnavailable,
-                    format!("the store answered {} values for {}", values.len(), slice.len()),
+                    format!("the store returned {} values for {} keys", values.len(), slice.len()),
                 ));
             }
             out.extend(values);
@@ -165,21 +165,22 @@ impl<'a> StoreSession<'a> {
         Ok(out)
     }
 
-    /// As [`Reader::fresh`], of one key.
+    /// Reads one mutable value; `None`: the key is absent.
     ///
     /// # Errors
     ///
-    /// As [`Reader::fresh`].
+    /// Fails as [`StoreSession::read_uncached`].
     pub(crate) fn read_one_uncached(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.read_uncached(&[key.into()])?.pop().flatten())
     }
 
-    /// Small values that are written once and named by what they hold, from the cache; the others
-    /// and, behind them, those of `fresh` in one call. What is missing is `None`.
+    /// Reads small content-addressed values through the cache, and the values of `fresh` after them.
+    ///
+    /// One host call reads all values that are not cached. `None`: the key is absent.
     ///
     /// # Errors
     ///
-    /// As [`Reader::fresh`].
+    /// Fails as [`StoreSession::read_uncached`].
     pub(crate) fn read_content_addressed(
         &mut self,
         keys: &[String],
@@ -205,22 +206,21 @@ impl<'a> StoreSession<'a> {
         Ok(out)
     }
 
-    /// Values that are written once, with the size that a reference gave for each.
+    /// Reads immutable values through the cache; `wanted` holds keys with the size in a reference.
     ///
     /// # Errors
     ///
-    /// `conflict`: one is missing and the head has moved; `corrupt`: one is missing though the
-    /// head has not; errors of the store.
+    /// `conflict`: a value is missing and the head has changed; `corrupt`: a value is missing and
+    /// the head has not changed; errors of the store.
     pub(crate) fn read_immutable(&mut self, wanted: &[(String, u32)]) -> Result<Vec<Rc<Vec<u8>>>> {
         self.read_write_once(wanted, true)
     }
 
-    /// As [`Reader::immutable`], for values that are looked through once, as by a search: they push
-    /// nothing out of the cache.
+    /// Reads immutable values that a search scans once, without adding them to the cache.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// Fails as [`StoreSession::read_immutable`].
     pub(crate) fn read_immutable_uncached(
         &mut self,
         wanted: &[(String, u32)],
@@ -256,25 +256,26 @@ impl<'a> StoreSession<'a> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// A sealed pack that is open.
+    /// Finds an opened compressed pack in the cache.
     pub(crate) fn find_open_pack(&self, key: &str) -> Option<Rc<CompressedPack>> {
         let known = self.cache.open_packs.iter().rev().find(|(known, _)| known == key);
         known.map(|(_, opened)| Rc::clone(opened))
     }
 
-    /// Keeps a sealed pack open.
+    /// Adds an opened compressed pack to the cache.
     pub(crate) fn keep_open_pack(&mut self, key: &str, opened: &Rc<CompressedPack>) {
         self.cache.insert_open_pack(key, opened);
     }
 
-    /// A value that is written once but named by its place, such as a context node.
+    /// Reads an immutable value whose key names its place and not its content, such as a context
+    /// node.
     ///
-    /// Another value may have stood there when the cache read it, as before the restore of a
-    /// backup; then it is read again.
+    /// The cache may hold another value of the key, read before a backup was restored. A value that
+    /// fails `is_it` is read again from the store.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// Fails as [`StoreSession::read_immutable`].
     pub(crate) fn read_checked(
         &mut self,
         key: &str,
@@ -291,12 +292,11 @@ impl<'a> StoreSession<'a> {
         Err(self.missing_record_error(key))
     }
 
-    /// The pack that a reference names, from the value that stands under its key; `keep`: for the
-    /// next one who asks.
+    /// Decodes the pack of a reference from the value of its key; `keep` adds the pack to the cache.
     ///
     /// # Errors
     ///
-    /// As [`Reader::checked`]; `corrupt`: it cannot be read.
+    /// Fails as [`StoreSession::read_checked`]; `corrupt`: the pack cannot be decoded.
     pub(crate) fn read_pack(
         &mut self,
         key: &str,
@@ -354,11 +354,11 @@ impl<'a> StoreSession<'a> {
         Ok(())
     }
 
-    /// The directory nodes with these numbers, each reaching at least to the seq beside it.
+    /// Reads directory nodes; `wanted` holds numbers with the last seq that each node must cover.
     ///
     /// # Errors
     ///
-    /// As [`Reader::immutable`].
+    /// Fails as [`StoreSession::read_immutable`].
     pub(crate) fn read_directory(
         &mut self,
         keys: &ConversationKeys,
@@ -394,14 +394,13 @@ impl<'a> StoreSession<'a> {
         Ok(wanted.iter().filter_map(|(number, _)| cached(number)).collect())
     }
 
-    /// Reads records and directory nodes into the cache with as few calls as the bounds allow.
+    /// Reads records and directory nodes into the cache with as few host calls as the bounds allow.
     ///
-    /// What follows finds them there. A missing or short one is left to be reported by whoever
-    /// needs it.
+    /// A missing record is no error here; the read that needs the record reports it.
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn prefetch_records(
         &mut self,
         keys: &ConversationKeys,
@@ -438,12 +437,15 @@ impl<'a> StoreSession<'a> {
         Ok(())
     }
 
-    /// The error for a missing record that the head refers to.
+    /// Builds the error of a missing record that the head refers to: `conflict` if the head has
+    /// changed, or else `corrupt`.
     pub(crate) fn missing_record_error(&mut self, key: &str) -> Error {
         if let Some(head_key) = self.head_key.clone() {
             match self.store.get_many(&[head_key]) {
                 Ok(values) if values.first() != Some(&self.head_bytes) => {
-                    return Error::revision_conflict("the conversation moved on while it was read");
+                    return Error::revision_conflict(
+                        "the conversation changed during the read; repeat the call",
+                    );
                 }
                 Ok(_) => {}
                 Err(error) => return error,
@@ -452,11 +454,11 @@ impl<'a> StoreSession<'a> {
         Error::corrupt_store(format_args!("`{key}` is missing"))
     }
 
-    /// All entries of `[start, end)`, page by page, given to `each`.
+    /// Calls `each` for all entries of `[start, end)`, page by page.
     ///
     /// # Errors
     ///
-    /// Of the store and of `each`.
+    /// Errors of the store and of `each`.
     pub(crate) fn scan_range(
         &mut self,
         start: &str,
@@ -477,11 +479,11 @@ impl<'a> StoreSession<'a> {
         }
     }
 
-    /// One page of entries.
+    /// Reads one page of the entries of `[start, end)`; returns whether more entries follow.
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn scan_page(
         &mut self,
         start: &str,
@@ -491,16 +493,17 @@ impl<'a> StoreSession<'a> {
         self.store.scan(start, end, false, 1_000, bytes_max.clamp(1, limits::CALL_BYTES_MAX))
     }
 
-    /// The one commit of the call.
+    /// Makes the one commit of the call.
     ///
     /// # Errors
     ///
-    /// Of the store; `limit-exceeded` when the values are over 1 MiB together.
+    /// Errors of the store; `limit-exceeded`: the values have more than 1 MiB together.
     pub(crate) fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
         let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
         if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a commit of {bytes} bytes is over the bound"
+                "a commit must have at most {} bytes, got {bytes}",
+                limits::CALL_BYTES_MAX
             )));
         }
         self.store.commit(guards, puts)

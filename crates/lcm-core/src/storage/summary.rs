@@ -1,11 +1,15 @@
-//! Summaries: the nodes of the DAG, written once under an id made from their content.
+//! Summaries: the immutable nodes of the summary graph, with an id that hashes their content.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, SoundRecord};
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -19,75 +23,75 @@ use lcm_text::{
     },
 };
 
-/// Model name of a summary made without one.
+/// Model name of a summary that was made without a model.
 pub(crate) const OFFLINE_MODEL: &str = "offline";
 
-/// What a summary was made from, in order.
+/// The sources of a summary, in order.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum SummarySources {
-    /// A leaf: these messages.
+    /// Messages: the sources of a leaf.
     Messages {
         seq_first: u64,
         seq_last: u64,
-        /// Running hash of the sequence at `seq_last`: the messages are exactly these.
+        /// Running hash after `seq_last`, which identifies exactly these messages.
         frontier: [u8; 16],
     },
-    /// A condensed summary: these summaries, oldest first.
+    /// Summaries, oldest first: the sources of a condensed summary.
     Summaries(Vec<SourceRef>),
 }
 
-/// Reference to a source summary.
+/// A reference to a source summary.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct SourceRef {
     pub(crate) id: [u8; 8],
-    /// Size of its record.
+    /// Bytes of the summary record.
     pub(crate) bytes: u32,
 }
 
 /// The stored record of a summary.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Summary {
-    /// Version of the rules that derived its tokens and all that it counts, see
-    /// [`lcm_text::base::derivation_version`]; 0: not all by the same version.
+    /// Version of the rules that derived tokens and totals; see
+    /// [`lcm_text::base::derivation_version`]. 0: several versions derived them.
     pub(crate) derivation_version: u32,
-    /// 0 for a leaf, else 1 + the greatest depth of the sources.
+    /// 0 for a leaf, or else 1 + the greatest depth of the sources.
     pub(crate) depth: u32,
     pub(crate) level: StoredLevel,
     pub(crate) capped: bool,
     pub(crate) sources: SummarySources,
-    /// Hash over the sources as the task named them.
+    /// Hash over the sources of the compaction task.
     pub(crate) task: [u8; 16],
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     pub(crate) text: String,
     /// Tokens of the text.
     pub(crate) tokens: u32,
-    /// Tokens of its direct sources.
+    /// Tokens of the direct sources.
     pub(crate) source_tokens: u64,
-    /// Tokens of all messages under it.
+    /// Tokens of all messages that the summary covers.
     pub(crate) message_tokens: u64,
-    /// Summaries under it, and the tokens of their texts.
+    /// Number of all descendant summaries, and the tokens of their texts.
     pub(crate) descendant_count: u64,
     pub(crate) descendant_tokens: u64,
     pub(crate) earliest_at: Timestamp,
     pub(crate) latest_at: Timestamp,
     pub(crate) created_at: Timestamp,
-    /// The model that wrote it; `offline` when none did.
+    /// Model that wrote the text; [`OFFLINE_MODEL`] for a text without a model.
     pub(crate) model: String,
-    /// How the model ended the answer that was judged last: the text, or of a fallback the answer
-    /// that it stands in for; `None`: there was none.
+    /// How the model ended its last answer: the text itself, or the answer that a fallback
+    /// replaces; `None`: no model answered.
     pub(crate) finish: Option<StoredFinish>,
     pub(crate) prompt_version: u32,
-    /// The least of its sources' labels.
+    /// Least trust of the sources.
     pub(crate) trust: Trust,
-    /// What the verifier found in the text, one line each. An answer of a model has none: it
-    /// would have been rejected.
+    /// Findings of the verifier, one line each; empty for a model's answer, because findings reject
+    /// an answer.
     pub(crate) findings: Vec<String>,
-    /// Ids of files that occur under it, in order, each once.
+    /// Ids of the files in the covered messages, in order, without repetition.
     pub(crate) file_ids: Vec<String>,
 }
 
-/// [`Level`] as it is stored; the numbers are part of the format.
+/// The stored form of [`Level`]; the order of the variants is part of the format.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum StoredLevel {
@@ -107,7 +111,7 @@ impl From<Level> for StoredLevel {
 }
 
 impl StoredLevel {
-    /// The level as JSON writes it.
+    /// Returns the name in JSON.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -117,7 +121,7 @@ impl StoredLevel {
     }
 }
 
-/// [`Finish`] as it is stored; the numbers are part of the format.
+/// The stored form of [`Finish`]; the order of the variants is part of the format.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum StoredFinish {
@@ -137,7 +141,7 @@ impl From<Finish> for StoredFinish {
 }
 
 impl StoredFinish {
-    /// The finish as JSON writes it.
+    /// Returns the name in JSON.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -147,7 +151,7 @@ impl StoredFinish {
     }
 }
 
-/// How a summary came about: what the journal repeats of its record.
+/// The fields of a summary record that the journal repeats.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct SummaryProvenance {
     pub(crate) level: StoredLevel,
@@ -158,7 +162,30 @@ pub(crate) struct SummaryProvenance {
     pub(crate) model: String,
 }
 
+impl Summary {
+    /// Returns the key of the summary with this id.
+    pub(crate) fn key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<Self> {
+        RecordKey::new(keys.summary_key(id))
+    }
+
+    /// Returns the bytes of the stored record.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the record is too large.
+    pub(crate) fn encoded_bytes(&self) -> Result<u32> {
+        Ok(int::to_u32(codec::encode_record(self)?.len()))
+    }
+
+    /// Returns the key of the record that names the summary which was made from the summary `id`.
+    pub(crate) fn derived_key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<[u8; 8]> {
+        RecordKey::new(keys.derived_key(id))
+    }
+}
+
 impl SoundRecord for Summary {
+    const IS_COMPRESSED: bool = true;
+
     fn is_sound(&self) -> bool {
         let (first, last) = match &self.sources {
             SummarySources::Messages { seq_first, seq_last, .. } => (*seq_first, *seq_last),
@@ -175,7 +202,7 @@ impl SoundRecord for Summary {
 }
 
 impl Summary {
-    /// `leaf` or `condensed`.
+    /// Returns `leaf` or `condensed`.
     pub(crate) const fn kind(&self) -> &'static str {
         match self.sources {
             SummarySources::Messages { .. } => "leaf",
@@ -183,7 +210,7 @@ impl Summary {
         }
     }
 
-    /// The summaries that it was made from; none of a leaf.
+    /// Returns the references to the source summaries; empty for a leaf.
     pub(crate) fn source_refs(&self) -> &[SourceRef] {
         match &self.sources {
             SummarySources::Messages { .. } => &[],
@@ -191,12 +218,12 @@ impl Summary {
         }
     }
 
-    /// The printed ids of those.
+    /// Returns the printed ids of the source summaries.
     pub(crate) fn source_ids(&self) -> Vec<String> {
         self.source_refs().iter().map(|source| format_summary_id(source.id)).collect()
     }
 
-    /// How it came about.
+    /// Returns the fields for the journal.
     pub(crate) fn to_provenance(&self) -> SummaryProvenance {
         SummaryProvenance {
             level: self.level,
@@ -207,25 +234,25 @@ impl Summary {
         }
     }
 
-    /// The id of this record.
+    /// Computes the id of the record.
     pub(crate) fn id(&self) -> [u8; 8] {
         summary_id(&self.task, self.prompt_version, self.level, &self.text)
     }
 
-    /// The element that stands for the summary in an assembled context.
+    /// Renders the summary as the XML element of an assembled context.
     pub(crate) fn render_xml(&self, id: [u8; 8]) -> String {
         self.render_element(id, transcript::render_summary_xml)
     }
 
-    /// As [`Self::xml`], written in this form.
+    /// Renders the summary with `render`, in XML or another form.
     pub(crate) fn render_element(
         &self,
         id: [u8; 8],
-        form: fn(&transcript::SummaryElement<'_>) -> String,
+        render: fn(&transcript::SummaryElement<'_>) -> String,
     ) -> String {
         let names = self.source_ids();
         let sources: Vec<&str> = names.iter().map(String::as_str).collect();
-        form(&transcript::SummaryElement {
+        render(&transcript::SummaryElement {
             id: &format_summary_id(id),
             depth: self.depth,
             descendant_count: int::saturate_tokens(self.descendant_count),
@@ -238,9 +265,9 @@ impl Summary {
     }
 }
 
-/// The id of a summary: a hash over its sources, prompt version, level and text.
+/// Computes the id of a summary: a hash over its sources, prompt version, level and text.
 ///
-/// The hash over the sources differs between leaf and condensed, so the kind is in it.
+/// The hash over the sources differs between leaf and condensed summaries.
 pub(crate) fn summary_id(
     task: &[u8; 16],
     prompt_version: u32,
@@ -256,21 +283,21 @@ pub(crate) fn summary_id(
     ]))
 }
 
-/// The printed id of a summary.
+/// Formats the printed id of a summary.
 pub(crate) fn format_summary_id(id: [u8; 8]) -> String {
     format!("sum_{}", hash::hex(&id))
 }
 
-/// The id from its printed form.
+/// Parses the printed id of a summary.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a placeholder of zeros; `not-found`: not the form of an id.
+/// `invalid-input`: the id consists of zeros; `not-found`: the text has not the form of an id.
 pub(crate) fn parse_summary_id(text: &str) -> Result<[u8; 8]> {
     let digits = text.strip_prefix("sum_").unwrap_or("");
     if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {
         return Err(Error::invalid_input(format_args!(
-            "`{text}` is a placeholder, not the id of a summary"
+            "`id` must be the id of a summary, got the placeholder `{text}`"
         )));
     }
     match hash::decode_hex(digits) {

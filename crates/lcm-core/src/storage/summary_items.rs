@@ -40,11 +40,11 @@ pub(crate) fn summary_keys(
 ///
 /// As [`StoreSession::read_immutable`].
 pub(crate) fn read_summaries(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
 ) -> Result<Vec<Summary>> {
     let wanted = summary_keys(history, items);
-    let values = reader.read_immutable(&wanted)?;
+    let values = session.read_immutable(&wanted)?;
     wanted.iter().zip(values).map(|((key, _), value)| codec::decode(key, &value)).collect()
 }

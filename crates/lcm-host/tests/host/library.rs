@@ -16,7 +16,7 @@ use std::{
 
 use lcm_host::{
     Cancel, Clock, Code, CompactStatus, Lcm, Limits, context,
-    ingestion::Mode,
+    ingestion::AppendMode,
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, Shared, StoreError},
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -123,7 +123,7 @@ fn the_next_model_is_asked_when_one_fails_and_a_purpose_may_have_its_own() {
     assert_eq!(done.status, CompactStatus::Done);
     let asked = up.load(Ordering::SeqCst);
     assert!(asked > 0 && down.load(Ordering::SeqCst) == asked, "{asked}");
-    assert!(done.passes.iter().all(|pass| pass.kind == "leaf"));
+    assert!(done.passes.iter().all(|pass| pass.purpose == "leaf"));
     assert_eq!(condensed.load(Ordering::SeqCst), 0);
 }
 
@@ -225,7 +225,10 @@ fn a_pool_over_one_file_keeps_every_conversation_whole() {
     let messages = transcript(60, 60);
     thread::scope(|scope| {
         for number in 0..6 {
-            let chat = pool.conversation(&format!("c{number}"), 3_000).clock(NOW).mode(Mode::New);
+            let chat = pool
+                .conversation(&format!("c{number}"), 3_000)
+                .clock(NOW)
+                .append_mode(AppendMode::New);
             let messages = &messages;
             scope.spawn(move || messages.iter().for_each(|one| drop(chat.turn(&[one]).unwrap())));
         }

@@ -250,10 +250,10 @@ fn an_empty_answer_ends_in_a_summary_all_the_same() {
 
 #[test]
 fn parallel_answers_are_applied_in_the_order_of_their_requests() {
-    let run = |parallel| {
+    let run = |requests_max| {
         let lcm = lcm_with(|request: &CompletionRequest| answer(&format!("of {}", request.id)));
         ingest(&lcm, &transcript(200, 60));
-        let options = CompactOptions { parallel, ..CompactOptions::new(4_000, NOW) };
+        let options = CompactOptions { requests_max, ..CompactOptions::new(4_000, NOW) };
         let report = lcm.compact("c", &options, &Cancel::default(), &mut |_| ()).unwrap();
         assert!(lcm.check_all("c", &Cancel::default()).unwrap().ok);
         assert!(report.passes.len() > 3, "{report:?}");
@@ -364,7 +364,7 @@ fn one_leaf_at_a_time_is_made_before_the_threshold() {
     let options = CompactOptions { mode, ..CompactOptions::new(100_000, NOW) };
     let report = lcm.compact("c", &options, &Cancel::default(), &mut |_| ()).unwrap();
     assert_eq!(report.passes.len(), 1, "{report:?}");
-    assert_eq!((report.passes[0].kind.as_str(), report.passes[0].depth), ("leaf", 0));
+    assert_eq!((report.passes[0].purpose.as_str(), report.passes[0].depth), ("leaf", 0));
     assert_eq!(report.tokens_before, report.passes[0].tokens_before);
     assert_eq!(report.status, CompactStatus::Partial, "there is another leaf to make");
 }

@@ -7,8 +7,8 @@ use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 
 use lcm_text::types::{
     api::{
-        AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        EvictionPolicy, IngestMode, Timestamp,
+        AppendMode, AppendOptions, ApplyOptions, AssembleOptions, CompactionMode,
+        CompactionOptions, Dialect, EvictionPolicy, Timestamp,
     },
     model::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -196,9 +196,9 @@ impl<'a> Args<'a> {
     pub fn append_options(&self) -> Result<AppendOptions, Misuse> {
         self.record("options", |fields| {
             Ok(AppendOptions {
-                mode: fields.choice(
-                    "mode",
-                    &[("transcript", IngestMode::Transcript), ("new", IngestMode::New)],
+                append_mode: fields.choice(
+                    "append_mode",
+                    &[("transcript", AppendMode::Transcript), ("new", AppendMode::New)],
                 )?,
                 partial: fields.boolean("partial")?,
                 extra_json: fields.optional_json("extra_json")?,

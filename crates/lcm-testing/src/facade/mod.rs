@@ -208,7 +208,7 @@ fn recall(
             .map(Json::String));
     }
     if function == "messages" {
-        let (from, to) = (args.number("seq_from")?, args.number("seq_to")?);
+        let (from, to) = (args.number("seq_first")?, args.number("seq_last")?);
         let bytes_max = args.bytes_max()?;
         return Ok(engine
             .messages(*store, &conversation, from, to, bytes_max)
@@ -253,8 +253,8 @@ fn tools(
     let Instance { engine, store, .. } = instance;
     Ok(match function {
         "definitions" => {
-            let caller = args.optional_string("caller")?;
-            Ok(Json::String(engine.tool_definitions(args.dialect()?, caller.as_deref())))
+            let grant = args.optional_string("grant")?;
+            Ok(Json::String(engine.tool_definitions(args.dialect()?, grant.as_deref())))
         }
         "instructions" => {
             let has_summaries = args.boolean("has_summaries")?;
@@ -263,10 +263,10 @@ fn tools(
         "call" => {
             let (conversation, name) = (args.conversation()?, args.string("name")?);
             let arguments = args.json("arguments_json")?;
-            let caller = args.optional_string("caller")?;
+            let grant = args.optional_string("grant")?;
             let now = args.now()?;
             engine
-                .tool_call(*store, &conversation, &name, &arguments, caller.as_deref(), now)
+                .tool_call(*store, &conversation, &name, &arguments, grant.as_deref(), now)
                 .map(results::tool_outcome)
         }
         "resume" => {

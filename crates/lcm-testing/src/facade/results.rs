@@ -136,7 +136,7 @@ pub fn outcome(outcome: ApplyOutcome) -> Json {
     Json::object([
         ("applied", applied.into()),
         ("reason", outcome.reason.into()),
-        ("summary", outcome.summary.into()),
+        ("summary_id", outcome.summary_id.into()),
         ("purpose", purpose(outcome.purpose)),
         ("depth", outcome.depth.into()),
         ("level", level(outcome.level)),
@@ -198,12 +198,12 @@ pub fn tool_outcome(outcome: ToolOutcome) -> Json {
             let (text, is_error) = (answer.text.into(), answer.is_error.into());
             Json::object([("done", Json::object([("text", text), ("is_error", is_error)]))])
         }
-        ToolOutcome::NeedsCompletions { requests, continuation, timeout_ms } => {
+        ToolOutcome::NeedsCompletions { requests, continuation, deadline_ms } => {
             let requests = Json::Array(requests.into_iter().map(request).collect());
             let needs = Json::object([
                 ("requests", requests),
                 ("continuation", continuation.into()),
-                ("timeout_ms", timeout_ms.into()),
+                ("deadline_ms", deadline_ms.into()),
             ]);
             Json::object([("needs-completions", needs)])
         }

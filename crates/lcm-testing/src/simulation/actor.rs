@@ -295,7 +295,7 @@ impl Actor {
         repeat: bool,
     ) -> Json {
         let mut options =
-            vec![("mode".to_owned(), if transcript { "transcript" } else { "new" }.into())];
+            vec![("append_mode".to_owned(), if transcript { "transcript" } else { "new" }.into())];
         if repeat {
             let extra = Json::object([("repeat", true.into())]);
             options.push(("extra_json".to_owned(), extra));

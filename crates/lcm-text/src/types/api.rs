@@ -42,7 +42,7 @@ impl Dialect {
 
 /// How `append` treats messages that are stored already.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum IngestMode {
+pub enum AppendMode {
     /// The list is the end of the host's transcript; stored messages are recognised and skipped.
     #[default]
     Transcript,
@@ -54,15 +54,15 @@ pub enum IngestMode {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AppendOptions {
     /// How stored messages are treated.
-    pub mode: IngestMode,
+    pub append_mode: AppendMode,
     /// Whether a batch over a limit is cut to its first messages that fit, instead of being
     /// rejected.
     pub partial: bool,
     /// A JSON object of further options, or `None`:
     ///
     /// - `{"repeat": true}`: the call repeats one whose outcome is unknown.
-    /// - `{"list": TEXT, "from": N}`: the batch belongs to the list of this name, and N messages of
-    ///   the list come before the batch.
+    /// - `{"list": TEXT, "list_offset": N}`: the batch belongs to the list of this name, and N
+    ///   messages of the list come before the batch.
     /// - `{"revision": N}`: the call is a conflict when the conversation has another revision.
     /// - `{"refuse_replay": true}`: the replay warning becomes an error.
     /// - `{"family": TEXT}`: the key of the family that the conversation belongs to or joins.
@@ -216,7 +216,7 @@ pub struct ApplyOutcome {
     /// One of the closed list of reasons; empty when committed.
     pub reason: String,
     /// The summary that was made or found.
-    pub summary: Option<String>,
+    pub summary_id: Option<String>,
     /// Purpose of the task.
     pub purpose: Purpose,
     /// Depth of the summary.
@@ -358,6 +358,6 @@ pub enum ToolOutcome {
         /// Opaque value for `resume`.
         continuation: String,
         /// Time limit for the answers, in milliseconds.
-        timeout_ms: u64,
+        deadline_ms: u64,
     },
 }

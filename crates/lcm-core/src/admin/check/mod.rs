@@ -1,9 +1,10 @@
-//! Check: every invariant of a conversation, recomputed from what is stored.
+//! Check: recomputes every invariant of a conversation from its stored records.
 //!
-//! It reads everything once, in pages, and believes no count: projections, hashes, tokens, places
-//! and edges are made anew and compared. Values of another derivation version
-//! ([`lcm_text::base::derivation_version`]) are not compared but must fit their texts.
-//! Findings do not stop the check; an unreadable record is a finding of its own.
+//! The check reads all records once, in pages, and trusts no stored value. It derives projections,
+//! hashes, token counts, positions and edges anew and compares them with the stored values. Values
+//! of another derivation version ([`lcm_text::base::derivation_version`]) are not compared, but
+//! must be possible for their texts. A finding does not stop the check; an unreadable record is a
+//! finding.
 
 mod payloads;
 mod sequence;
@@ -14,12 +15,14 @@ pub(super) use summary_graph::{is_derived_from, least_trust, sum_measures};
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    ask, search,
+    search,
     storage::{
+        call::Call,
         codec,
-        head::{ConversationHead, LoadedHead},
+        head::{JournalEntry, LoadedHead},
+        history::MessageHistory,
         keys::ConversationKeys,
-        records::grants,
+        records::{grants, question::QuestionRecord},
         store_session::StoreSession,
         summary::Summary,
     },
@@ -31,29 +34,39 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// Largest head that is sound.
+/// Most bytes of a sound head.
 const HEAD_BYTES_MAX: usize = 4 << 10;
-/// Findings of one kind that are listed; more are counted.
+/// Most findings of one check in the report; the report counts the others.
 const FINDINGS_MAX: usize = 8;
 
 /// Findings by check.
 #[derive(Debug, Default)]
 pub(super) struct CheckReport {
-    checks: Vec<(&'static str, Vec<String>, usize)>,
+    checks: Vec<CheckResult>,
+}
+
+/// The findings of one check.
+#[derive(Debug, Default)]
+struct CheckResult {
+    name: &'static str,
+    /// The first findings, at most [`FINDINGS_MAX`].
+    messages: Vec<String>,
+    /// Number of all findings.
+    count: usize,
 }
 
 impl CheckReport {
-    /// Starts a check; it passes unless something is found.
+    /// Starts a check, which passes if nothing adds a finding.
     pub(super) fn begin_check(&mut self, name: &'static str) {
-        self.checks.push((name, Vec::new(), 0));
+        self.checks.push(CheckResult { name, ..CheckResult::default() });
     }
 
-    /// Adds a finding to the check that runs.
+    /// Adds a finding to the current check.
     pub(super) fn add_finding(&mut self, message: String) {
-        if let Some((_, messages, count)) = self.checks.last_mut() {
-            *count += 1;
-            if messages.len() < FINDINGS_MAX {
-                messages.push(message);
+        if let Some(check) = self.checks.last_mut() {
+            check.count += 1;
+            if check.messages.len() < FINDINGS_MAX {
+                check.messages.push(message);
             }
         }
     }
@@ -65,7 +78,7 @@ impl CheckReport {
         }
     }
 
-    /// Turns damage into a finding; other errors stop the check.
+    /// Turns a `corrupt` error into a finding; other errors stop the check.
     pub(super) fn catch_damage<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -83,9 +96,9 @@ impl CheckReport {
     }
 
     fn to_json(&self, metrics: JsonWriter) -> String {
-        let ok = self.checks.iter().all(|(_, _, count)| *count == 0);
+        let ok = self.checks.iter().all(|check| check.count == 0);
         let mut checks = JsonWriter::new_array();
-        for (name, messages, count) in &self.checks {
+        for CheckResult { name, messages, count } in &self.checks {
             let mut message = messages.join("; ");
             if *count > messages.len() {
                 message = format!("{message}; and {} more", count - messages.len());
@@ -109,51 +122,54 @@ impl CheckReport {
 ///
 /// # Errors
 ///
-/// `not-found`; errors of the store. Damage is no error but a finding.
-pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result<String> {
-    let keys = ConversationKeys::new(conversation)?;
-    let loaded = LoadedHead::load_existing(reader, &keys, conversation)?;
+/// `not-found`; errors of the store. Damage is a finding and no error.
+pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<String> {
+    let keys = call.keys;
+    let loaded = LoadedHead::open_existing(session, call)?;
     let bytes = loaded.bytes.as_ref().map_or(0, Vec::len);
     let head = &loaded.head;
+    let history = MessageHistory::new(call, head);
     let mut report = CheckReport::default();
     report.begin_check("head");
-    report.expect_sound(bytes <= HEAD_BYTES_MAX, || format!("the head has {bytes} bytes"));
-    let (less, ledger) = (head.raw_tokens.wrapping_sub(head.context.tokens), &head.ledger);
-    let explained = ledger.saved_tokens.wrapping_add(ledger.withdrawn_tokens);
-    report.expect_sound(less == explained, || {
-        format!("the context has {less} tokens less than the messages, the ledger says {explained}")
+    report.expect_sound(bytes <= HEAD_BYTES_MAX, || {
+        format!("the head has {bytes} bytes, at most {HEAD_BYTES_MAX} are allowed")
     });
-    check_name(reader, &keys, conversation, &mut report)?;
-    check_journal(reader, &keys, head, &mut report)?;
-    let others = sequence::check(reader, &keys, head, &mut report)?;
-    let summaries = read_summaries(reader, &keys, &mut report)?;
-    summary_graph::check_context(reader, &keys, head, &summaries, &mut report)?;
-    summary_graph::check_summaries(reader, &keys, head, &summaries, &mut report)?;
+    let (saved, ledger) = (head.raw_tokens.wrapping_sub(head.context.tokens), &head.ledger);
+    let expected = ledger.saved_tokens.wrapping_add(ledger.withdrawn_tokens);
+    report.expect_sound(saved == expected, || {
+        format!("the context saves {saved} tokens, the ledger counts {expected}")
+    });
+    check_name(session, call, &mut report)?;
+    check_journal(session, &history, &mut report)?;
+    let other_versions = sequence::check(session, &history, &mut report)?;
+    let summaries = read_summaries(session, keys, &mut report)?;
+    summary_graph::check_context(session, &history, &summaries, &mut report)?;
+    summary_graph::check_summaries(session, &history, &summaries, &mut report)?;
     report.begin_check("search-index");
-    let found = search::check(reader, &keys, head, &summaries);
+    let found = search::check(session, keys, head, &summaries);
     for message in report.catch_damage(found)?.unwrap_or_default() {
         report.add_finding(message);
     }
     report.begin_check("grants");
-    let found = grants::check(reader, &keys);
+    let found = grants::check(session, keys);
     for message in report.catch_damage(found)?.unwrap_or_default() {
         report.add_finding(message);
     }
     report.begin_check("vectors");
     let counts = [head.messages, int::to_u64(summaries.len())];
-    let found = search::vectors::check::check(reader, &keys, counts);
+    let found = search::vectors::check::check(session, keys, counts);
     for message in report.catch_damage(found)?.unwrap_or_default() {
         report.add_finding(message);
     }
     report.begin_check("question");
-    let found = ask::check(reader, &keys);
+    let found = session.read_record(&QuestionRecord::key(keys)).map(|_| ());
     report.catch_damage(found)?;
     let mut metrics = JsonWriter::new_object();
     metrics.add_number("context_items", head.context.count_items());
     metrics.add_number("context_tokens", head.context.tokens);
     metrics.add_number("messages", head.messages);
-    metrics.add_number("messages_newer_rules", others.newer);
-    metrics.add_number("messages_older_rules", others.older);
+    metrics.add_number("messages_newer_rules", other_versions.newer);
+    metrics.add_number("messages_older_rules", other_versions.older);
     metrics.add_number("raw_bytes", head.raw_bytes);
     metrics.add_number("raw_tokens", head.raw_tokens);
     metrics.add_number("revision", head.revision);
@@ -161,43 +177,42 @@ pub(crate) fn check(reader: &mut StoreSession<'_>, conversation: &str) -> Result
     Ok(report.to_json(metrics))
 }
 
-/// The list of conversations names this one.
+/// Checks that the list of conversations names this conversation.
 fn check_name(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let key = keys.name_key();
-    let value = reader.read_one_uncached(&key)?;
+    let key = call.keys.name_key();
+    let value = session.read_one_uncached(&key)?;
     let Some(value) = value else {
         report.add_finding(format!("`{key}` is missing"));
         return Ok(());
     };
     let name = report.catch_damage(codec::decode::<(String, String)>(&key, &value))?;
-    report.expect_sound(name.is_none_or(|(_, id)| id == conversation), || {
+    report.expect_sound(name.is_none_or(|(_, id)| id == call.conversation), || {
         format!("`{key}` names another conversation")
     });
     Ok(())
 }
 
-/// One entry for every revision.
+/// Checks that the journal has one entry for every revision.
 fn check_journal(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let MessageHistory { keys, head } = *history;
     report.begin_check("journal");
     let (start, end) = keys.record_range("j");
     let mut next = 1u64;
     let mut damaged: Vec<String> = Vec::new();
-    reader.scan_range(&start, &end, &mut |key, value| {
-        if let Err(error) = codec::decode::<crate::storage::head::JournalEntry>(key, value) {
+    session.scan_range(&start, &end, &mut |key, value| {
+        if let Err(error) = codec::decode::<JournalEntry>(key, value) {
             damaged.push(error.into_failure().message);
         }
         if key != keys.journal_key(next) {
-            damaged.push(format!("`{key}` stands where revision {next} belongs"));
+            damaged.push(format!("`{key}` is the journal entry at the place of revision {next}"));
         }
         next += 1;
         Ok(())
@@ -205,16 +220,16 @@ fn check_journal(
     damaged.into_iter().for_each(|message| report.add_finding(message));
     let last = next - 1;
     report.expect_sound(last == head.revision, || {
-        format!("{last} entries for revision {}", head.revision)
+        format!("the journal has {last} entries, the head has revision {}", head.revision)
     });
     Ok(())
 }
 
-/// All summaries by id, with the size of their records.
+/// All summaries by id, with the sizes of their records.
 pub(crate) type SummaryRecords = SortedMap<[u8; 8], (Summary, u32)>;
 
 fn read_summaries(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     report: &mut CheckReport,
 ) -> Result<SummaryRecords> {
@@ -222,7 +237,7 @@ fn read_summaries(
     let (start, end) = keys.record_range("s");
     let mut out = SummaryRecords::default();
     let mut findings: Vec<String> = Vec::new();
-    reader.scan_range(&start, &end, &mut |key, value| {
+    session.scan_range(&start, &end, &mut |key, value| {
         match codec::decode::<Summary>(key, value) {
             Ok(record) => {
                 let id = record.id();

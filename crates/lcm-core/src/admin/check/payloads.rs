@@ -1,9 +1,9 @@
-//! What stands for messages with large payloads: made again from the text, and compared.
+//! Check of placeholders and payload records, which are derived anew from the message text.
 
 use alloc::format;
 
 use crate::storage::{
-    codec, history::MessageHistory, pack::StoredMessage, store_session::StoreSession,
+    codec, history::MessageHistory, pack::PlacedMessage, store_session::StoreSession,
 };
 use lcm_text::{
     base::{derivation_version::DERIVATION_VERSION, error::Result},
@@ -11,53 +11,56 @@ use lcm_text::{
         self,
         large_payload::{self, PayloadRecord},
     },
-    types::api::Dialect,
 };
 
 use super::CheckReport;
 
-/// Checks the stand-in of a message, given as seq, dialect and record, and that each of its
-/// payloads can be found.
+/// Checks the placeholder of a message, and that the record of each of its payloads exists.
 pub(super) fn check(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    (seq, dialect, stored): (u64, Dialect, &StoredMessage),
+    placed: &PlacedMessage,
     raw: &str,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let Some(stand_in) = &stored.placeholder else { return Ok(()) };
-    let Some(shown) = report.catch_damage(history.read_rendered_text(reader, stored))? else {
+    let (seq, dialect, stored) = (placed.seq, placed.dialect, &*placed.stored);
+    let Some(placeholder) = &stored.placeholder else { return Ok(()) };
+    let Some(rendered) = report.catch_damage(history.read_rendered_text(session, stored))? else {
         return Ok(());
     };
-    let made = message::parse(dialect, raw).ok().and_then(|message| {
-        let least = stand_in.payload_tokens_min;
-        large_payload::build_placeholder(dialect, raw, &message, least, history.keys.key_prefix())
+    let derived = message::parse(dialect, raw).ok().and_then(|message| {
+        let tokens_min = placeholder.payload_tokens_min;
+        let prefix = history.keys.key_prefix();
+        large_payload::build_placeholder(dialect, raw, &message, tokens_min, prefix)
     });
-    let same = match stored.derivation_version {
-        DERIVATION_VERSION => made.as_ref().is_some_and(|made| {
-            made.raw == *shown && made.parts == stand_in.parts && made.tokens == stored.tokens
+    let is_derived = match stored.derivation_version {
+        DERIVATION_VERSION => derived.as_ref().is_some_and(|derived| {
+            derived.raw == *rendered
+                && derived.parts == placeholder.parts
+                && derived.tokens == stored.tokens
         }),
-        _ => message::contains_parts(&shown, &stand_in.parts),
+        _ => message::contains_parts(&rendered, &placeholder.parts),
     };
-    report
-        .expect_sound(same, || format!("what stands for message {seq} is not made from its text"));
-    for (id, wanted) in made.map(|made| made.files).unwrap_or_default() {
-        // Other rules may have found other payloads; what is named has to be there.
-        if !shown.contains(&large_payload::format_name(id)) {
+    report.expect_sound(is_derived, || {
+        format!("the placeholder of message {seq} does not follow from its text")
+    });
+    for (id, expected) in derived.map(|derived| derived.files).unwrap_or_default() {
+        // Another version may have found other payloads; only named payloads must exist.
+        if !rendered.contains(&large_payload::format_name(id)) {
             continue;
         }
         let key = history.keys.payload_key(id);
-        let found = match reader.read_one_uncached(&key)? {
+        let found = match session.read_one_uncached(&key)? {
             Some(value) => report.catch_damage(codec::decode::<PayloadRecord>(&key, &value))?,
             None => None,
         };
-        let is_it = |file: &PayloadRecord| {
-            let sizes = (file.bytes, file.lines) == (wanted.bytes, wanted.lines);
-            let same = file.rules != DERIVATION_VERSION || file.exploration == wanted.exploration;
-            sizes && same && file.seq >= seq
+        let matches_text = |file: &PayloadRecord| {
+            (file.bytes, file.lines) == (expected.bytes, expected.lines)
+                && (file.rules != DERIVATION_VERSION || file.exploration == expected.exploration)
+                && file.seq >= seq
         };
-        report.expect_sound(found.as_ref().is_some_and(is_it), || {
-            format!("`{key}`, a payload of message {seq}, is missing or another one")
+        report.expect_sound(found.as_ref().is_some_and(matches_text), || {
+            format!("`{key}`, a payload of message {seq}, is missing or does not match its text")
         });
     }
     Ok(())

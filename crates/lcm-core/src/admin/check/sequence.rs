@@ -1,21 +1,17 @@
-//! The message sequence: packs, directory, texts, hashes, counts, identities.
+//! Check of the message sequence: packs, directory, texts, hashes, counts and identities.
 
-use crate::storage::pack::PlacedMessage;
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Ordering;
 use lcm_text::base::hash;
 
-use crate::{
-    ingest::{StoredIdentity, collect_lookups},
-    storage::{
-        codec,
-        compressed_pack::CompressedPack,
-        head::ConversationHead,
-        history::{self, MessageHistory},
-        keys::ConversationKeys,
-        pack::{self, Pack, PackRef, RawText, StoredMessage},
-        store_session::StoreSession,
-    },
+use crate::storage::{
+    codec,
+    compressed_pack::CompressedPack,
+    head::ConversationHead,
+    history::{self, MessageHistory},
+    pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    records::identity::{IdentityLookup, StoredIdentity, collect_lookups},
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{derivation_version::DERIVATION_VERSION, error::Result, int, json, limits},
@@ -25,7 +21,7 @@ use lcm_text::{
 
 use super::{CheckReport, payloads};
 
-/// Running values over the sequence.
+/// Running totals over the sequence.
 #[derive(Debug, Default)]
 struct RunningTotals {
     seq: u64,
@@ -37,55 +33,58 @@ struct RunningTotals {
     other_versions: OtherVersionCounts,
 }
 
-/// How many messages were projected by other rules.
+/// Number of messages whose projections have another derivation version.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherVersionCounts {
     pub(super) older: u64,
     pub(super) newer: u64,
 }
 
-/// Checks every message; answers how many were projected by other rules.
+/// Checks every message; returns the number of messages of other derivation versions.
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(super) fn check(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     report: &mut CheckReport,
 ) -> Result<OtherVersionCounts> {
+    let head = history.head;
     report.begin_check("messages");
-    let history = MessageHistory { keys, head };
     let mut running = RunningTotals::default();
     let mut from = 1;
     while from <= head.messages {
         let to = head.messages.min((history::directory_node(from) + 1) * limits::DIRECTORY_SPAN);
-        let refs = history.find_pack_refs(reader, from, to);
+        let refs = history.find_pack_refs(session, from, to);
         for pack in report.catch_damage(refs)?.unwrap_or_default() {
-            check_pack(reader, &history, &pack, &mut running, report)?;
+            check_pack(session, history, &pack, &mut running, report)?;
         }
         from = to + 1;
     }
     report.expect_sound(running.seq == head.messages, || {
-        format!("{} messages where the head counts {}", running.seq, head.messages)
+        format!("the head counts {} messages, the packs have {}", head.messages, running.seq)
     });
     report.expect_sound(running.bytes == head.raw_bytes, || {
-        format!("{} bytes where the head counts {}", running.bytes, head.raw_bytes)
+        format!("the head counts {} bytes, the packs have {}", head.raw_bytes, running.bytes)
     });
     report.expect_sound(running.tokens == head.raw_tokens, || {
-        format!("{} tokens where the head counts {}", running.tokens, head.raw_tokens)
+        format!("the head counts {} tokens, the packs have {}", head.raw_tokens, running.tokens)
     });
-    report.expect_sound(running.frontier == head.frontier, || "the running hash differs".into());
+    report.expect_sound(running.frontier == head.frontier, || {
+        "the running hash of the head differs from the hash of the messages".into()
+    });
     report.expect_sound(running.newest_user_seq == head.newest_user.map(|mark| mark.seq), || {
-        "the newest user message is another one".into()
+        "the head names another newest user message".into()
     });
-    report.expect_sound(running.hashes == head.recent_hashes, || "the newest hashes differ".into());
+    report.expect_sound(running.hashes == head.recent_hashes, || {
+        "the newest hashes of the head differ from the hashes of the messages".into()
+    });
     Ok(running.other_versions)
 }
 
 fn check_pack(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     place: &PackRef,
     running: &mut RunningTotals,
@@ -93,7 +92,7 @@ fn check_pack(
 ) -> Result<()> {
     let key = place.key(history.keys);
     let wanted = [(key.clone(), place.bytes)];
-    let Some(values) = report.catch_damage(reader.read_immutable(&wanted))? else { return Ok(()) };
+    let Some(values) = report.catch_damage(session.read_immutable(&wanted))? else { return Ok(()) };
     let Some(value) = values.first() else { return Ok(()) };
     let Some(pack) = report.catch_damage(decode_pack(history, place, value, running))? else {
         return Ok(());
@@ -108,11 +107,12 @@ fn check_pack(
         place.is_compressed == (place.seq_last() <= history.head.compressed_through),
         || format!("`{key}` is on the wrong side of message {}", history.head.compressed_through),
     );
-    let mut identities: Vec<(String, crate::ingest::IdentityLookup, u64)> = Vec::new();
-    for PlacedMessage { stored, frontier, .. } in &pack.messages {
+    let mut identities: Vec<(String, IdentityLookup, u64)> = Vec::new();
+    for placed in &pack.messages {
+        let PlacedMessage { stored, frontier, .. } = placed;
         running.seq += 1;
         let seq = running.seq;
-        let Some(raw) = report.catch_damage(history.read_text(reader, stored))? else { continue };
+        let Some(raw) = report.catch_damage(history.read_text(session, stored))? else { continue };
         if let RawText::Chunked { sha256, .. } = &stored.raw {
             use sha2::{Digest, Sha256};
             let found: [u8; 32] = Sha256::digest(raw.as_bytes()).into();
@@ -121,7 +121,7 @@ fn check_pack(
             });
         }
         let Ok(mut message) = message::parse(pack.dialect, &raw) else {
-            report.add_finding(format!("message {seq} cannot be read"));
+            report.add_finding(format!("message {seq} cannot be parsed"));
             continue;
         };
         let hash = pack::message_hash(&raw, &message);
@@ -134,13 +134,13 @@ fn check_pack(
         }
         let is_user = running.is_user_message(history.head, stored, &message);
         running.newest_user_seq = if is_user { Some(seq) } else { running.newest_user_seq };
-        let same = is_derived_from_text(stored, &message, &raw)
+        let is_derived = is_derived_from_text(stored, &message, &raw)
             && frontier.is_none_or(|frontier| frontier == running.frontier);
-        report.expect_sound(same, || {
+        report.expect_sound(is_derived, || {
             format!("the projection of message {seq} differs from its text")
         });
         if stored.placeholder.is_some() {
-            payloads::check(reader, history, (seq, pack.dialect, stored), &raw, report)?;
+            payloads::check(session, history, placed, &raw, report)?;
         }
         message.unique_call_id = stored.call_key;
         let lookups = collect_lookups(&raw, &message).into_iter();
@@ -148,15 +148,16 @@ fn check_pack(
     }
     if running.seq == history.head.compressed_through {
         report.expect_sound(running.frontier == history.head.compressed_frontier, || {
-            "the running hash after the sealed packs differs".into()
+            "the running hash after the compressed packs differs".into()
         });
     }
-    check_identities(reader, &identities, report)
+    check_identities(session, &identities, report)
 }
 
 impl RunningTotals {
-    /// Whether the message at hand is what a user said. Of one that other rules projected, the head
-    /// is believed. Counts those.
+    /// Returns whether the current message is a user message, and counts other derivation versions.
+    ///
+    /// The head decides about a message of another derivation version.
     fn is_user_message(
         &mut self,
         head: &ConversationHead,
@@ -172,9 +173,10 @@ impl RunningTotals {
     }
 }
 
-/// Whether a projection is what the text makes, or when other rules made it, could be of the text.
+/// Returns whether a projection follows from the text, or for another derivation version could
+/// follow from it.
 fn is_derived_from_text(stored: &StoredMessage, message: &ParsedMessage, raw: &str) -> bool {
-    let made = match stored.derivation_version {
+    let is_derived = match stored.derivation_version {
         DERIVATION_VERSION => {
             stored.message_tokens() == message.tokens
                 && stored.parts == message.parts
@@ -182,18 +184,18 @@ fn is_derived_from_text(stored: &StoredMessage, message: &ParsedMessage, raw: &s
                 && (stored.call_key.is_none() || stored.call_key == message.unique_call_id)
         }
         _ => {
-            let call_id = |span| !json::slice_span(raw, span).is_empty();
-            message::contains_parts(raw, &stored.parts) && stored.call_key.is_none_or(call_id)
+            let is_in_text = |span| !json::slice_span(raw, span).is_empty();
+            message::contains_parts(raw, &stored.parts) && stored.call_key.is_none_or(is_in_text)
         }
     };
-    made && (stored.entry_id, stored.event_key) == (message.entry_id, message.event_key)
+    is_derived && (stored.entry_id, stored.event_key) == (message.entry_id, message.event_key)
 }
 
-/// The messages of one pack, sealed or not.
+/// The messages of one pack, compressed or not.
 struct DecodedPack {
     dialect: Dialect,
     messages: Vec<PlacedMessage>,
-    /// Whether the pack is what its reference says, and begins where the last one ended.
+    /// Whether the pack matches its reference and follows the previous pack.
     is_sound: bool,
 }
 
@@ -221,14 +223,14 @@ fn decode_pack(
     })
 }
 
-/// Every id, event key and call key leads back to its message.
+/// Checks that every id, event key and call key leads to its message.
 fn check_identities(
-    reader: &mut StoreSession<'_>,
-    identities: &[(String, crate::ingest::IdentityLookup, u64)],
+    session: &mut StoreSession<'_>,
+    identities: &[(String, IdentityLookup, u64)],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = identities.iter().map(|(key, ..)| key.clone()).collect();
-    for ((key, lookup, seq), value) in identities.iter().zip(reader.read_uncached(&names)?) {
+    for ((key, lookup, seq), value) in identities.iter().zip(session.read_uncached(&names)?) {
         let Some(value) = value else {
             report.add_finding(format!("`{key}`, an identity of message {seq}, is missing"));
             continue;
@@ -236,8 +238,10 @@ fn check_identities(
         let Some(known) = report.catch_damage(codec::decode::<StoredIdentity>(key, &value))? else {
             continue;
         };
-        let sound = known.seq == *seq || !known.matches_lookup(lookup);
-        report.expect_sound(sound, || format!("`{key}` leads to {} instead of {seq}", known.seq));
+        let is_sound = known.seq == *seq || !known.matches_lookup(lookup);
+        report.expect_sound(is_sound, || {
+            format!("`{key}` leads to message {} instead of {seq}", known.seq)
+        });
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The context and the summaries: partition, edges, measures.
+//! Check of the context and the summaries: partition, edges and totals.
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{format, string::String, vec::Vec};
@@ -6,7 +6,6 @@ use alloc::{format, string::String, vec::Vec};
 use crate::storage::{
     codec,
     context::{Context, ContextItem},
-    head::ConversationHead,
     history::MessageHistory,
     keys::ConversationKeys,
     store_session::StoreSession,
@@ -19,36 +18,37 @@ use lcm_text::{
 
 use super::{CheckReport, SummaryRecords};
 
-/// The items partition the sequence, and say of each what is stored.
+/// Checks that the items partition the sequence and match the stored records.
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(super) fn check_context(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     summaries: &SummaryRecords,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let MessageHistory { keys, head } = *history;
     report.begin_check("context");
     let context: &Context = &head.context;
-    let Some(items) = report.catch_damage(context.load_items(reader, keys))? else { return Ok(()) };
+    let Some(items) = report.catch_damage(context.load_items(session, keys))? else {
+        return Ok(());
+    };
     let mut next = 1u64;
     for item in &items {
         report.expect_sound(item.seq_first() == next && item.seq_last() >= next, || {
-            format!("an item begins with {} where {next} belongs", item.seq_first())
+            format!("an item begins at message {} instead of {next}", item.seq_first())
         });
         next = item.seq_last() + 1;
         match item {
             ContextItem::Run(run) => {
-                let history = MessageHistory { keys, head };
-                let messages = history.read_messages(reader, run.seq_first, run.seq_last);
+                let messages = history.read_messages(session, run.seq_first, run.seq_last);
                 let Some(messages) = report.catch_damage(messages)? else { continue };
                 let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
                 let before = messages.first().map_or(0, |placed| placed.tokens_before);
                 report.expect_sound(sum == run.tokens && before == run.tokens_before, || {
-                    format!("the run from {} has other tokens", run.seq_first)
+                    format!("the run from message {} has other tokens", run.seq_first)
                 });
             }
             ContextItem::Summary(item) => {
@@ -57,62 +57,62 @@ pub(super) fn check_context(
                     report.add_finding(format!("the summary `{name}` is missing"));
                     continue;
                 };
-                let same = record.depth == item.depth
+                let matches_record = record.depth == item.depth
                     && record.tokens == item.tokens
                     && record.seq_first == item.seq_first
                     && record.seq_last == item.seq_last
                     && *bytes == item.bytes
                     && (record.derivation_version != DERIVATION_VERSION
                         || tokens::estimate(&record.render_xml(item.id)) == item.rendered_tokens);
-                report
-                    .expect_sound(same, || format!("the item of `{name}` differs from its record"));
+                report.expect_sound(matches_record, || {
+                    format!("the item of `{name}` differs from its record")
+                });
             }
             ContextItem::Withdrawn { .. } => {}
         }
     }
     report.expect_sound(next == head.messages + 1, || {
-        format!("the context ends before {next}, the sequence at {}", head.messages)
+        format!("the context ends before message {next}, the sequence at {}", head.messages)
     });
     let stored: u64 = items.iter().map(ContextItem::tokens).sum();
     let rendered: u64 = items.iter().map(ContextItem::rendered_tokens).sum();
     report.expect_sound(stored == context.tokens && rendered == context.rendered_tokens, || {
-        format!("the items have {stored} tokens, the head says {}", context.tokens)
+        format!("the items have {stored} tokens, the head counts {}", context.tokens)
     });
     Ok(())
 }
 
-/// Every summary follows from its sources and leads on to what was derived from it.
+/// Checks that every summary follows from its sources, and that sources lead to it.
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(super) fn check_summaries(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     summaries: &SummaryRecords,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let head = history.head;
     report.begin_check("summaries");
     let count = u64::try_from(summaries.len()).unwrap_or(u64::MAX);
     report.expect_sound(count == head.summaries, || {
-        format!("{count} summaries where the head counts {}", head.summaries)
+        format!("the head counts {} summaries, the store has {count}", head.summaries)
     });
     for (id, (record, _)) in summaries.as_entries() {
         let name = summary::format_summary_id(*id);
-        let counted = || record.tokens == tokens::estimate(&record.text);
-        report.expect_sound(record.derivation_version != DERIVATION_VERSION || counted(), || {
-            format!("the tokens of `{name}` differ from its text")
-        });
+        let is_counted = record.derivation_version != DERIVATION_VERSION
+            || record.tokens == tokens::estimate(&record.text);
+        report.expect_sound(is_counted, || format!("the tokens of `{name}` differ from its text"));
         match &record.sources {
             SummarySources::Messages { seq_first, seq_last, .. } => {
-                let sound = record.depth == 0
+                let is_sound = record.depth == 0
                     && seq_first <= seq_last
                     && *seq_last <= head.messages
                     && record.seq_first == *seq_first
                     && record.seq_last == *seq_last
                     && record.descendant_count == 0;
-                report.expect_sound(sound, || format!("`{name}` is no sound leaf"));
+                report.expect_sound(is_sound, || format!("`{name}` is not a sound leaf"));
             }
             SummarySources::Summaries(list) => {
                 let found: Vec<&Summary> = list
@@ -127,14 +127,14 @@ pub(super) fn check_summaries(
                     format!("`{name}` does not follow from its sources")
                 });
                 let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
-                check_derived(reader, keys, *id, &ids, report)?;
+                check_derived(session, history.keys, *id, &ids, report)?;
             }
         }
     }
-    check_leaves(reader, keys, head, summaries, report)
+    check_leaves(session, history, summaries, report)
 }
 
-/// What summaries count together: summaries, their tokens, and the tokens of all messages.
+/// Sums summaries with their descendants: their number, their tokens and their message tokens.
 pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
     let sum = |of: fn(&Summary) -> u64| sources.iter().map(|source| of(source)).sum();
     (
@@ -144,72 +144,72 @@ pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
     )
 }
 
-/// Whether a condensed record is what its sources make. Between two of them may lie what was
-/// withdrawn.
+/// Returns whether a condensed record follows from its sources.
+///
+/// Withdrawn messages may lie between two sources.
 pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) -> bool {
     let in_order = sources
         .windows(2)
         .all(|pair| matches!(pair, [left, right] if left.seq_last < right.seq_first));
-    let measured = (record.descendant_count, record.descendant_tokens, record.message_tokens);
+    let measures = (record.descendant_count, record.descendant_tokens, record.message_tokens);
     sources.len() >= 2
         && in_order
         && record.depth == 1 + sources.iter().map(|source| source.depth).max().unwrap_or(0)
         && sources.first().is_some_and(|first| first.seq_first == record.seq_first)
         && sources.last().is_some_and(|last| last.seq_last == record.seq_last)
-        && measured == sum_measures(sources)
+        && measures == sum_measures(sources)
         && sources.iter().all(|source| source.earliest_at >= record.earliest_at)
         && sources.iter().all(|source| source.latest_at <= record.latest_at)
         && record.trust == Trust::least_of(sources.iter().map(|source| source.trust))
 }
 
-/// The sources know what was derived from them.
+/// Checks that the edges of the sources lead to the derived summary.
 fn check_derived(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     id: [u8; 8],
     sources: &[[u8; 8]],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = sources.iter().map(|source| keys.derived_key(*source)).collect();
-    for (key, value) in names.iter().zip(reader.read_uncached(&names)?) {
-        let back = match value {
+    for (key, value) in names.iter().zip(session.read_uncached(&names)?) {
+        let derived = match value {
             Some(value) => report.catch_damage(codec::decode::<[u8; 8]>(key, &value))?,
             None => None,
         };
-        report.expect_sound(back == Some(id), || {
+        report.expect_sound(derived == Some(id), || {
             format!("`{key}` does not lead to `{}`", summary::format_summary_id(id))
         });
     }
     Ok(())
 }
 
-/// The least label of messages.
+/// Returns the least trust of messages.
 ///
 /// # Errors
 ///
-/// As [`Reader::immutable`].
+/// `corrupt`: a text is damaged; errors of the store.
 pub(in crate::admin) fn least_trust(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     messages: &[PlacedMessage],
 ) -> Result<Trust> {
     let mut labels = Vec::new();
     for message in messages {
-        let raw = history.read_rendered_text(reader, &message.stored)?;
+        let raw = history.read_rendered_text(session, &message.stored)?;
         labels.push(Trust::from_message(&raw, message.stored.role, &message.stored.parts));
     }
     Ok(Trust::least_of(labels))
 }
 
-/// Every leaf is made of the messages it names.
+/// Checks that every leaf follows from its messages.
 fn check_leaves(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     summaries: &SummaryRecords,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let history = MessageHistory { keys, head };
+    let head = history.head;
     for (id, (record, _)) in summaries.as_entries() {
         let SummarySources::Messages { seq_first, seq_last, frontier } = &record.sources else {
             continue;
@@ -217,18 +217,21 @@ fn check_leaves(
         if *seq_last > head.messages {
             continue;
         }
-        let messages = history.read_messages(reader, *seq_first, *seq_last);
+        let messages = history.read_messages(session, *seq_first, *seq_last);
         let Some(messages) = report.catch_damage(messages)? else { continue };
         let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
-        let found = report.catch_damage(history.frontier_of_message(reader, messages.last()))?;
-        let same = sum == record.message_tokens && found == Some(*frontier);
+        let found = report.catch_damage(history.frontier_of_message(session, messages.last()))?;
+        let is_derived = sum == record.message_tokens && found == Some(*frontier);
         let name = summary::format_summary_id(*id);
-        report.expect_sound(same, || format!("the messages of `{name}` are others"));
-        let Some(trust) = report.catch_damage(least_trust(reader, &history, &messages))? else {
+        report.expect_sound(is_derived, || {
+            format!("the messages of `{name}` differ from the stored messages")
+        });
+        let Some(trust) = report.catch_damage(least_trust(session, history, &messages))? else {
             continue;
         };
         report.expect_sound(trust == record.trust, || {
-            format!("`{name}` is {}, its messages are {}", record.trust.as_str(), trust.as_str())
+            let (found, expected) = (record.trust.as_str(), trust.as_str());
+            format!("the trust of `{name}` is {found}, its messages have {expected}")
         });
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Claims about records whose values other rules derived: they are read, exported and checked like
-//! any other, and only what is derived is not compared.
+//! Tests of records of other derivation versions: reads, export and check accept them, and the
+//! check does not compare their derived values.
 
 use alloc::{format, rc::Rc, string::String, vec::Vec};
 
@@ -9,6 +9,7 @@ use crate::{
     search::tests::Memory,
     storage::{
         context::{Context, ContextItem},
+        head::ConversationHead,
         pack::{Pack, RawText, StoredMessage},
     },
 };
@@ -17,7 +18,7 @@ use lcm_text::{
     message::{large_payload::PayloadRecord, trust::Trust},
     types::{
         api::{
-            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, IngestMode,
+            AppendMode, AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
         },
         model::{CompletionRequest, CompletionResult},
     },
@@ -28,11 +29,11 @@ const NEWER: u32 = DERIVATION_VERSION + 1;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
     "leaf_chunk_tokens_max":1000,"condense_leaves_min":2,"condensed_tokens_target":512,
     "summary_prefix_tokens_target":600,"large_payload_tokens_min":1000}"#;
-/// What happens to a message.
+/// A change of a stored message.
 type Change = fn(&mut StoredMessage);
 
-/// Messages of the first append: few enough that they are not indexed and all stand in packs that
-/// the head lists.
+/// Messages of the first append: few enough that no segment indexes them and that the head lists
+/// all their packs.
 const FIRST: u64 = 30;
 
 struct Offline;
@@ -49,7 +50,8 @@ fn engine() -> Engine {
     engine
 }
 
-/// Two texts, of which an older version may have read one; every tenth is a large payload.
+/// Builds a message of two texts; an older version may have parsed only one. Every tenth message is
+/// a large payload.
 fn message(seq: u64) -> String {
     let role = ["user", "assistant"][usize::from(seq.is_multiple_of(2))];
     let words: Vec<String> =
@@ -69,7 +71,7 @@ fn message(seq: u64) -> String {
 }
 
 fn append(store: &mut Memory, from: u64, to: u64) {
-    let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
     let messages: Vec<String> = (from..=to).map(message).collect();
     let receipt = engine().append(store, "c", Dialect::Lcm, &messages, &options, 1).unwrap();
     assert_eq!(u64::from(receipt.ingested), to + 1 - from);
@@ -94,7 +96,7 @@ fn compact(store: &mut Memory, target: u32) {
     panic!("compaction does not come to an end");
 }
 
-/// The metrics of a check, and the checks that found something.
+/// Returns the metrics of a check, and the failed checks.
 fn check(store: &mut Memory) -> (serde_json::Value, Vec<String>) {
     let report = engine().check(store, "c", None).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
@@ -126,8 +128,7 @@ fn put<T: serde::Serialize>(store: &mut Memory, key: String, record: &T) {
     store.entries.insert(key, codec::encode(record).unwrap());
 }
 
-/// Writes the messages, none of them compacted or flushed, as `change` leaves them, with every
-/// count that follows from theirs.
+/// Changes all messages and rewrites the packs and the counts of the head.
 fn rewrite(store: &mut Memory, change: impl Fn(&mut StoredMessage)) {
     let (keys, mut head) = head(store);
     let mut tokens_before = 0;
@@ -147,7 +148,7 @@ fn rewrite(store: &mut Memory, change: impl Fn(&mut StoredMessage)) {
     put(store, keys.head_key(), &head);
 }
 
-/// As an other version may have understood a message: one text, of more tokens.
+/// Changes a message as another version may have parsed it: one text, of more tokens.
 fn projected_otherwise(message: &mut StoredMessage) {
     message.parts.truncate(1);
     if let Some(stand_in) = &mut message.placeholder {
@@ -156,7 +157,7 @@ fn projected_otherwise(message: &mut StoredMessage) {
     message.tokens += 3;
 }
 
-/// As an other version may have explored a payload, where it stands for the message.
+/// Changes a placeholder as another version may have written its exploration.
 fn stands_otherwise(message: &mut StoredMessage) {
     let Some(stand_in) = &mut message.placeholder else { return };
     let RawText::Inline(text) = &stand_in.raw else { panic!("a stand-in is short") };
@@ -185,8 +186,8 @@ fn summaries(store: &Memory) -> Vec<Summary> {
     range.map(|(key, value)| codec::decode(key, value).unwrap()).collect()
 }
 
-/// Writes a summary of the context and its item with more tokens, in a record of the same size,
-/// which the search index knows.
+/// Rewrites a summary and its context item with more tokens, in a record of the same size, which
+/// the search index knows.
 fn recount(store: &mut Memory, rules: u32) {
     let (keys, head) = head(store);
     let mut items = head.context.inline_items().to_vec();
@@ -209,7 +210,7 @@ fn recount(store: &mut Memory, rules: u32) {
     replace_items(store, &items);
 }
 
-/// Puts other items in the place of a short context.
+/// Replaces the items of a short context.
 fn replace_items(store: &mut Memory, items: &[ContextItem]) {
     let (keys, mut head) = head(store);
     let old = head.context.inline_items().to_vec();
@@ -221,7 +222,8 @@ fn replace_items(store: &mut Memory, items: &[ContextItem]) {
     put(store, keys.head_key(), &head);
 }
 
-/// All that other rules may derive, in messages that are not compacted.
+/// Changes everything that another version may derive differently, in messages that are not
+/// compacted.
 fn derive_otherwise(store: &mut Memory, rules: u32) {
     rewrite(store, |message| {
         message.derivation_version = rules;
@@ -263,9 +265,9 @@ fn import(store: &mut Memory, lines: &[String]) -> crate::Result<()> {
     panic!("the import does not come to an end");
 }
 
-/// Goal: what another version derived is no damage, in any record, beside what this one derives,
-/// sealed or not, and a conversation with it goes on. Method: messages, payloads and summaries are
-/// rewritten as older and newer rules may have made them; then more is appended and compacted.
+/// Goal: the check accepts records of another version beside current records, compressed or not,
+/// and the conversation can be continued. Method: rewrites messages, payloads and summaries as an
+/// older and a newer version may have stored them, then appends and compacts.
 #[test]
 fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
     for (rules, count) in [(OLDER, "messages_older_rules"), (NEWER, "messages_newer_rules")] {
@@ -310,8 +312,8 @@ fn values_of_other_rules_are_sound_and_their_conversation_goes_on() {
     }
 }
 
-/// Goal: the deviations that are no damage under other rules are found under the current ones.
-/// Method: each alone.
+/// Goal: deviations that another version may cause are damage in records of the current version.
+/// Method: one deviation at a time.
 #[test]
 fn the_same_deviations_are_found_where_the_rules_are_current() {
     let mut store = Memory::default();
@@ -323,7 +325,7 @@ fn the_same_deviations_are_found_where_the_rules_are_current() {
     assert_found(other, "the projection of message 1 differs");
     let mut other = copy(&store);
     rewrite(&mut other, stands_otherwise);
-    assert_found(other, "what stands for message 5 is not made from its text");
+    assert_found(other, "the placeholder of message 5 does not follow from its text");
     let mut other = copy(&store);
     rewrite_files(&mut other, |file| file.exploration.push_str("; and more"));
     assert_found(other, "a payload of message");
@@ -340,8 +342,8 @@ fn the_same_deviations_are_found_where_the_rules_are_current() {
     assert_found(store, "differs from its record");
 }
 
-/// Goal: what does not depend on rules is compared whatever they are. Method: one kind of damage
-/// at a time, in messages of older rules.
+/// Goal: values that do not depend on the derivation version are compared in all versions. Method:
+/// one kind of damage at a time, in messages of an older version.
 #[test]
 fn damage_is_found_whatever_the_rules() {
     let mut store = Memory::default();
@@ -360,7 +362,7 @@ fn damage_is_found_whatever_the_rules() {
                 call.start += 1 << 20;
             }
         }),
-        ("what stands for message 5", |message| {
+        ("the placeholder of message 5", |message| {
             let Some(stand_in) = &mut message.placeholder else { return };
             let length = if let RawText::Inline(text) = &stand_in.raw { text.len() } else { 0 };
             let span = ByteSpan { start: int::to_u32(length), length: 1 };
@@ -390,8 +392,8 @@ fn damage_is_found_whatever_the_rules() {
     }
 }
 
-/// Goal: an export with values of other rules is taken in, with its values taken anew. Method: into
-/// an empty store, whose records must all be of the current rules and check out.
+/// Goal: an import derives the values of another version anew. Method: imports into an empty store,
+/// whose records must all have the current version and pass the check.
 #[test]
 fn an_export_of_other_rules_is_taken_in_and_derived_anew() {
     for rules in [OLDER, NEWER] {
@@ -402,7 +404,7 @@ fn an_export_of_other_rules_is_taken_in_and_derived_anew() {
         compact(&mut store, 10_000);
         recount(&mut store, rules);
         let lines = export(&mut store);
-        // A newer version's items are not counted again by an older one.
+        // An older version does not derive the items of a newer version anew.
         let again = import(&mut copy(&store), &lines).map_err(|error| error.code);
         let newer = if rules == NEWER { Err(ErrorCode::Unsupported) } else { Ok(()) };
         assert_eq!(again, newer);
@@ -424,8 +426,8 @@ fn an_export_of_other_rules_is_taken_in_and_derived_anew() {
     }
 }
 
-/// Goal: where the store has messages of other rules, sums of an export are taken anew, too, also
-/// of summaries of such summaries. Method: leaves first, then what was made of them.
+/// Goal: if the store has messages of another version, an import derives the totals of leaves and
+/// of condensed summaries anew. Method: leaves first, then condensed summaries.
 #[test]
 fn an_export_is_taken_in_where_messages_of_other_rules_are_stored() {
     let mut store = Memory::default();
@@ -444,8 +446,8 @@ fn an_export_is_taken_in_where_messages_of_other_rules_are_stored() {
     assert!(records.iter().any(|record| record.depth > 0 && record.derivation_version == 0));
 }
 
-/// Goal: a summary has the least label of its sources, or `check` finds it and an import refuses
-/// it. Method: a leaf, then a condensed summary, with the other label.
+/// Goal: the check finds, and an import refuses, a summary that has not the least trust of its
+/// sources. Method: a leaf, then a condensed summary, with another trust.
 #[test]
 fn a_label_above_the_sources_is_found_and_refused() {
     let mut store = Memory::default();
@@ -460,7 +462,7 @@ fn a_label_above_the_sources_is_found_and_refused() {
         let lying = Summary { trust: Trust::Trusted, ..record };
         put(&mut other, ConversationKeys::new("c").unwrap().summary_key(id), &lying);
         let wrong = format!(
-            "`{}` is trusted, its messages are untrusted",
+            "the trust of `{}` is trusted, its messages have untrusted",
             crate::storage::summary::format_summary_id(id)
         );
         let follows = format!(
@@ -474,8 +476,8 @@ fn a_label_above_the_sources_is_found_and_refused() {
     }
 }
 
-/// Goal: sums of the current rules are compared, those of others are not. Method: a leaf that
-/// counts other tokens, under both.
+/// Goal: the check compares totals of the current version only. Method: a leaf that counts other
+/// tokens, under both versions.
 #[test]
 fn wrong_sums_of_the_current_rules_are_refused() {
     let mut store = Memory::default();

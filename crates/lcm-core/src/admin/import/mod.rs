@@ -1,11 +1,10 @@
-//! Import: the lines of an export become a conversation again.
+//! Import: restores conversations from the lines of an export.
 //!
-//! In: the lines, page by page and twice over, and a cursor. The first time everything is verified
-//! and nothing written: the chain of sums, the order, every message, every hash, and whether the
-//! store holds other messages under these names. Only then the lines are asked for once more and
-//! stored ([`write`]): messages first, exactly as an append would, then summaries, then the
-//! context in one commit. After every commit the conversation is sound and holds a beginning of
-//! what was exported, so that an import which is cut short is completed by repeating it.
+//! In: the lines, page by page, in two passes, and a cursor. The first pass verifies and writes
+//! nothing: checksums, order, every message, every hash, and that the store holds no other messages
+//! under these names. The second pass stores the same lines ([`writer`]): messages as an append
+//! stores them, then summaries, then the context in one commit. After every commit the conversation
+//! is sound and holds a prefix of the export, so a repeated import completes an interrupted import.
 
 mod progress;
 mod summaries;
@@ -14,8 +13,12 @@ mod writer;
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    codec, head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
-    store_session::StoreSession, summary,
+    call::Call,
+    head::LoadedHead,
+    history::MessageHistory,
+    keys::ConversationKeys,
+    store_session::StoreSession,
+    summary::{self, Summary},
 };
 use lcm_text::{
     base::{
@@ -24,23 +27,26 @@ use lcm_text::{
         json::JsonWriter,
         limits,
     },
+    config::Config,
     types::api::Timestamp,
 };
 
-use super::export_format::{ExportLine, HeaderLine, SummaryLine};
+use super::export_format::{ExportLine, SummaryLine};
 use progress::{ImportProgress, ImportSection};
 
-/// Takes one page of lines. Answers `{"consumed", "cursor", "rewind", ...}`: how many lines were
-/// taken, what to hand over with the next ones, whether those begin with the first line again, and
-/// what was stored so far. A cursor of null ends the import. No lines say that there are no more.
+/// Imports one page of lines and returns `{"consumed", "cursor", "rewind", ...}` with totals.
+///
+/// `consumed` counts the accepted lines. The next call passes `cursor` and the following lines, or
+/// with `rewind` the first line again. A `cursor` of null ends the import. An empty page tells that
+/// the export has no more lines.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a line that no export has at its place, named by its number, and nothing was
-/// written; `exists`: the store holds other messages or summaries; `limit-exceeded`: more than
+/// `invalid-input`: a line, named by its number, breaks the format, and nothing was written;
+/// `exists`: the store holds other messages or summaries; `limit-exceeded`: the page has more than
 /// 1 MiB; errors of the store.
 pub(crate) fn import_page(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     lines: &[String],
     cursor: Option<&str>,
     now: Timestamp,
@@ -48,24 +54,27 @@ pub(crate) fn import_page(
     let bytes: usize = lines.iter().map(String::len).sum();
     if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "lines: {bytes} bytes are over the 1 MiB of one call"
+            "`lines` must have at most {} bytes in one call, got {bytes}",
+            limits::CALL_BYTES_MAX
         )));
     }
+    // An import copies stored messages, so no session pattern of the instance applies.
+    let config = Config::default();
     let mut progress = ImportProgress::read(cursor)?;
     if lines.is_empty() {
         if !progress.is_ended || progress.verified_checksum.is_some() {
-            return Err(progress.line_error("is missing: this is not the whole export"));
+            return Err(progress.line_error("is missing: the export is not complete"));
         }
         return build_response(&progress.start_second_pass(), 0, true);
     }
     if progress.verified_checksum.is_some() {
-        let consumed = writer::write_page(reader, &mut progress, lines, now)?;
+        let consumed = writer::write_page(session, &config, &mut progress, lines, now)?;
         return build_response(&progress, consumed, false);
     }
     for text in lines {
         let line = progress.open_line(text)?;
         progress.accept_line(&line)?;
-        verify_line(reader, &mut progress, &line)?;
+        verify_line(session, &config, &mut progress, &line)?;
     }
     build_response(&progress, lines.len(), false)
 }
@@ -86,20 +95,21 @@ fn build_response(progress: &ImportProgress, consumed: usize, rewind: bool) -> R
     Ok(answer.end_object())
 }
 
-/// Compares an accepted line with what the store holds.
+/// Compares an accepted line with the stored conversation.
 fn verify_line(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
+    config: &Config,
     progress: &mut ImportProgress,
     line: &ExportLine,
 ) -> Result<()> {
     match line {
         ExportLine::Header(header) => {
-            let (keys, loaded) = load_conversation(reader, header)?;
-            let head = &loaded.head;
-            ensure_same_messages(reader, progress, &keys, &loaded)?;
-            let (messages, frontier) = (head.messages, head.frontier);
+            let stored = OpenConversation::load(session, &header.conversation)?;
+            ensure_same_messages(session, progress, stored.call(config, 0), &stored.loaded)?;
+            let head = &stored.loaded.head;
             if let Some(section) = &mut progress.section {
-                (section.messages_stored, section.stored_frontier) = (messages, frontier);
+                section.messages_stored = head.messages;
+                section.stored_frontier = head.frontier;
             }
             Ok(())
         }
@@ -112,7 +122,7 @@ fn verify_line(
                 if section.messages_stored > 0 && section.messages_stored <= section.messages =>
             {
                 let keys = ConversationKeys::new(&section.conversation)?;
-                ensure_derivation_matches(reader, &keys, line).map(|_| ())
+                ensure_derivation_matches(session, &keys, line)
             }
             _ => Ok(()),
         },
@@ -120,20 +130,32 @@ fn verify_line(
     }
 }
 
-fn load_conversation(
-    reader: &mut StoreSession<'_>,
-    header: &HeaderLine,
-) -> Result<(ConversationKeys, LoadedHead)> {
-    let keys = ConversationKeys::new(&header.conversation)?;
-    let loaded = LoadedHead::load_head(reader, &keys, &header.conversation)?;
-    Ok((keys, loaded))
+/// A conversation of an import, with its stored head.
+struct OpenConversation {
+    name: String,
+    keys: ConversationKeys,
+    loaded: LoadedHead,
 }
 
-/// Refuses a section whose messages are not the beginning of what is stored, when that has more.
+impl OpenConversation {
+    fn load(session: &mut StoreSession<'_>, conversation: &str) -> Result<Self> {
+        let keys = ConversationKeys::new(conversation)?;
+        let loaded = LoadedHead::load_head(session, &keys, conversation)?;
+        Ok(Self { name: conversation.into(), keys, loaded })
+    }
+
+    /// Returns the context of a call on this conversation.
+    fn call<'a>(&'a self, config: &'a Config, now: Timestamp) -> Call<'a> {
+        Call { config, conversation: &self.name, keys: &self.keys, now }
+    }
+}
+
+/// Refuses a section whose messages are not a prefix of the stored messages, if the store has as
+/// many.
 fn ensure_same_messages(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     progress: &ImportProgress,
-    keys: &ConversationKeys,
+    call: Call<'_>,
     loaded: &LoadedHead,
 ) -> Result<()> {
     let Some(section) = &progress.section else { return Ok(()) };
@@ -141,7 +163,7 @@ fn ensure_same_messages(
     let same = match section.messages {
         0 => true,
         last if last <= head.messages => {
-            MessageHistory { keys, head }.frontier_at(reader, last)? == section.frontier
+            MessageHistory::new(call, head).frontier_at(session, last)? == section.frontier
         }
         _ => true,
     };
@@ -149,7 +171,7 @@ fn ensure_same_messages(
 }
 
 impl ImportSection {
-    /// Refuses other messages, when the section has come to the newest stored one.
+    /// Refuses other messages as soon as the section reaches the newest stored message.
     fn ensure_messages_match(&self, newest: u64, frontier: &[u8; 16]) -> Result<()> {
         if newest > 0 && self.messages_seen == newest && self.running_hash != *frontier {
             return Err(self.other_messages_error());
@@ -163,24 +185,24 @@ impl ImportSection {
     }
 }
 
-/// What the store says was derived from the sources of a condensed summary: nothing for those that
-/// it does not know.
+/// Refuses a condensed summary if the store derived another summary from one of its sources.
 ///
 /// # Errors
 ///
-/// `exists`: another summary was.
+/// `exists`: a source has another derived summary; errors of the store.
 fn ensure_derivation_matches(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     line: &SummaryLine,
 ) -> Result<()> {
     let sources = line.record.source_refs();
-    let names: Vec<String> = sources.iter().map(|source| keys.derived_key(source.id)).collect();
-    for ((key, value), source) in names.iter().zip(reader.read_uncached(&names)?).zip(sources) {
-        let Some(value) = value else { continue };
-        if codec::decode::<[u8; 8]>(key, &value)? != line.id {
+    let derived: Vec<_> =
+        sources.iter().map(|source| Summary::derived_key(keys, source.id)).collect();
+    for (found, source) in session.read_records(&derived)?.into_iter().zip(sources) {
+        if found.is_some_and(|found| found != line.id) {
             let source = summary::format_summary_id(source.id);
-            let message = format!("the summary `{source}` was condensed in another way here");
+            let message =
+                format!("the store condensed the summary `{source}` into another summary");
             return Err(Error::new(ErrorCode::Exists, message));
         }
     }

@@ -1,7 +1,7 @@
-//! How far an import has come, and what may come next: the order and the hashes of an export.
+//! Progress of an import: verifies the order and the hashes of the lines.
 //!
-//! In: lines, one after the other. Out: the same state whichever page they came on, which is also
-//! the cursor. Nothing here reads the store.
+//! In: lines in order. Out: the progress, which is also the cursor and does not depend on how the
+//! lines are cut into pages. This module reads no store.
 
 use alloc::{boxed::Box, string::String};
 
@@ -31,34 +31,34 @@ use super::super::{
     },
 };
 
-/// What was stored.
+/// Totals of an import.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct ImportTotals {
-    /// Messages of the export.
+    /// Messages of the export; the other fields count what the import stored.
     pub(super) messages: u64,
     pub(super) ingested: u64,
     pub(super) summaries: u64,
     pub(super) contexts: u64,
 }
 
-/// Where an import has come to: its cursor.
+/// Progress of an import, encoded as its cursor.
 #[derive(Clone, Default, Deserialize, Serialize)]
 pub(super) struct ImportProgress {
-    /// Lines that were taken.
+    /// Number of accepted lines.
     lines: u64,
     checksum: LineChecksum,
-    /// The sum of the whole export, once it was verified; then it is written.
+    /// Checksum of the verified export; `None` in the first pass.
     pub(super) verified_checksum: Option<LineChecksum>,
-    /// Whether the last line was taken.
+    /// Whether the last line was accepted.
     pub(super) is_ended: bool,
     pub(super) part: u64,
     parts: u64,
-    /// Boxed, because states are copied line by line.
+    /// The current conversation; boxed, because the progress is cloned for every line.
     pub(super) section: Option<Box<ImportSection>>,
     pub(super) totals: ImportTotals,
 }
 
-/// The conversation that is being taken.
+/// Progress within one conversation.
 #[derive(Clone, Deserialize, Serialize)]
 pub(super) struct ImportSection {
     pub(super) conversation: String,
@@ -67,17 +67,17 @@ pub(super) struct ImportSection {
     summaries: u64,
     items: u64,
     pub(super) life: SessionLifecycle,
-    /// Messages that were seen, and the running hash after them.
+    /// Number of accepted messages, and the running hash after them.
     pub(super) messages_seen: u64,
     pub(super) running_hash: [u8; 16],
-    /// A message whose pieces follow, and how many bytes of them were seen.
+    /// A large message whose pieces follow, and the accepted bytes of its text.
     pub(super) large_message: Option<(LargeMessageLine, u64)>,
-    /// A message whose pieces are staged and that is to be stored next.
+    /// A large message whose pieces are staged and which the next commit stores.
     pub(super) pending_large_message: Option<LargeMessageLine>,
     summaries_seen: u64,
     depth: u32,
     pub(super) items_seen: u64,
-    /// Last seq that an item stands for.
+    /// Last seq that the accepted items cover.
     seq_covered: u64,
     /// Messages in the store when the section began, and their running hash.
     pub(super) messages_stored: u64,
@@ -120,41 +120,41 @@ impl SoundRecord for ImportSection {
 impl ImportProgress {
     pub(super) fn read(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Self::default()) };
-        cursor::read(text).ok_or_else(|| Error::invalid_input("cursor: not one of an import"))
+        cursor::read(text).ok_or_else(|| {
+            Error::invalid_input("`cursor` must be a cursor that an import returned")
+        })
     }
 
     pub(super) fn encode_cursor(&self) -> Result<String> {
         cursor::write(self)
     }
 
-    /// The beginning of the second time.
+    /// Returns the progress at the start of the second pass.
     pub(super) fn start_second_pass(&self) -> Self {
         Self { verified_checksum: Some(self.checksum), ..Self::default() }
     }
 
-    /// What is wrong with the next line.
-    pub(super) fn line_error(&self, what: &str) -> Error {
-        Error::invalid_input(format_args!("line {} {what}", self.lines + 1))
+    /// Builds the error of the next line.
+    pub(super) fn line_error(&self, fault: &str) -> Error {
+        Error::invalid_input(format_args!("line {} {fault}", self.lines + 1))
     }
 
-    /// The next line, if its sum fits.
+    /// Parses the next line and verifies its checksum.
     pub(super) fn open_line(&mut self, text: &str) -> Result<ExportLine> {
         if self.is_ended {
-            return Err(self.line_error("stands behind the end of the export"));
+            return Err(self.line_error("follows the end of the export"));
         }
         let (line, sum) = export_format::parse_line(text, &self.checksum)
-            .map_err(|what| self.line_error(&what.message))?;
+            .map_err(|error| self.line_error(&error.message))?;
         self.checksum = sum;
         Ok(line)
     }
 
-    /// Takes a line whose sum fits, if it may stand here.
+    /// Accepts a line with a verified checksum, if the order of an export allows it here.
     pub(super) fn accept_line(&mut self, line: &ExportLine) -> Result<()> {
-        let taken = match (line, &mut self.section) {
+        let accepted = match (line, &mut self.section) {
             (ExportLine::Header(header), None) => self.accept_header(header),
-            (ExportLine::Header(_), Some(_)) | (_, None) => {
-                Err(Error::invalid_input("stands out of order"))
-            }
+            (ExportLine::Header(_), Some(_)) | (_, None) => refuse_line(OUT_OF_ORDER),
             (ExportLine::Message(line), Some(section)) => section.accept_message(line),
             (ExportLine::LargeMessage(line), Some(section)) => section.accept_large_message(line),
             (ExportLine::Chunk(line), Some(section)) => section.accept_chunk(line),
@@ -164,10 +164,10 @@ impl ImportProgress {
                 section.ensure_complete().and_then(|()| self.accept_end(line))
             }
         };
-        let placed = |error: Error| {
+        let add_line_number = |error: Error| {
             Error::new(error.code, self.line_error(&error.message).into_failure().message)
         };
-        taken.map_err(placed)?;
+        accepted.map_err(add_line_number)?;
         self.lines += 1;
         Ok(())
     }
@@ -175,18 +175,18 @@ impl ImportProgress {
     fn accept_header(&mut self, header: &HeaderLine) -> Result<()> {
         if header.format != FORMAT {
             return Err(Error::invalid_input(format_args!(
-                "is of the format `{}`; this engine reads `{FORMAT}`",
+                "has the format `{}`, expected `{FORMAT}`",
                 header.format
             )));
         }
         let counts = [header.messages, header.summaries, header.items, header.parts];
-        let first = self.part == 0 || header.parts == self.parts;
+        let same_parts = self.part == 0 || header.parts == self.parts;
         if header.part != self.part + 1
             || header.part > header.parts
-            || !first
+            || !same_parts
             || !codec::are_countable(&counts)
         {
-            return Err(Error::invalid_input("stands out of order"));
+            return refuse_line(OUT_OF_ORDER);
         }
         let successor = header.life.archived.as_ref().and_then(|(_, successor)| successor.as_ref());
         for name in header.life.family.iter().chain(successor).chain([&header.conversation]) {
@@ -217,37 +217,40 @@ impl ImportProgress {
 
     fn accept_end(&mut self, line: &EndLine) -> Result<()> {
         if line.part != self.part || line.parts != self.parts || line.lines != self.lines + 1 {
-            return Err(Error::invalid_input("counts other lines than there are"));
+            return refuse_line("does not match the number of lines");
         }
         self.section = None;
         self.is_ended = self.part == self.parts;
         if self.is_ended && self.verified_checksum.is_some_and(|verified| verified != self.checksum)
         {
-            return Err(Error::invalid_input("ends another export than the one that was verified"));
+            return refuse_line("ends another export than the verified export");
         }
         Ok(())
     }
 }
 
-fn refuse_line(what: &str) -> Result<()> {
-    Err(Error::invalid_input(what))
+/// Error text of a line that the order of an export does not allow.
+const OUT_OF_ORDER: &str = "is not the line that must follow here";
+
+fn refuse_line(fault: &str) -> Result<()> {
+    Err(Error::invalid_input(fault))
 }
 
 impl ImportSection {
-    /// Whether message `seq` may come next.
+    /// Refuses any message but the next message of the section.
     fn ensure_next_message(&self, seq: u64) -> Result<()> {
         let in_order = seq == self.messages_seen + 1
             && seq <= self.messages
             && self.large_message.is_none()
             && self.summaries_seen == 0
             && self.items_seen == 0;
-        if in_order { Ok(()) } else { refuse_line("stands out of order") }
+        if in_order { Ok(()) } else { refuse_line(OUT_OF_ORDER) }
     }
 
     fn accept_message(&mut self, line: &MessageLine) -> Result<()> {
         self.ensure_next_message(line.seq)?;
         if line.text.len() > export_format::INLINE_BYTES_MAX {
-            return refuse_line("holds a text that has to come in pieces");
+            return refuse_line("must be a large message whose text follows in pieces");
         }
         let message = message::parse(line.dialect, &line.text)?;
         let hash = pack::message_hash(&line.text, &message);
@@ -260,7 +263,7 @@ impl ImportSection {
         self.ensure_next_message(line.seq)?;
         let inline = int::to_u64(export_format::INLINE_BYTES_MAX);
         if line.bytes <= inline || line.bytes > limits::MESSAGE_BYTES_MAX {
-            return refuse_line("has a size that no large message has");
+            return refuse_line("has a size out of the bounds of a large message");
         }
         self.large_message = Some((*line, 0));
         Ok(())
@@ -268,11 +271,11 @@ impl ImportSection {
 
     fn accept_chunk(&mut self, line: &ChunkLine) -> Result<()> {
         let Some((large, bytes)) = &mut self.large_message else {
-            return refuse_line("stands out of order");
+            return refuse_line(OUT_OF_ORDER);
         };
         let end = line.offset.saturating_add(int::to_u64(line.text.len()));
-        let sized = !line.text.is_empty() && line.text.len() <= limits::CHUNK_BYTES_MAX;
-        if line.seq != large.seq || line.offset != *bytes || end > large.bytes || !sized {
+        let is_sized = !line.text.is_empty() && line.text.len() <= limits::CHUNK_BYTES_MAX;
+        if line.seq != large.seq || line.offset != *bytes || end > large.bytes || !is_sized {
             return refuse_line("is not the next piece of its message");
         }
         *bytes = end;
@@ -284,13 +287,13 @@ impl ImportSection {
         Ok(())
     }
 
-    /// Whether every message was seen, and they are those of the header.
+    /// Refuses a line before the last message of the header, or after other messages.
     fn ensure_all_messages(&self) -> Result<()> {
         if self.messages_seen != self.messages || self.large_message.is_some() {
-            return refuse_line("comes before all messages have");
+            return refuse_line("must follow the last message of the header");
         }
         if self.running_hash != self.frontier {
-            return refuse_line("follows other messages than those of the header");
+            return refuse_line("follows messages whose hash is not the header's");
         }
         Ok(())
     }
@@ -303,25 +306,25 @@ impl ImportSection {
             || self.items_seen > 0
             || record.seq_last > self.messages
         {
-            return refuse_line("stands out of order");
+            return refuse_line(OUT_OF_ORDER);
         }
-        let counted = || {
+        let are_tokens_valid = || {
             record.derivation_version != DERIVATION_VERSION
                 || record.tokens == tokens::estimate(&record.text)
         };
-        if line.id != record.id() || !counted() {
-            return refuse_line("holds another summary than its id says");
+        if line.id != record.id() || !are_tokens_valid() {
+            return refuse_line("holds a summary that does not match its id");
         }
-        let kind = match &record.sources {
+        let is_kind_valid = match &record.sources {
             SummarySources::Messages { .. } => record.depth == 0,
             SummarySources::Summaries(list) => {
                 record.depth > 0 && list.len() >= 2 && list.len() <= limits::SOURCES_MAX
             }
         };
-        let listed = record.file_ids.len() <= limits::FILE_IDS_MAX
+        let are_lists_valid = record.file_ids.len() <= limits::FILE_IDS_MAX
             && record.model.len() <= limits::MODEL_BYTES_MAX;
-        if !kind || !listed {
-            return refuse_line("is no sound summary");
+        if !is_kind_valid || !are_lists_valid {
+            return refuse_line("is not a valid summary: depth, sources, file ids or model");
         }
         self.depth = record.depth;
         self.summaries_seen += 1;
@@ -331,30 +334,30 @@ impl ImportSection {
     fn accept_context(&mut self, items: &[ExportedItem]) -> Result<()> {
         self.ensure_all_messages()?;
         if self.summaries_seen != self.summaries {
-            return refuse_line("comes before all summaries have");
+            return refuse_line("must follow the last summary of the header");
         }
         if items.is_empty() || items.len() > export_format::ITEMS_PER_LINE {
-            return refuse_line("has no items, or too many");
+            return refuse_line("must have 1 to 128 items");
         }
         for item in items {
             if item.seq_first != self.seq_covered + 1 || item.seq_last < item.seq_first {
-                return refuse_line("leaves messages out of the context");
+                return refuse_line("has items that do not follow each other without a gap");
             }
             self.seq_covered = item.seq_last;
             self.items_seen += 1;
         }
         if self.seq_covered > self.messages || self.items_seen > self.items {
-            return refuse_line("has more items than there are messages");
+            return refuse_line("has more items than the header counts");
         }
         Ok(())
     }
 
-    /// Whether everything that the header counts was seen.
+    /// Refuses the end before everything that the header counts.
     fn ensure_complete(&self) -> Result<()> {
         self.ensure_all_messages()?;
-        let whole = self.summaries_seen == self.summaries
+        let is_complete = self.summaries_seen == self.summaries
             && self.items_seen == self.items
             && self.seq_covered == self.messages;
-        if whole { Ok(()) } else { refuse_line("comes before all that the header counts") }
+        if is_complete { Ok(()) } else { refuse_line("must follow all lines of the header") }
     }
 }

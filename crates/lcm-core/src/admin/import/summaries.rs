@@ -1,31 +1,30 @@
-//! Summaries and the context of an import, verified against what is stored.
+//! Import of summaries and the context, verified against the store.
 //!
-//! In: lines in the order of an export. Out: at most one commit. A leaf must be made of the very
-//! messages that stand here, a condensed summary of summaries that do.
+//! In: lines in the order of an export. Out: at most one commit. The sources of a leaf must be the
+//! stored messages, and the sources of a condensed summary stored summaries.
 
-use crate::storage::records::session::ArchiveRecord;
-use crate::storage::session::{self, SessionLifecycle};
 use alloc::{string::String, vec::Vec};
 
 use crate::{
     compaction::task,
-    search::IndexMaintenance,
+    search::{IndexMaintenance, IndexManifest},
     storage::{
-        codec,
+        call::Call,
+        changes::Changes,
         context::{ContextItem, MessageRun, SummaryItem},
-        head::{ConversationHead, JournalAction, JournalEntry, LoadedHead},
+        head::{ConversationHead, JournalAction, LoadedHead},
         history::MessageHistory,
-        keys::ConversationKeys,
-        store::Put,
+        records::session::ArchiveRecord,
+        session::{self as session_rules, SessionLifecycle},
         store_session::StoreSession,
         summary::{self, SourceRef, Summary, SummarySources},
+        summary_records,
     },
 };
 use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        int,
         sort::SortedMap,
         tokens,
     },
@@ -41,36 +40,33 @@ use super::{
     ensure_derivation_matches,
 };
 
-/// Summaries of one host call, whose sizes are not known: the bounds of four values fill it.
-const RECORDS_PER_READ: usize = 4;
-
-/// Stores those of the summaries that are not stored; returns how many.
+/// Stores the missing summaries of `lines`; returns their number.
 ///
 /// # Errors
 ///
-/// `invalid-input`: one does not follow from its sources; `exists`: a source was condensed in
-/// another way; errors of the store.
+/// `invalid-input`: a summary does not follow from its sources; `exists`: a source has another
+/// derived summary; errors of the store.
 pub(super) fn store_summaries(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     mut loaded: LoadedHead,
     lines: &[SummaryLine],
-    now: Timestamp,
 ) -> Result<u64> {
-    let mut puts: Vec<Put> = Vec::new();
+    let keys = call.keys;
+    let mut changes = Changes::default();
     let mut added = 0u32;
     let ids: Vec<[u8; 8]> = lines.iter().map(|line| line.id).collect();
-    let known = read_records(reader, keys, &ids)?;
-    let manifest = reader.read_uncached(&[keys.manifest_key()])?.pop().flatten();
-    let mut upkeep = IndexMaintenance::new(keys, manifest.as_deref())?;
-    upkeep.prepare_summary(reader, 1)?;
-    let mut made: Vec<(Summary, u32)> = Vec::new();
+    let known = summary_records::read_sized_summaries(session, keys, &ids)?;
+    let manifest = session.read_record(&IndexManifest::key(keys))?;
+    let mut index = IndexMaintenance::from_manifest(keys, manifest);
+    index.prepare_summary(session, 1)?;
+    let mut records: Vec<(Summary, u32)> = Vec::new();
     for line in lines {
         let id = line.id;
         if known.contains_key(&id) {
             continue;
         }
-        let record = verify_record(reader, keys, &loaded.head, line).map_err(|error| {
+        let record = verify_record(session, call, &loaded.head, line).map_err(|error| {
             Error::new(
                 error.code,
                 format_args!("`{}`: {}", summary::format_summary_id(id), error.message),
@@ -78,74 +74,56 @@ pub(super) fn store_summaries(
         })?;
         if let SummarySources::Summaries(list) = &record.sources {
             for source in list {
-                let value = Some(codec::encode(&id)?);
-                puts.push(Put { key: keys.derived_key(source.id), value });
+                changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
             }
         }
-        let value = codec::encode_compressed(&record)?;
-        made.push((record, int::to_u32(value.len())));
-        puts.push(Put { key: keys.summary_key(id), value: Some(value) });
+        let bytes = changes.write_record(&Summary::key(keys, id), &record)?;
+        records.push((record, bytes));
         added += 1;
     }
     if added == 0 {
         return Ok(0);
     }
-    let made: Vec<(&Summary, u32)> = made.iter().map(|(record, bytes)| (record, *bytes)).collect();
-    upkeep.append_summaries(&made, &mut puts)?;
+    let records: Vec<(&Summary, u32)> =
+        records.iter().map(|(record, bytes)| (record, *bytes)).collect();
+    index.append_summaries(&records, changes.puts_mut())?;
     loaded.head.summaries += u64::from(added);
-    let now = loaded.effective_time(now)?;
-    let entry =
-        JournalEntry { time: now, act: JournalAction::Import { summaries: added, before: None } };
-    loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
+    let act = JournalAction::Import { summaries: added, before: None };
+    loaded.commit_changes(session, call, act, changes)?;
     Ok(u64::from(added))
 }
 
-/// Stored summaries by id, with the sizes of their records.
-fn read_records(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    ids: &[[u8; 8]],
-) -> Result<SortedMap<[u8; 8], (Summary, u32)>> {
-    let mut out = SortedMap::default();
-    for slice in ids.chunks(RECORDS_PER_READ) {
-        let names: Vec<String> = slice.iter().map(|id| keys.summary_key(*id)).collect();
-        for ((id, key), value) in slice.iter().zip(&names).zip(reader.read_uncached(&names)?) {
-            let Some(value) = value else { continue };
-            out.insert(*id, (codec::decode(key, &value)?, int::to_u32(value.len())));
-        }
-    }
-    Ok(out)
+fn derivation_error(sources: &str) -> Error {
+    Error::invalid_input(format_args!("must follow from the stored {sources}"))
 }
 
-fn derivation_error(what: &str) -> Error {
-    Error::invalid_input(format_args!("does not follow from {what} that are stored"))
-}
-
-/// The record of a line, verified against its sources.
+/// Verifies the record of a line against its sources; derives its values anew where the line has
+/// another derivation version.
 fn verify_record(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     head: &ConversationHead,
     line: &SummaryLine,
 ) -> Result<Summary> {
     let SummarySources::Summaries(list) = &line.record.sources else {
-        return verify_leaf(reader, keys, head, &line.record);
+        let history = MessageHistory::new(call, head);
+        return verify_leaf(session, &history, &line.record);
     };
-    ensure_derivation_matches(reader, keys, line)?;
+    ensure_derivation_matches(session, call.keys, line)?;
     let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
-    let known = read_records(reader, keys, &ids)?;
+    let known = summary_records::read_sized_summaries(session, call.keys, &ids)?;
     let mut list = Vec::new();
     let mut sources = Vec::new();
     for id in ids {
-        let (source, bytes) = known.get(&id).ok_or_else(|| derivation_error("the summaries"))?;
+        let (source, bytes) = known.get(&id).ok_or_else(|| derivation_error("summaries"))?;
         list.push(SourceRef { id, bytes: *bytes });
         sources.push(source);
     }
-    let rules =
+    let version =
         derivation_version::common_version(sources.iter().map(|source| source.derivation_version));
     let mut record = Summary { sources: SummarySources::Summaries(list), ..line.record.clone() };
-    if derivation_version::common_version([rules, record.derivation_version]) != DERIVATION_VERSION
-    {
+    let versions = [version, record.derivation_version];
+    if derivation_version::common_version(versions) != DERIVATION_VERSION {
         (_, record.descendant_tokens, record.message_tokens) = sum_measures(&sources);
         record.source_tokens = sources.iter().map(|source| u64::from(source.tokens)).sum();
         let times = |at: fn(&Summary) -> Timestamp| sources.iter().map(move |source| at(source));
@@ -153,78 +131,73 @@ fn verify_record(
         record.latest_at = times(|source| source.latest_at).max().unwrap_or(0);
         record.trust = Trust::least_of(sources.iter().map(|source| source.trust));
         record.tokens = tokens::estimate(&record.text);
-        record.derivation_version = rules;
+        record.derivation_version = version;
     }
-    if is_derived_from(&record, &sources) {
-        Ok(record)
-    } else {
-        Err(derivation_error("the summaries"))
-    }
+    if is_derived_from(&record, &sources) { Ok(record) } else { Err(derivation_error("summaries")) }
 }
 
 fn verify_leaf(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     record: &Summary,
 ) -> Result<Summary> {
     let (seq_first, seq_last) = (record.seq_first, record.seq_last);
-    if seq_first == 0 || seq_first > seq_last || seq_last > head.messages {
-        return Err(derivation_error("the messages"));
+    if seq_first == 0 || seq_first > seq_last || seq_last > history.head.messages {
+        return Err(derivation_error("messages"));
     }
-    let history = MessageHistory { keys, head };
-    let frontier = history.frontier_at(reader, seq_last)?;
-    let placed = history.read_messages(reader, seq_first, seq_last)?;
-    let sum: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
+    let frontier = history.frontier_at(session, seq_last)?;
+    let placed = history.read_messages(session, seq_first, seq_last)?;
+    let tokens: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
-    let rules = derivation_version::common_version(
+    let version = derivation_version::common_version(
         placed.iter().map(|message| message.stored.derivation_version),
     );
-    let trust = least_trust(reader, &history, &placed)?;
-    let mut made = record.clone();
-    if derivation_version::common_version([rules, record.derivation_version]) != DERIVATION_VERSION
-    {
-        (made.message_tokens, made.source_tokens) = (sum, sum);
-        made.earliest_at = times.clone().min().unwrap_or(0);
-        made.latest_at = times.clone().max().unwrap_or(0);
-        made.trust = trust;
-        made.tokens = tokens::estimate(&made.text);
-        made.derivation_version = rules;
+    let trust = least_trust(session, history, &placed)?;
+    let mut leaf = record.clone();
+    let versions = [version, record.derivation_version];
+    if derivation_version::common_version(versions) != DERIVATION_VERSION {
+        (leaf.message_tokens, leaf.source_tokens) = (tokens, tokens);
+        leaf.earliest_at = times.clone().min().unwrap_or(0);
+        leaf.latest_at = times.clone().max().unwrap_or(0);
+        leaf.trust = trust;
+        leaf.tokens = tokens::estimate(&leaf.text);
+        leaf.derivation_version = version;
     }
-    let same = made.sources == SummarySources::Messages { seq_first, seq_last, frontier }
-        && made.task == task::hash_messages(seq_first, seq_last, &frontier)
-        && (made.message_tokens, made.source_tokens) == (sum, sum)
-        && (made.descendant_count, made.descendant_tokens) == (0, 0)
-        && made.trust == trust
-        && times.clone().min() == Some(made.earliest_at)
-        && times.max() == Some(made.latest_at);
-    if same { Ok(made) } else { Err(derivation_error("the messages")) }
+    let is_sound = leaf.sources == SummarySources::Messages { seq_first, seq_last, frontier }
+        && leaf.task == task::hash_messages(seq_first, seq_last, &frontier)
+        && (leaf.message_tokens, leaf.source_tokens) == (tokens, tokens)
+        && (leaf.descendant_count, leaf.descendant_tokens) == (0, 0)
+        && leaf.trust == trust
+        && times.clone().min() == Some(leaf.earliest_at)
+        && times.max() == Some(leaf.latest_at);
+    if is_sound { Ok(leaf) } else { Err(derivation_error("messages")) }
 }
 
-/// Puts the context of the export in place of the stored one, unless that is the same or has gone
-/// further: it is replaced only where every summary in it lies within one of the export's. Makes
-/// the conversation when there is none. Returns whether a context was replaced.
+/// Replaces the stored context by the context of the export; returns whether it replaced one.
+///
+/// The stored context stays if it is equal or more compacted: [`is_more_compacted`] compares both.
+/// Creates the conversation if it does not exist.
 ///
 /// # Errors
 ///
-/// `invalid-input`: an item is not what is stored; errors of the store.
+/// `invalid-input`: an item does not match the store; errors of the store.
 pub(super) fn store_context(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     mut loaded: LoadedHead,
     lines: &[ExportedItem],
     life: &SessionLifecycle,
-    now: Timestamp,
 ) -> Result<bool> {
-    let old = loaded.head.context.load_items(reader, keys)?;
-    let new = resolve_items(reader, keys, &loaded.head, lines)?;
+    let keys = call.keys;
+    let old = loaded.head.context.load_items(session, keys)?;
+    let new = resolve_items(session, &MessageHistory::new(call, &loaded.head), lines)?;
     let created = loaded.bytes.is_none();
     let replaces = (old != new && is_more_compacted(&new, &old)) || created;
-    let now = loaded.effective_time(now)?;
+    let call = Call { now: loaded.effective_time(call.now)?, ..call };
     let before = (!created && replaces).then(|| loaded.head.context.clone());
-    let mut puts = Vec::new();
-    let lives = adopt_family_and_archive(&mut loaded.head, keys, life, now, &mut puts)?;
-    if !replaces && !lives {
+    let mut changes = Changes::default();
+    let adopts = adopt_family_and_archive(call, &mut loaded.head, life, &mut changes)?;
+    if !replaces && !adopts {
         return Ok(false);
     }
     if replaces {
@@ -233,112 +206,103 @@ pub(super) fn store_context(
             loaded.head.context.replace_items(keys, revision, &old, 0..old.len(), &new)?;
         let head = &mut loaded.head;
         head.context = context;
-        // What happened to it elsewhere is one change here.
-        let less = head.raw_tokens.saturating_sub(head.context.tokens);
-        head.ledger.saved_tokens = less.saturating_sub(head.ledger.withdrawn_tokens);
-        puts.extend(nodes);
+        // The ledger counts all compaction of the exporting store as one change.
+        let difference = head.raw_tokens.saturating_sub(head.context.tokens);
+        head.ledger.saved_tokens = difference.saturating_sub(head.ledger.withdrawn_tokens);
+        changes.add_puts(nodes);
     }
-    let entry = JournalEntry { time: now, act: JournalAction::Import { summaries: 0, before } };
-    loaded.commit(reader, keys, now, &entry, puts, Vec::new())?;
+    let act = JournalAction::Import { summaries: 0, before };
+    loaded.commit_changes(session, call, act, changes)?;
     Ok(replaces && !created)
 }
 
-/// Takes over family and archive where the store says nothing of them. Returns whether it did.
+/// Adopts family and archive record where the stored head has none; returns whether it adopted one.
 fn adopt_family_and_archive(
+    call: Call<'_>,
     head: &mut ConversationHead,
-    keys: &ConversationKeys,
     life: &SessionLifecycle,
-    now: Timestamp,
-    puts: &mut Vec<Put>,
+    changes: &mut Changes,
 ) -> Result<bool> {
     let mut changed = false;
     if let (None, Some(family)) = (head.family, &life.family) {
-        changed = session::join_family(head, keys, family, None, now, puts)?;
+        changed = session_rules::join_family(call, head, family, None, changes)?;
     }
     if let (None, Some((archived, successor))) = (head.archived, &life.archived) {
-        let successor = successor.as_deref().map(ConversationKeys::new).transpose()?;
-        let successor = successor.map(|keys| keys.conversation_hash());
+        let hash_name =
+            |name: &String| call.with_conversation(name, |call| Ok(call.keys.conversation_hash()));
+        let successor = successor.as_ref().map(hash_name).transpose()?;
         head.archived = Some(ArchiveRecord { successor, ..*archived });
         changed = true;
     }
     Ok(changed)
 }
 
-/// Whether every item of `old` but its runs lies within one of `new`. What was withdrawn comes back
-/// in no summary but one that goes beyond it at both ends.
+/// Returns whether every summary and withdrawn item of `old` lies within such an item of `new`.
+///
+/// A summary may replace withdrawn messages only if it covers messages before and after them.
 fn is_more_compacted(new: &[ContextItem], old: &[ContextItem]) -> bool {
-    let not_raw = |item: &&ContextItem| !matches!(item, ContextItem::Run(_));
-    let mut within = new.iter().filter(not_raw).peekable();
-    old.iter().filter(not_raw).all(|item| {
-        while within.next_if(|found| found.seq_last() < item.seq_first()).is_some() {}
-        within.peek().is_some_and(|found| {
-            let back = item.depth().is_none() && found.depth().is_some();
-            let margin = u64::from(back);
+    let is_not_raw = |item: &&ContextItem| !matches!(item, ContextItem::Run(_));
+    let mut candidates = new.iter().filter(is_not_raw).peekable();
+    old.iter().filter(is_not_raw).all(|item| {
+        while candidates.next_if(|found| found.seq_last() < item.seq_first()).is_some() {}
+        candidates.peek().is_some_and(|found| {
+            let restores = item.depth().is_none() && found.depth().is_some();
+            let margin = u64::from(restores);
             found.seq_first() + margin <= item.seq_first()
                 && item.seq_last() + margin <= found.seq_last()
         })
     })
 }
 
-/// The items that the lines name, as this store has them.
+/// Resolves the items of the lines to the stored messages and summaries.
 fn resolve_items(
-    reader: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
-    head: &ConversationHead,
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     lines: &[ExportedItem],
 ) -> Result<Vec<ContextItem>> {
-    let mut wanted: SortedMap<String, Option<SummaryItem>> = SortedMap::default();
-    for line in lines {
-        if let Some(id) = line.summary {
-            wanted.insert(keys.summary_key(id), None);
+    let ids = lines.iter().filter_map(|line| line.summary);
+    let stored = summary_records::scan_sized_summaries(session, history.keys, ids)?;
+    let mut summaries: SortedMap<[u8; 8], SummaryItem> = SortedMap::default();
+    for (id, (record, bytes)) in stored.as_entries() {
+        if record.derivation_version > DERIVATION_VERSION {
+            // This version cannot estimate the tokens of an element of newer rules.
+            let name = summary::format_summary_id(*id);
+            return Err(Error::not_supported(format_args!(
+                "a newer version stored `{name}`; only that version can import its context"
+            )));
         }
+        let item = SummaryItem {
+            id: *id,
+            depth: record.depth,
+            tokens: record.tokens,
+            rendered_tokens: tokens::estimate(&record.render_xml(*id)),
+            bytes: *bytes,
+            seq_first: record.seq_first,
+            seq_last: record.seq_last,
+        };
+        summaries.insert(*id, item);
     }
-    // All records are read in pages, because their sizes are not known.
-    let (start, end) = keys.record_range("s");
-    reader.scan_range(&start, &end, &mut |key, value| {
-        if let Some(slot) = wanted.get_mut(key) {
-            let record: Summary = codec::decode(key, value)?;
-            let id = record.id();
-            if record.derivation_version > DERIVATION_VERSION {
-                // Its element would be counted by other rules than its record says.
-                let name = summary::format_summary_id(id);
-                return Err(Error::not_supported(format_args!(
-                    "`{name}` was stored by a newer version, which has to import its context"
-                )));
-            }
-            *slot = Some(SummaryItem {
-                id,
-                depth: record.depth,
-                tokens: record.tokens,
-                rendered_tokens: tokens::estimate(&record.render_xml(id)),
-                bytes: int::to_u32(value.len()),
-                seq_first: record.seq_first,
-                seq_last: record.seq_last,
-            });
-        }
-        Ok(())
-    })?;
-    let history = MessageHistory { keys, head };
     let mut out = Vec::new();
     for line in lines {
         let (seq_first, seq_last) = (line.seq_first, line.seq_last);
         out.push(match line.summary {
             Some(id) => {
-                let item = wanted.get(&keys.summary_key(id)).copied().flatten();
-                let same =
+                let item = summaries.get(&id).copied();
+                let covers =
                     |item: &SummaryItem| (item.seq_first, item.seq_last) == (seq_first, seq_last);
-                let item = item.filter(same).ok_or_else(|| {
+                let item = item.filter(covers).ok_or_else(|| {
                     let name = summary::format_summary_id(id);
                     Error::invalid_input(format_args!(
-                        "the context names `{name}`, which is not its part"
+                        "the context item of messages {seq_first} to {seq_last} must be a summary \
+                         of these messages, got `{name}`"
                     ))
                 })?;
                 ContextItem::Summary(item)
             }
             None if line.withdrawn => ContextItem::Withdrawn { seq_first, seq_last },
             None => {
-                let tokens_before = tokens_before(reader, &history, seq_first)?;
-                let tokens = tokens_through(reader, &history, seq_last)? - tokens_before;
+                let tokens_before = tokens_before(session, history, seq_first)?;
+                let tokens = tokens_through(session, history, seq_last)? - tokens_before;
                 ContextItem::Run(MessageRun { seq_first, seq_last, tokens_before, tokens })
             }
         });
@@ -346,23 +310,23 @@ fn resolve_items(
     Ok(out)
 }
 
-/// Tokens of all messages before one.
+/// Returns the tokens of all messages before `seq`.
 fn tokens_before(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
 ) -> Result<u64> {
-    let found = history.read_messages(reader, seq, seq)?;
-    found.first().map(|placed| placed.tokens_before).ok_or_else(|| derivation_error("the messages"))
+    let found = history.read_messages(session, seq, seq)?;
+    found.first().map(|placed| placed.tokens_before).ok_or_else(|| derivation_error("messages"))
 }
 
-/// Tokens of all messages up to and with one.
+/// Returns the tokens of all messages up to and including `seq`.
 fn tokens_through(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
 ) -> Result<u64> {
-    let found = history.read_messages(reader, seq, seq)?;
+    let found = history.read_messages(session, seq, seq)?;
     let end = found.first().map(|one| one.tokens_before + u64::from(one.stored.tokens));
-    end.ok_or_else(|| derivation_error("the messages"))
+    end.ok_or_else(|| derivation_error("messages"))
 }

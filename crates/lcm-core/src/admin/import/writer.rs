@@ -1,8 +1,8 @@
-//! The second time: the lines of a verified export are stored, one commit a call.
+//! The second pass of an import: stores the lines of a verified export, one commit a call.
 //!
-//! In: the lines from where the call before ended. Out: how many were taken. A call takes lines of
-//! one kind until its commit is full; what is stored already is passed over without a write, so
-//! that repeating a call, or the whole import, changes nothing.
+//! In: the lines after the last consumed line. Out: the number of consumed lines. A call consumes
+//! lines of one kind until its commit is full. Lines whose content is stored are skipped without a
+//! write, so a repeated call, or a repeated import, changes nothing.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -10,8 +10,7 @@ use lcm_text::base::hash;
 use crate::{
     ingest::{self, ImportedMessages},
     storage::{
-        head::LoadedHead, keys::ConversationKeys, session::SessionLifecycle,
-        store_session::StoreSession,
+        call::Call, head::LoadedHead, session::SessionLifecycle, store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -25,16 +24,17 @@ use lcm_text::{
 
 use super::{
     super::export_format::{ExportLine, ExportedItem, LargeMessageLine, MessageLine, SummaryLine},
+    OpenConversation, ensure_same_messages,
     progress::ImportProgress,
     summaries,
 };
 
-/// Bytes of summaries in one commit; the rest of its 1 MiB is for what leads back to them.
+/// Most bytes of summaries in one commit; the rest of its 1 MiB is for edges from their sources.
 const SUMMARIES_BYTES_MAX: usize = 512 << 10;
-/// Records of one commit that are summaries or lead back to one.
+/// Most puts of one commit for summaries and edges from their sources.
 const SUMMARIES_PUTS_MAX: usize = 160;
 
-/// What the commit of this call will store.
+/// Content of the commit of one call.
 enum ImportBatch {
     Empty,
     Messages(MessageBatch),
@@ -42,40 +42,41 @@ enum ImportBatch {
     Context(Vec<ExportedItem>, SessionLifecycle),
 }
 
-/// Messages and what the progress is after each.
+/// Messages of one commit, and the progress after each message.
 struct MessageBatch {
     dialect: Dialect,
     texts: Vec<String>,
     times: Vec<Timestamp>,
     payload_tokens_min: Vec<Option<u32>>,
     bytes: usize,
-    /// The running hash before the first.
+    /// Running hash before the first message.
     before: [u8; 16],
     after: Vec<ImportProgress>,
 }
 
-/// What becomes of a line.
+/// How the writer handled a line.
 enum LineDisposition {
-    /// It was taken.
+    /// The line was consumed.
     Accepted,
-    /// It was taken, and the commit has to be made.
+    /// The line was consumed and ends the commit.
     AcceptedLast,
-    /// It belongs to another commit.
+    /// The line belongs to the next commit.
     NextCommit,
 }
 
-/// Takes lines; returns how many.
+/// Stores lines in one commit; returns the number of consumed lines.
 ///
 /// # Errors
 ///
-/// As [`super::import_page`].
+/// Fails as [`super::import_page`].
 pub(super) fn write_page(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
+    config: &Config,
     progress: &mut ImportProgress,
     lines: &[String],
     now: Timestamp,
 ) -> Result<usize> {
-    let mut writer = ImportWriter { reader, stored: None, batch: ImportBatch::Empty, now };
+    let mut writer = ImportWriter { session, config, now, stored: None, batch: ImportBatch::Empty };
     if let Some(section) = &mut progress.section {
         writer.open_conversation(&section.conversation)?;
         if let Some(large) = section.pending_large_message.take()
@@ -86,7 +87,7 @@ pub(super) fn write_page(
         }
     }
     let mut consumed = 0;
-    // Where the context begins: it is taken as a whole or not at all.
+    // The position before the context, which one commit stores as a whole.
     let mut before_context = None;
     for text in lines {
         let mut next = progress.clone();
@@ -95,57 +96,57 @@ pub(super) fn write_page(
             before_context = Some((consumed, progress.clone()));
         }
         next.accept_line(&line)?;
-        let take = writer.take_line(&line, progress, &mut next)?;
-        if matches!(take, LineDisposition::NextCommit) {
+        let disposition = writer.take_line(&line, progress, &mut next)?;
+        if matches!(disposition, LineDisposition::NextCommit) {
             break;
         }
         *progress = next;
         consumed += 1;
-        if matches!(take, LineDisposition::AcceptedLast) {
+        if matches!(disposition, LineDisposition::AcceptedLast) {
             break;
         }
     }
-    let unfinished = progress.section.is_some() && matches!(writer.batch, ImportBatch::Context(..));
-    if let Some((before, state)) = before_context.filter(|_| unfinished) {
+    let is_cut = progress.section.is_some() && matches!(writer.batch, ImportBatch::Context(..));
+    if let Some((before, progress_before)) = before_context.filter(|_| is_cut) {
         if before == 0 {
             return Err(Error::invalid_input(format_args!(
-                "lines: the context of a conversation has to come in one call, with its end; {} \
-                 lines are too few",
+                "`lines` must hold all context lines of a conversation and its end in one call, \
+                 got the first {} of them",
                 lines.len()
             )));
         }
-        *progress = state;
+        *progress = progress_before;
         return Ok(before);
     }
     writer.commit(progress, consumed)
 }
 
 struct ImportWriter<'r, 's> {
-    reader: &'r mut StoreSession<'s>,
-    /// The conversation as it is stored.
-    stored: Option<(ConversationKeys, LoadedHead)>,
-    batch: ImportBatch,
+    session: &'r mut StoreSession<'s>,
+    config: &'r Config,
     now: Timestamp,
+    /// The current conversation.
+    stored: Option<OpenConversation>,
+    batch: ImportBatch,
 }
 
 impl ImportWriter<'_, '_> {
     fn open_conversation(&mut self, conversation: &str) -> Result<()> {
-        let keys = ConversationKeys::new(conversation)?;
-        let loaded = LoadedHead::load_head(self.reader, &keys, conversation)?;
-        self.stored = Some((keys, loaded));
+        self.stored = Some(OpenConversation::load(self.session, conversation)?);
         Ok(())
     }
 
-    /// Messages that are stored.
+    /// Returns the seq of the newest stored message.
     fn newest_seq(&self) -> u64 {
-        self.stored.as_ref().map_or(0, |(_, loaded)| loaded.head.messages)
+        self.stored.as_ref().map_or(0, |stored| stored.loaded.head.messages)
     }
 
     fn is_missing(&self, seq: u64) -> bool {
         seq > self.newest_seq()
     }
 
-    /// Whether more is stored than was exported: then nothing of the export is newer.
+    /// Returns whether the store has more messages than the export; its summaries and context are
+    /// then not imported.
     fn has_advanced(&self, progress: &ImportProgress) -> bool {
         progress.section.as_ref().is_some_and(|section| self.newest_seq() > section.messages)
     }
@@ -159,17 +160,16 @@ impl ImportWriter<'_, '_> {
         match line {
             ExportLine::Header(header) => {
                 self.open_conversation(&header.conversation)?;
-                let Some((keys, loaded)) = &self.stored else {
-                    return Ok(LineDisposition::Accepted);
-                };
-                super::ensure_same_messages(self.reader, next, keys, loaded)?;
+                if let Some(stored) = &self.stored {
+                    let call = stored.call(self.config, self.now);
+                    ensure_same_messages(self.session, next, call, &stored.loaded)?;
+                }
                 Ok(LineDisposition::Accepted)
             }
             ExportLine::Message(line) if self.is_missing(line.seq) => {
                 self.add_message(line, before, next)
             }
             ExportLine::LargeMessage(line) if self.is_missing(line.seq) && self.has_batch() => {
-                let _ = line;
                 Ok(LineDisposition::NextCommit)
             }
             ExportLine::Chunk(line) if self.is_missing(line.seq) => {
@@ -179,9 +179,8 @@ impl ImportWriter<'_, '_> {
                 self.stage_chunk(large, line.offset, &line.text, next)
             }
             ExportLine::Message(_) | ExportLine::LargeMessage(_) | ExportLine::Chunk(_) => {
-                let Some((_, loaded)) = &self.stored else { return Ok(LineDisposition::Accepted) };
-                let head = &loaded.head;
-                if let Some(section) = &next.section {
+                if let (Some(stored), Some(section)) = (&self.stored, &next.section) {
+                    let head = &stored.loaded.head;
                     section.ensure_messages_match(head.messages, &head.frontier)?;
                 }
                 Ok(LineDisposition::Accepted)
@@ -250,12 +249,10 @@ impl ImportWriter<'_, '_> {
         if section.large_message.is_none() {
             section.pending_large_message = Some(*large);
         }
-        let conversation = section.conversation.clone();
         let upload = hash::hex(&large.sha256);
-        // Patterns are about what sessions say, not about copies of what was stored.
-        let config = Config::default();
         let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
-        ingest::stage(self.reader, &config, &conversation, &piece, self.now)?;
+        let Some(stored) = &self.stored else { return Ok(LineDisposition::NextCommit) };
+        ingest::stage(self.session, stored.call(self.config, self.now), &piece)?;
         Ok(LineDisposition::AcceptedLast)
     }
 
@@ -264,7 +261,11 @@ impl ImportWriter<'_, '_> {
         progress: &mut ImportProgress,
         large: &LargeMessageLine,
     ) -> Result<()> {
-        let Some((keys, loaded)) = self.stored.take() else { return Ok(()) };
+        let Some(OpenConversation { name, keys, loaded }) = self.stored.take() else {
+            return Ok(());
+        };
+        let Self { config, now, .. } = *self;
+        let call = Call { config, conversation: &name, keys: &keys, now };
         let restored = ImportedMessages {
             dialect: large.dialect,
             texts: &[format!("@upload {}", hash::hex(&large.sha256))],
@@ -273,31 +274,31 @@ impl ImportWriter<'_, '_> {
             frontier: Some(large.frontier),
         };
         ensure_follows(&loaded, large.seq, &loaded.head.frontier)?;
-        ingest::import_messages(self.reader, &keys, loaded, &restored, self.now)?;
+        ingest::import_messages(self.session, call, loaded, &restored)?;
         progress.totals.ingested += 1;
         Ok(())
     }
 
     fn add_summary(&mut self, line: &SummaryLine) -> LineDisposition {
-        // From above: the text, and as much again for its lists.
-        let of_line = line.record.text.len() + (16 << 10);
-        let puts_of_line = 1 + line.record.source_refs().len();
+        // Upper bound: the text, and 16 KiB for the lists.
+        let line_bytes = line.record.text.len() + (16 << 10);
+        let line_puts = 1 + line.record.source_refs().len();
         match &mut self.batch {
             ImportBatch::Empty => {
-                let (depth, bytes, puts) = (line.record.depth, of_line, puts_of_line);
+                let (depth, bytes, puts) = (line.record.depth, line_bytes, line_puts);
                 let lines = alloc::vec![line.clone()];
                 self.batch = ImportBatch::Summaries { lines, depth, bytes, puts };
                 LineDisposition::Accepted
             }
-            // Sources are looked for in the store, so that they come with an earlier commit.
+            // A commit holds one depth, because verification reads the sources from the store.
             ImportBatch::Summaries { lines, depth, bytes, puts }
                 if *depth == line.record.depth
-                    && *bytes + of_line <= SUMMARIES_BYTES_MAX
-                    && *puts + puts_of_line <= SUMMARIES_PUTS_MAX =>
+                    && *bytes + line_bytes <= SUMMARIES_BYTES_MAX
+                    && *puts + line_puts <= SUMMARIES_PUTS_MAX =>
             {
                 lines.push(line.clone());
-                *bytes += of_line;
-                *puts += puts_of_line;
+                *bytes += line_bytes;
+                *puts += line_puts;
                 LineDisposition::Accepted
             }
             _ => LineDisposition::NextCommit,
@@ -319,11 +320,11 @@ impl ImportWriter<'_, '_> {
         }
     }
 
-    /// The end of a conversation without context: without messages, or with more than exported.
+    /// Ends a conversation without a context batch: it has no messages, or more than the export.
     fn end_conversation(&mut self, before: &ImportProgress) -> Result<LineDisposition> {
-        let missing = self.stored.as_ref().is_some_and(|(_, loaded)| loaded.bytes.is_none());
+        let is_new = self.stored.as_ref().is_some_and(|stored| stored.loaded.bytes.is_none());
         match &before.section {
-            Some(section) if missing => {
+            Some(section) if is_new => {
                 self.batch = ImportBatch::Context(Vec::new(), section.life.clone());
                 Ok(LineDisposition::AcceptedLast)
             }
@@ -332,15 +333,16 @@ impl ImportWriter<'_, '_> {
     }
 
     fn commit(self, progress: &mut ImportProgress, consumed: usize) -> Result<usize> {
-        let Self { reader, stored, batch, now } = self;
-        let Some((keys, loaded)) = stored else { return Ok(consumed) };
+        let Self { session, config, now, stored, batch } = self;
+        let Some(OpenConversation { name, keys, loaded }) = stored else { return Ok(consumed) };
+        let call = Call { config, conversation: &name, keys: &keys, now };
         match batch {
             ImportBatch::Empty => Ok(consumed),
             ImportBatch::Messages(batch) => {
                 let count = batch.texts.len();
                 let first = loaded.head.messages + 1;
-                let reached = batch.after.first().and_then(|after| after.section.as_ref());
-                let seq = reached.map_or(first, |section| section.messages_seen);
+                let section = batch.after.first().and_then(|after| after.section.as_ref());
+                let seq = section.map_or(first, |section| section.messages_seen);
                 ensure_follows(&loaded, seq, &batch.before)?;
                 let restored = ImportedMessages {
                     dialect: batch.dialect,
@@ -349,21 +351,22 @@ impl ImportWriter<'_, '_> {
                     payload_tokens_min: &batch.payload_tokens_min,
                     frontier: None,
                 };
-                let receipt = ingest::import_messages(reader, &keys, loaded, &restored, now)?;
-                let taken = int::to_usize(u64::from(receipt.ingested));
-                let after = taken.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
-                *progress = after.ok_or_else(|| Error::corrupt_store("no message was taken"))?;
+                let receipt = ingest::import_messages(session, call, loaded, &restored)?;
+                let stored = int::to_usize(u64::from(receipt.ingested));
+                let after =
+                    stored.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
+                *progress = after.ok_or_else(|| Error::corrupt_store("no message was stored"))?;
                 progress.totals.ingested += u64::from(receipt.ingested);
-                // All messages of the batch were the last lines of those that were consumed.
-                Ok(consumed - (count - taken))
+                // The messages of the batch are the last of the consumed lines.
+                Ok(consumed - (count - stored))
             }
             ImportBatch::Summaries { lines, .. } => {
-                let added = summaries::store_summaries(reader, &keys, loaded, &lines, now)?;
+                let added = summaries::store_summaries(session, call, loaded, &lines)?;
                 progress.totals.summaries += added;
                 Ok(consumed)
             }
             ImportBatch::Context(items, life) => {
-                let replaced = summaries::store_context(reader, &keys, loaded, &items, &life, now)?;
+                let replaced = summaries::store_context(session, call, loaded, &items, &life)?;
                 progress.totals.contexts += u64::from(replaced);
                 Ok(consumed)
             }
@@ -371,17 +374,17 @@ impl ImportWriter<'_, '_> {
     }
 }
 
-/// The large message whose pieces come.
+/// Returns the large message whose pieces follow, and the accepted bytes of its text.
 fn current_large_message(progress: &ImportProgress) -> Option<&(LargeMessageLine, u64)> {
     progress.section.as_ref().and_then(|section| section.large_message.as_ref())
 }
 
-/// Refuses messages that do not follow the newest stored one.
+/// Refuses messages that do not follow the newest stored message.
 fn ensure_follows(loaded: &LoadedHead, seq: u64, frontier: &[u8; 16]) -> Result<()> {
     if seq == loaded.head.messages + 1 && *frontier == loaded.head.frontier {
         return Ok(());
     }
     let conversation = &loaded.head.conversation;
-    let message = format!("the conversation `{conversation}` changed while it was imported");
+    let message = format!("the conversation `{conversation}` changed during the import");
     Err(Error::new(ErrorCode::Conflict, message))
 }

@@ -1,20 +1,19 @@
 //! Writes turns as messages of the Anthropic Messages API.
 //!
-//! Roles alternate, so neighbours of one role share a message; `content` is always a list, so that
-//! what is written of a turn does not depend on what follows it. The results of a message's calls
-//! are the first blocks of the next one, and no text stands behind a call. Thinking stays where it
-//! was given, unchanged: the provider itself ignores what it does not need, and refuses what was
-//! edited.
+//! Roles must alternate, so that neighbours of one role share a message. `content` is always a
+//! list: the JSON of a turn then does not depend on the next turn. The results of a message's calls
+//! are the first blocks of the next message, and no text follows a call. Thinking stays unchanged
+//! at its place: the provider ignores thinking that it does not need, and refuses edited thinking.
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use super::{
-    RenderNote, RenderNotes,
+    ArrayPart, RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
     file_content::{self, push_field},
     normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
     pair_tool_calls::number_id,
-    role_alternation::{self, RoleMessage, pad_with_user_turns, push_fragments},
+    role_alternation::{self, RoleMessage, UserPadding, push_fragments},
     tool_output::{self, ToolOutputPiece},
 };
 use lcm_text::{
@@ -23,8 +22,8 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Blocks that were read and are not what their type says, when they come out as unknown; a call of
-/// somebody who is not the model is one.
+/// Types of blocks that were malformed, if they were read as unknown. A call in a message that is
+/// not the model's is such a block.
 const KNOWN_TYPES: [&str; 9] = [
     "",
     "text",
@@ -36,16 +35,17 @@ const KNOWN_TYPES: [&str; 9] = [
     "server_tool_use",
     "mcp_tool_use",
 ];
+
 /// Writes all turns.
-pub(super) fn write(turns: &[Turn<'_>], begun: bool, notes: &mut RenderNotes) -> ArrayWriter {
+pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes) -> ArrayWriter {
     let served = ServerToolPairs::from_turns(turns);
     let mut out: Vec<RoleMessage> = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
-        let bits = served.write_blocks(at, turn, notes);
-        if bits.is_empty() && turn.answers.is_empty() && !turn.is_emptied {
+        let fragments = served.write_blocks(at, turn, notes);
+        if fragments.is_empty() && turn.answers.is_empty() && !turn.is_emptied {
             notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
-        push_fragments(&mut out, turn_role(turn), bits);
+        push_fragments(&mut out, turn_role(turn), fragments);
         let answers = turn.answers.iter().map(|answer| {
             let json = answer_json(answer, notes);
             JsonFragment::new(answer.entry, json)
@@ -55,21 +55,26 @@ pub(super) fn write(turns: &[Turn<'_>], begun: bool, notes: &mut RenderNotes) ->
     for message in &mut out {
         move_calls_after_texts(message);
     }
-    pad_with_user_turns(&mut out, text_json, (begun, served.is_paused(turns)), notes);
+    let padding = UserPadding {
+        text_json,
+        pads_start: part == ArrayPart::Whole,
+        pads_end: !served.is_paused(turns),
+    };
+    padding.add_turns(&mut out, notes);
     limit_cache_controls(&mut out);
     role_alternation::write_messages(Dialect::Anthropic, &out, "content", notes)
 }
 
-/// What a model says behind a call that it makes goes in front of its calls: behind them the
-/// provider takes it for an answer that should have been results.
+/// Moves the calls of a message behind its texts. The provider expects results behind a call, and
+/// refuses a text.
 fn move_calls_after_texts(message: &mut RoleMessage) {
-    let kind = |bit: &JsonFragment| String::from(parse_block(&bit.json).get_text("type"));
+    let kind = |fragment: &JsonFragment| String::from(parse_block(&fragment.json).get_text("type"));
     let kinds: Vec<String> = message.fragments.iter().map(kind).collect();
-    let is_behind = |at: usize| kinds.iter().skip(at).any(|kind| kind == "text");
-    if kinds.iter().position(|kind| kind == "tool_use").is_some_and(is_behind) {
-        let bits = core::mem::take(&mut message.fragments).into_iter().zip(kinds);
-        let (calls, others): (Vec<_>, Vec<_>) = bits.partition(|(_, kind)| kind == "tool_use");
-        message.fragments = others.into_iter().chain(calls).map(|(bit, _)| bit).collect();
+    let has_text_from = |at: usize| kinds.iter().skip(at).any(|kind| kind == "text");
+    if kinds.iter().position(|kind| kind == "tool_use").is_some_and(has_text_from) {
+        let fragments = core::mem::take(&mut message.fragments).into_iter().zip(kinds);
+        let (calls, others): (Vec<_>, Vec<_>) = fragments.partition(|(_, kind)| kind == "tool_use");
+        message.fragments = others.into_iter().chain(calls).map(|(fragment, _)| fragment).collect();
     }
 }
 
@@ -77,33 +82,33 @@ fn turn_role(turn: &Turn<'_>) -> &'static str {
     if turn.role == Role::Assistant { "assistant" } else { "user" }
 }
 
-/// Of blocks with `cache_control`, the newest keep it. It is no part of what is said, so that
-/// losing it does not count as a change.
+/// Keeps the newest cache marks up to the provider's limit. A mark is not content: an element
+/// without its mark counts as equal.
 fn limit_cache_controls(out: &mut [RoleMessage]) {
     let mut left = provider_limits::CACHE_CONTROLS_MAX;
-    let bits = out.iter_mut().rev().flat_map(|message| message.fragments.iter_mut().rev());
-    for bit in bits.filter(|bit| bit.json.contains("cache_control")) {
-        let marks = provider_limits::count_cache_controls(&bit.json);
-        if is_thinking(&bit.json) {
-            bit.replacement = Some(provider_limits::strip_cache_controls(&bit.json));
+    let fragments = out.iter_mut().rev().flat_map(|message| message.fragments.iter_mut().rev());
+    for fragment in fragments.filter(|fragment| fragment.json.contains("cache_control")) {
+        let marks = provider_limits::count_cache_controls(&fragment.json);
+        if is_thinking(&fragment.json) {
+            fragment.replacement = Some(provider_limits::strip_cache_controls(&fragment.json));
         } else if marks <= left {
             left -= marks;
         } else {
             left = 0;
-            bit.replacement = Some(provider_limits::strip_cache_controls(&bit.json));
+            fragment.replacement = Some(provider_limits::strip_cache_controls(&fragment.json));
         }
     }
 }
 
-/// Whether it is a block that takes no mark of a cache.
+/// Returns whether a block is thinking, which cannot have a cache mark.
 fn is_thinking(block: &str) -> bool {
     matches!(&*parse_block(block).get_text("type"), "thinking" | "redacted_thinking")
 }
 
-/// The mark that ends a cache.
+/// Cache mark, with the end of its block.
 const CACHE_CONTROL_SUFFIX: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}}";
 
-/// Writes a message with the mark of a cache on its last block that can have one, or with none.
+/// Writes a message with a cache mark on its last block that can have one, or without marks.
 pub(in crate::assembly) fn push_with_cache_control(
     out: &mut String,
     message: &str,
@@ -116,10 +121,10 @@ pub(in crate::assembly) fn push_with_cache_control(
     }
     let blocks: Vec<&str> =
         content.iter().map(|block| json::slice_span(message, block.span)).collect();
-    let can = |block: &&str| !is_thinking(block);
-    let last = blocks.iter().rposition(can).filter(|_| is_marked);
-    // The message is written by `alternate::write`: nothing stands behind its content.
-    let begin = message.find("[").map_or(0, |at| at + 1);
+    let can_be_marked = |block: &&str| !is_thinking(block);
+    let last = blocks.iter().rposition(can_be_marked).filter(|_| is_marked);
+    // `role_alternation` wrote the message: `content` is its last member.
+    let begin = message.find('[').map_or(0, |at| at + 1);
     out.push_str(message.get(..begin).unwrap_or_default());
     for (at, block) in blocks.iter().enumerate() {
         if at > 0 {
@@ -144,14 +149,16 @@ fn text_json(text: &str) -> String {
     out
 }
 
-/// Turn and block of a half of a served call.
+/// Index of a turn, and of a block in the turn.
 type BlockIndex = (usize, usize);
 
-/// Calls that the provider answers itself, and where: by id, the places of call and result.
+/// Server tool calls, which the provider itself answers, with their results.
 struct ServerToolPairs {
-    /// By id, the index in `pairs`.
+    /// Index in `pairs` of each id.
     ids: BTreeMap<String, usize>,
+    /// Place of the call and of the result.
     pairs: Vec<(Option<BlockIndex>, Option<BlockIndex>)>,
+    /// Number of turns.
     turns: usize,
 }
 
@@ -169,7 +176,7 @@ impl ServerToolPairs {
                 let Some((call, result)) = pairs.get_mut(index) else { continue };
                 match (*is_result, &call) {
                     (false, None) => *call = Some(at),
-                    // A result counts behind its call only.
+                    // A result must follow its call.
                     (true, Some(_)) if result.is_none() => *result = Some(at),
                     _ => {}
                 }
@@ -178,8 +185,9 @@ impl ServerToolPairs {
         Self { ids, pairs, turns: turns.len() }
     }
 
-    /// Whether a block of this turn has its other half, or is a call at the end.
-    fn has_other_half(&self, at: BlockIndex, id: &str, is_result: bool, is_last: bool) -> bool {
+    /// Returns whether a server tool block is paired, or is the open call at the end of the
+    /// context. `is_last`: whether the block is the last of its turn.
+    fn is_paired(&self, at: BlockIndex, id: &str, is_result: bool, is_last: bool) -> bool {
         match self.ids.get(id).and_then(|index| self.pairs.get(*index)) {
             Some((Some(call), Some(result))) => {
                 if is_result {
@@ -195,7 +203,7 @@ impl ServerToolPairs {
         }
     }
 
-    /// Whether the last turn ends with a call that the provider still has to answer.
+    /// Returns whether the last turn ends with a call that the provider has not answered.
     fn is_paused(&self, turns: &[Turn<'_>]) -> bool {
         let Some(turn) = turns.last().filter(|turn| turn.role == Role::Assistant) else {
             return false;
@@ -203,36 +211,36 @@ impl ServerToolPairs {
         let at = (turns.len() - 1, turn.blocks.len().saturating_sub(1));
         let last = turn.blocks.last().map(|block| &block.body);
         matches!(last, Some(BlockBody::ServerTool { id, is_result: false })
-            if self.has_other_half(at, id, false, true))
+            if self.is_paired(at, id, false, true))
     }
 
-    /// The blocks of one turn.
+    /// Writes the blocks of one turn.
     fn write_blocks(
         &self,
         at: usize,
         turn: &Turn<'_>,
         notes: &mut RenderNotes,
     ) -> Vec<JsonFragment> {
-        let mut bits = Vec::new();
-        // How many of the last blocks are thoughts.
+        let mut fragments = Vec::new();
+        // Number of thinking blocks at the end.
         let mut thoughts = 0;
         for (place, block) in turn.blocks.iter().enumerate() {
             let is_thought = matches!(block.body, BlockBody::Thought);
             if let Some(json) = self.write_block((at, place), turn, block, notes) {
-                bits.push(JsonFragment::new(turn.entry, json));
+                fragments.push(JsonFragment::new(turn.entry, json));
                 thoughts = if is_thought { thoughts + 1 } else { 0 };
             }
         }
         if thoughts > 0 && turn.role == Role::Assistant {
-            // A message must not end with one.
+            // A message must not end with thinking.
             notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
-            bits.truncate(bits.len() - thoughts);
+            fragments.truncate(fragments.len() - thoughts);
         }
-        if turn.role == Role::System && !bits.is_empty() {
+        if turn.role == Role::System && !fragments.is_empty() {
             notes.add_note(turn.entry, RenderNote::SystemAsUser);
-            bits.insert(0, JsonFragment::new(turn.entry, text_json("[system message]")));
+            fragments.insert(0, JsonFragment::new(turn.entry, text_json("[system message]")));
         }
-        bits
+        fragments
     }
 
     fn write_block(
@@ -261,12 +269,12 @@ impl ServerToolPairs {
                 kept
             }
             BlockBody::Call(call) => Some(call_json(call, block.native)),
-            // Pairing took them out.
+            // Pairing moved results to the turn of their call.
             BlockBody::Answer(_) => None,
             BlockBody::ServerTool { id, is_result } => {
                 let is_last = at.1 + 1 == turn.blocks.len();
-                let stands = !is_user && self.has_other_half(at, id, *is_result, is_last);
-                let kept = native.filter(|_| stands);
+                let is_kept = !is_user && self.is_paired(at, id, *is_result, is_last);
+                let kept = native.filter(|_| is_kept);
                 if kept.is_none() {
                     let note = if *is_result {
                         RenderNote::OrphanResult
@@ -289,10 +297,10 @@ impl ServerToolPairs {
             BlockBody::Other(kind) => {
                 let fits = |native: &String| {
                     let kind = &**kind;
-                    let is_of_user = ["image", "document", "search_result"].contains(&kind);
+                    let needs_source = ["image", "document", "search_result"].contains(&kind);
                     !KNOWN_TYPES.contains(&kind)
                         && !kind.ends_with("_tool_result")
-                        && (!is_of_user || (is_user && has_source(native)))
+                        && (!needs_source || (is_user && has_source(native)))
                 };
                 let name = if kind.is_empty() { "block" } else { kind };
                 Some(native.filter(fits).unwrap_or_else(|| omission_json(turn.entry, name, notes)))
@@ -301,7 +309,7 @@ impl ServerToolPairs {
     }
 }
 
-/// Text in the place of what the dialect cannot carry.
+/// Writes a text in place of content that the dialect cannot carry.
 fn omission_json(entry: usize, what: &str, notes: &mut RenderNotes) -> String {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     text_json(&format!("[{what} left out]"))
@@ -316,12 +324,12 @@ fn whole_value(json: &str) -> JsonValue {
     JsonValue { span, kind: json::kind(json, span) }
 }
 
-/// A block as an object; what is none has no members.
+/// Parses a block; a value that is not an object has no members.
 fn parse_block(json: &str) -> JsonObject<'_> {
     JsonObject::new(json, json::parse_object(json).unwrap_or_default())
 }
 
-/// Whether an image, a document or a search result says where it is from.
+/// Returns whether an image, document or search result has a valid source.
 fn has_source(native: &str) -> bool {
     provider_limits::has_valid_source(&parse_block(native))
 }
@@ -329,8 +337,8 @@ fn has_source(native: &str) -> bool {
 fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     let name = provider_limits::sanitize_tool_name(Dialect::Anthropic, &call.name);
     let has_input = |native: &&str| parse_block(native).get_object("input").is_some();
-    let stands = call.given_id.as_deref() == Some(&call.id) && name == call.name;
-    if let Some(native) = native.filter(|_| stands).filter(has_input) {
+    let is_unchanged = call.given_id.as_deref() == Some(&call.id) && name == call.name;
+    if let Some(native) = native.filter(|_| is_unchanged).filter(has_input) {
         return native.into();
     }
     let mut out = String::from("{\"type\":\"tool_use\"");
@@ -343,8 +351,8 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
 }
 
 fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
-    let stands = answer.given_id.as_deref() == Some(&answer.id) && is_valid_content(answer);
-    if let Some(native) = answer.native.filter(|_| stands) {
+    let is_unchanged = answer.given_id.as_deref() == Some(&answer.id) && is_valid_content(answer);
+    if let Some(native) = answer.native.filter(|_| is_unchanged) {
         return native.into();
     }
     let mut blocks: Vec<String> = Vec::new();
@@ -379,7 +387,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     out
 }
 
-/// A block of media as a result may hold it.
+/// Writes a block of media for a result; `None`: no result can hold it.
 fn media_json(media: &str) -> Option<String> {
     let block = JsonObject::from_value(media, whole_value(media))?;
     if let "image" | "document" | "search_result" = &*block.get_text("type") {
@@ -391,20 +399,22 @@ fn media_json(media: &str) -> Option<String> {
     file_content::read_media(media)?.to_anthropic()
 }
 
-/// Whether the content of a result is as the provider takes it.
+/// Returns whether the provider accepts the content of a result.
 fn is_valid_content(answer: &TurnAnswer<'_>) -> bool {
     let output = answer.output;
-    let said = |text: &str| !text.trim().is_empty();
+    let has_text = |text: &str| !text.trim().is_empty();
     match whole_value(output).kind {
         JsonKind::Null => !answer.is_error && output.is_empty(),
-        JsonKind::String => !answer.is_error || said(&json::text(output, whole_value(output).span)),
+        JsonKind::String => {
+            !answer.is_error || has_text(&json::text(output, whole_value(output).span))
+        }
         JsonKind::Array => {
             let elements = json::list_elements(output, whole_value(output).span);
             let fits = |value: &JsonValue| {
                 JsonObject::from_value(output, *value).is_some_and(|block| {
                     match &*block.get_text("type") {
                         "" => false,
-                        "text" => said(&block.get_text("text")),
+                        "text" => has_text(&block.get_text("text")),
                         _ => !answer.is_error && provider_limits::has_valid_source(&block),
                     }
                 })

@@ -1,4 +1,4 @@
-//! The array that is written, and what each entry became in it.
+//! Writer of an array: its JSON, and the element that each entry became.
 
 use alloc::{string::String, vec::Vec};
 
@@ -12,31 +12,32 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// JSON that goes out, with the entry it stands for.
+/// JSON of a block or message, with its entry.
 #[derive(Clone, Debug)]
 pub(super) struct JsonFragment {
     pub(super) entry: usize,
-    /// What it says; compared with an earlier assembly.
+    /// The JSON that is compared with an earlier assembly.
     pub(super) json: String,
-    /// What is written in its place, when that differs.
+    /// The JSON that is written, if it differs.
     pub(super) replacement: Option<String>,
-    /// Whether nobody said it: a turn that the provider asks for.
+    /// Whether the fragment is a placeholder turn that the provider requires.
     pub(super) is_synthetic: bool,
 }
 
 impl JsonFragment {
+    /// Creates a fragment. Lone surrogates become U+FFFD, as in all JSON for providers.
     pub(super) fn new(entry: usize, json: String) -> Self {
         Self { entry, json: replace_lone_surrogates(json), replacement: None, is_synthetic: false }
     }
 }
 
-/// Writes the messages of one array.
+/// A writer of the messages of one array.
 #[derive(Debug)]
 pub(super) struct ArrayWriter {
     dialect: Dialect,
     pub(super) json: String,
     pub(super) elements: Vec<OutputElement>,
-    /// Where each message begins.
+    /// Byte offset of each message.
     pub(super) starts: Vec<usize>,
 }
 
@@ -45,13 +46,14 @@ impl ArrayWriter {
         Self { dialect, json: String::new(), elements: Vec::new(), starts: Vec::new() }
     }
 
-    /// Writes one message: what opens it, its pieces with commas between, what closes it.
+    /// Appends a message: `open`, the fragments separated by commas, `close`.
     ///
-    /// A message is rounded once; each piece has the tokens that it adds to those before it.
+    /// The tokens of a message are rounded once. A fragment counts the tokens that it adds to the
+    /// fragments before it.
     pub(super) fn push_message(
         &mut self,
         open: &str,
-        bits: &[JsonFragment],
+        fragments: &[JsonFragment],
         close: &str,
         notes: &mut RenderNotes,
     ) {
@@ -61,30 +63,31 @@ impl ArrayWriter {
         self.starts.push(self.json.len());
         self.json.push_str(open);
         let message = self.starts.len() - 1;
-        let (mut quarters, mut told, mut last) = (0, 0, None);
-        for (at, bit) in bits.iter().enumerate() {
+        let (mut quarters, mut counted, mut last) = (0, 0, None);
+        for (at, fragment) in fragments.iter().enumerate() {
             if at > 0 {
                 self.json.push(',');
             }
-            let written = bit.replacement.as_deref().unwrap_or(&bit.json);
+            let written = fragment.replacement.as_deref().unwrap_or(&fragment.json);
             self.json.push_str(written);
             quarters += message::quarter_tokens(self.dialect, written);
             let total = u64::from(tokens::tokens_from_quarters(quarters));
-            let tokens = total - told;
-            told = total;
-            match self.elements.last_mut().filter(|_| last == Some(bit.entry)) {
+            let tokens = total - counted;
+            counted = total;
+            match self.elements.last_mut().filter(|_| last == Some(fragment.entry)) {
                 Some(element) => {
-                    element.text.push_str(&bit.json);
+                    element.text.push_str(&fragment.json);
                     element.tokens += tokens;
                 }
                 None => {
                     if last.is_some() {
-                        notes.add_note(bit.entry, RenderNote::Merged);
+                        notes.add_note(fragment.entry, RenderNote::Merged);
                     }
-                    // Who says it is compared, too, and where a message begins.
+                    // The role and the start of a message are compared, too.
                     let open = if at == 0 { open } else { "" };
-                    let (text, is_synthetic) = ([open, &bit.json].concat(), bit.is_synthetic);
-                    let entry = bit.entry;
+                    let (text, is_synthetic) =
+                        ([open, &fragment.json].concat(), fragment.is_synthetic);
+                    let entry = fragment.entry;
                     self.elements.push(OutputElement {
                         entry,
                         message,
@@ -94,15 +97,15 @@ impl ArrayWriter {
                     });
                 }
             }
-            last = Some(bit.entry);
+            last = Some(fragment.entry);
         }
         self.json.push_str(close);
     }
 }
 
-/// The JSON with U+FFFD for each half of a surrogate pair: providers read strict JSON.
+/// Replaces every lone surrogate by U+FFFD: providers read strict JSON.
 fn replace_lone_surrogates(json: String) -> String {
-    // Any such half is an escape of D800 to DFFF.
+    // A lone surrogate is an escape from D800 to DFFF.
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return json;
     }
@@ -130,7 +133,7 @@ fn replace_lone_surrogates(json: String) -> String {
     out
 }
 
-/// Bytes of a string literal behind its opening quote, with the closing one.
+/// Returns the bytes of a string literal behind its opening quote, with the closing quote.
 fn literal_length(inside: &str) -> usize {
     let mut escaped = false;
     let end = inside.bytes().position(|byte| {

@@ -1,7 +1,7 @@
-//! Files, images and documents between the dialects, and a few ways to write an object.
+//! Conversion of files, images and documents between dialects, and writers of JSON objects.
 //!
-//! In: a part or a block that names one. Out: its name, type and bytes, or its address, and the
-//! block for another dialect. What a dialect has no block for is `None`.
+//! In: a part or block with a file. Out: the name, type and bytes of the file, or its URL, and the
+//! block for another dialect; `None` if the dialect has no block for the file.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -15,25 +15,25 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Image types that all providers read.
+/// Image types that all providers accept.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 const PDF: &str = "application/pdf";
 
-/// A file that a message holds or names.
+/// A file in a message: its content, or a link to it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct FileContent<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) mime: Cow<'a, str>,
     pub(super) text: Option<Cow<'a, str>>,
-    /// Base64.
+    /// Bytes of the file, in Base64.
     pub(super) data: Option<Cow<'a, str>>,
-    /// Its address, and whether it is an image there.
+    /// URL of the file, and whether it is an image.
     pub(super) url: Option<(Cow<'a, str>, bool)>,
-    /// It was found somewhere, which its block says and no file can.
+    /// Whether the block was a search result, whose source no file part can express.
     is_search_result: bool,
 }
 
-/// The file that a block of a message holds or names; `None` when it is no file.
+/// Reads the file of a block; `None`: the block is not a file. `whole`: span of the block in `raw`.
 pub(super) fn read<'a>(
     dialect: Dialect,
     raw: &'a str,
@@ -49,7 +49,7 @@ pub(super) fn read<'a>(
         mime: text(mime).unwrap_or_default(),
         text: content.map(|span| match json::kind(raw, span) {
             JsonKind::String => json::text(raw, span),
-            _ => Cow::Owned(tool_output::text(json::slice_span(raw, span)).0),
+            _ => Cow::Owned(tool_output::join_text(json::slice_span(raw, span)).0),
         }),
         data: text(data),
         url: None,
@@ -63,7 +63,7 @@ pub(super) fn read<'a>(
                 file.mime = Cow::Owned(format!("audio/{}", audio.get_text("format")));
             }
         }
-        // What has no text is no search result.
+        // A search result always has text.
         Dialect::Anthropic if content.is_some() => {
             if let Some(block) = block().filter(|block| block.get_text("type") == "search_result") {
                 let source = block.get_text("source");
@@ -79,7 +79,7 @@ pub(super) fn read<'a>(
     Some(file)
 }
 
-/// The file that a block of media in a tool's output is, in any dialect.
+/// Reads the file of a media block in tool output, in any dialect; `None`: no file.
 pub(super) fn read_media(media: &str) -> Option<FileContent<'_>> {
     let whole = ByteSpan::from_range(0, media.len());
     let block =
@@ -100,7 +100,7 @@ pub(super) fn read_media(media: &str) -> Option<FileContent<'_>> {
     dialects.into_iter().find_map(|dialect| read_linked(dialect, media, whole))
 }
 
-/// An image or document that stands elsewhere.
+/// Reads an image or document that a block links to.
 fn read_linked(dialect: Dialect, raw: &str, whole: ByteSpan) -> Option<FileContent<'_>> {
     let block =
         JsonObject::from_value(raw, JsonValue { span: whole, kind: json::kind(raw, whole) })?;
@@ -144,13 +144,13 @@ fn read_linked(dialect: Dialect, raw: &str, whole: ByteSpan) -> Option<FileConte
     Some(file)
 }
 
-/// The address in a string; a file that has none is nowhere.
+/// Returns the URL in a string; `None` for an empty one.
 fn read_url(raw: &str, url: ByteSpan) -> Option<Cow<'_, str>> {
     Some(json::text(raw, url)).filter(|url| !url.is_empty())
 }
 
 impl<'a> FileContent<'a> {
-    /// Takes the type and the bytes out of a data URL.
+    /// Splits a data URL in `data` into type and bytes.
     fn split_data_url(&mut self) {
         let Some(data) = self.data.as_deref() else { return };
         let Some((mime, bytes)) = data.strip_prefix("data:").and_then(|url| url.split_once(','))
@@ -164,18 +164,18 @@ impl<'a> FileContent<'a> {
         self.data = Some(Cow::Owned(bytes));
     }
 
-    /// The bytes, when the type is one of these.
+    /// Returns the bytes if the file is of one of these types.
     fn data_of_types(&self, types: &[&str]) -> Option<&str> {
         self.data.as_deref().filter(|_| types.contains(&&*self.mime))
     }
 
-    /// A file of text, under its name.
+    /// Returns the text of the file below its title; `None` without text.
     fn titled_text(&self) -> Option<String> {
         let text = self.text.as_deref().filter(|text| !text.trim().is_empty())?;
         Some(format!("{}\n{text}", self.display_title()))
     }
 
-    /// `file NAME (TYPE)`, as far as known.
+    /// Returns the title `file NAME (TYPE)`; an unknown name or type is omitted.
     pub(super) fn display_title(&self) -> String {
         let mut out = String::from("file");
         for word in self.name.split_whitespace() {
@@ -188,7 +188,7 @@ impl<'a> FileContent<'a> {
         out
     }
 
-    /// Its block in an `anthropic` user message.
+    /// Writes the block of an `anthropic` user message; `None`: no block can hold the file.
     pub(super) fn to_anthropic(&self) -> Option<String> {
         let mut out = String::new();
         if let Some(data) = self.data_of_types(&IMAGE_TYPES).or_else(|| self.data_of_types(&[PDF]))
@@ -214,7 +214,7 @@ impl<'a> FileContent<'a> {
         Some(out)
     }
 
-    /// Its part in an `openai-chat` user message.
+    /// Writes the part of an `openai-chat` user message; `None`: no part can hold the file.
     pub(super) fn to_openai_chat(&self) -> Option<String> {
         let mut out = String::new();
         let url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
@@ -245,7 +245,7 @@ impl<'a> FileContent<'a> {
         Some(out)
     }
 
-    /// Its part in an `openai-responses` user message.
+    /// Writes the part of an `openai-responses` user message; `None`: no part can hold the file.
     pub(super) fn to_openai_responses(&self) -> Option<String> {
         let mut out = String::from("{\"type\":");
         let url = |data: &str| format!("data:{};base64,{data}", self.mime);
@@ -270,7 +270,7 @@ impl<'a> FileContent<'a> {
         Some(out)
     }
 
-    /// Its part in a `gemini` content.
+    /// Writes the part of a `gemini` content; `None`: no part can hold the file.
     pub(super) fn to_gemini(&self) -> Option<String> {
         let mut out = String::new();
         let kind = self.mime.split('/').next().unwrap_or_default();
@@ -296,7 +296,7 @@ impl<'a> FileContent<'a> {
         Some(out)
     }
 
-    /// Its part in an `lcm` message; `None` for one that stands elsewhere.
+    /// Writes the part of an `lcm` message; `None`: a link, or a search result.
     pub(super) fn to_lcm(&self) -> Option<String> {
         if self.url.is_some() || self.is_search_result {
             return None;
@@ -318,7 +318,7 @@ impl<'a> FileContent<'a> {
     }
 }
 
-/// Appends a member after another one.
+/// Appends a member to an object that has members.
 pub(super) fn push_field(out: &mut String, key: &str, value: &str) {
     out.push_str(",\"");
     out.push_str(key);
@@ -326,7 +326,7 @@ pub(super) fn push_field(out: &mut String, key: &str, value: &str) {
     json::write_string(out, value);
 }
 
-/// The members of an object with their keys, in order; of equal keys, the last counts.
+/// Returns the members of an object with their keys, in order. Of equal keys only the last is kept.
 pub(super) fn dedup_members<'r>(
     raw: &'r str,
     object: &JsonObject<'r>,
@@ -338,7 +338,7 @@ pub(super) fn dedup_members<'r>(
     members().filter(is_last).map(|(_, member)| (key(member), *member)).collect()
 }
 
-/// The members of an object without those of these keys.
+/// Writes an object without the members of some keys.
 pub(super) fn write_members_without(raw: &str, object: &JsonObject<'_>, keys: &[&str]) -> String {
     let mut out = String::new();
     for (key, member) in dedup_members(raw, object) {
@@ -353,7 +353,7 @@ pub(super) fn write_members_without(raw: &str, object: &JsonObject<'_>, keys: &[
     out
 }
 
-/// Whether a value is an object, by its first character.
+/// Returns whether a value starts as an object.
 pub(super) fn is_object(value: &str) -> bool {
     json::kind(value, ByteSpan::from_range(0, value.len())) == JsonKind::Object
 }

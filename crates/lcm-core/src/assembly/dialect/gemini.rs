@@ -1,17 +1,17 @@
 //! Writes turns as contents of the Gemini API.
 //!
-//! What a model said in a row is one content, for one with calls must follow a user's. The
-//! responses to its calls are a content of their own right behind it and nothing else is in it, for
-//! the provider counts them there. Calls without an id are told apart by name and order.
+//! Neighbouring turns of the model share one content, because a content with calls must follow a
+//! user's content. The responses to its calls are one content directly behind, without other parts,
+//! because the provider counts them there. Name and order distinguish calls without an id.
 
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    EntryOrigin, RenderEntry, RenderNote, RenderNotes,
+    ArrayPart, EntryOrigin, RenderEntry, RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
     file_content::{self, push_field},
     normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
-    role_alternation::{self, RoleMessage, pad_with_user_turns, push_fragments},
+    role_alternation::{self, RoleMessage, UserPadding, push_fragments},
     tool_output,
 };
 use lcm_text::{
@@ -20,7 +20,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Members that make a part one of a known kind.
+/// Members that define the known kinds of parts.
 const KNOWN_MEMBERS: [&str; 13] = [
     "text",
     "inlineData",
@@ -41,22 +41,19 @@ const KNOWN_MEMBERS: [&str; 13] = [
 pub(super) fn write(
     turns: &[Turn<'_>],
     entries: &[RenderEntry],
-    begun: bool,
+    part: ArrayPart,
     notes: &mut RenderNotes,
 ) -> ArrayWriter {
     let mut out: Vec<RoleMessage> = Vec::new();
     for turn in turns {
-        let bits = write_parts(turn, notes);
-        if bits.is_empty() && turn.answers.is_empty() && !turn.is_emptied {
+        let fragments = write_parts(turn, notes);
+        if fragments.is_empty() && turn.answers.is_empty() && !turn.is_emptied {
             notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
         if turn.role == Role::Assistant {
-            push_fragments(&mut out, "model", bits);
-        } else if !bits.is_empty() {
-            out.push(RoleMessage {
-                role: turn.native.map_or("user", content_role),
-                fragments: bits,
-            });
+            push_fragments(&mut out, "model", fragments);
+        } else if !fragments.is_empty() {
+            out.push(RoleMessage { role: turn.native.map_or("user", content_role), fragments });
         }
         let mut answers = Vec::new();
         for answer in &turn.answers {
@@ -66,11 +63,12 @@ pub(super) fn write(
             out.push(RoleMessage { role: answers_role(first, entries), fragments: answers });
         }
     }
-    pad_with_user_turns(&mut out, text_json, (begun, false), notes);
+    let pads_start = part == ArrayPart::Whole;
+    UserPadding { text_json, pads_start, pads_end: true }.add_turns(&mut out, notes);
     role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 
-/// The role of a user's content, as it was given.
+/// Returns the role of a user's content as given; empty for an absent role.
 fn content_role(raw: &str) -> &'static str {
     let content = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     match &*content.get_text("role") {
@@ -80,7 +78,7 @@ fn content_role(raw: &str) -> &'static str {
     }
 }
 
-/// The role of what the first of some answers stood in.
+/// Returns the role for a content of responses: the role that the first response came in.
 fn answers_role(first: &TurnAnswer<'_>, entries: &[RenderEntry]) -> &'static str {
     match entries.get(first.entry) {
         Some(
@@ -93,32 +91,32 @@ fn answers_role(first: &TurnAnswer<'_>, entries: &[RenderEntry]) -> &'static str
     }
 }
 
-/// The parts of one turn without its answers.
+/// Writes the parts of one turn, without the responses to its calls.
 fn write_parts(turn: &Turn<'_>, notes: &mut RenderNotes) -> Vec<JsonFragment> {
-    let mut bits: Vec<JsonFragment> = Vec::new();
+    let mut fragments: Vec<JsonFragment> = Vec::new();
     for block in &turn.blocks {
         if let Some(json) = write_part(turn, block, notes) {
-            bits.push(JsonFragment::new(turn.entry, json));
+            fragments.push(JsonFragment::new(turn.entry, json));
         }
     }
-    if turn.role == Role::System && !bits.is_empty() {
+    if turn.role == Role::System && !fragments.is_empty() {
         notes.add_note(turn.entry, RenderNote::SystemAsUser);
-        bits.insert(0, JsonFragment::new(turn.entry, text_json("[system message]")));
+        fragments.insert(0, JsonFragment::new(turn.entry, text_json("[system message]")));
     }
-    bits
+    fragments
 }
 
 fn write_part(turn: &Turn<'_>, block: &TurnBlock<'_>, notes: &mut RenderNotes) -> Option<String> {
     let is_model = turn.role == Role::Assistant;
     let is_function = matches!(block.body, BlockBody::Call(_) | BlockBody::Answer(_));
-    let is_astray = block.native.is_some_and(|native| {
+    let is_malformed = block.native.is_some_and(|native| {
         parse_part(native).is_some_and(|part| provider_limits::has_several_kinds(&part))
             || (!is_function && has_function(native))
     });
-    if is_astray {
+    if is_malformed {
         notes.add_note(turn.entry, RenderNote::BlockLeftOut);
     }
-    let native = block.native.filter(|_| !is_astray).map(String::from);
+    let native = block.native.filter(|_| !is_malformed).map(String::from);
     match &block.body {
         BlockBody::Text(text) => match native.filter(|native| file_content::is_object(native)) {
             Some(native) => (!text.is_empty() || is_signed(&native)).then_some(native),
@@ -132,15 +130,15 @@ fn write_part(turn: &Turn<'_>, block: &TurnBlock<'_>, notes: &mut RenderNotes) -
             kept
         }
         BlockBody::Call(call) => Some(call_json(call, native.as_deref())),
-        // Pairing took them out.
+        // Pairing moved responses to the turn of their call.
         BlockBody::Answer(_) => None,
         BlockBody::ServerTool { .. } => {
             let kept = native.filter(|_| is_model);
             Some(kept.unwrap_or_else(|| omission_json(turn.entry, "block", notes)))
         }
         BlockBody::File(file) => {
-            let stands = |_: &String| !file.mime.is_empty() || file.url.is_some();
-            let json = native.filter(stands).or_else(|| file.to_gemini());
+            let is_valid = |_: &String| !file.mime.is_empty() || file.url.is_some();
+            let json = native.filter(is_valid).or_else(|| file.to_gemini());
             Some(json.unwrap_or_else(|| omission_json(turn.entry, &file.display_title(), notes)))
         }
         BlockBody::Other(kind) => {
@@ -151,7 +149,7 @@ fn write_part(turn: &Turn<'_>, block: &TurnBlock<'_>, notes: &mut RenderNotes) -
     }
 }
 
-/// Text in the place of what the dialect cannot carry.
+/// Writes a text in place of content that the dialect cannot carry.
 fn omission_json(entry: usize, what: &str, notes: &mut RenderNotes) -> String {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     text_json(&format!("[{what} left out]"))
@@ -169,8 +167,8 @@ fn parse_part(json: &str) -> Option<JsonObject<'_>> {
     JsonObject::from_value(json, JsonValue { span, kind: json::kind(json, span) })
 }
 
-/// Whether a part calls a function or answers for one. It was read as something else that stands
-/// in it, too, so that pairing knows nothing of the function.
+/// Returns whether a part has a function call or response. A part with two kinds was read as the
+/// other kind, so that pairing does not know the function.
 fn has_function(native: &str) -> bool {
     const NAMES: [(&str, &str); 2] =
         [("functionCall", "function_call"), ("functionResponse", "function_response")];
@@ -179,27 +177,29 @@ fn has_function(native: &str) -> bool {
     })
 }
 
-/// Whether a part carries the provider's mark, which it wants back whatever the part says.
+/// Returns whether a part has a thought signature. The provider requires the signature back, even
+/// in a part without text.
 fn is_signed(native: &str) -> bool {
     parse_part(native).is_some_and(|part| {
         ["thoughtSignature", "thought_signature"].iter().any(|key| !part.get_text(key).is_empty())
     })
 }
 
-/// Whether an unknown part is of a kind to come, and not a broken one of a known kind.
+/// Returns whether an unknown part is of a kind that may come in future, not a malformed known
+/// part.
 fn has_unknown_kind(native: &str) -> bool {
     parse_part(native).is_some_and(|part| {
-        let is = |keys: &[&str]| keys.iter().any(|key| part.get_value(key).is_some());
-        !is(&KNOWN_MEMBERS) && !provider_limits::has_only_metadata(native, &part)
+        let has_any = |keys: &[&str]| keys.iter().any(|key| part.get_value(key).is_some());
+        !has_any(&KNOWN_MEMBERS) && !provider_limits::has_only_metadata(native, &part)
     })
 }
 
 fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     let name = provider_limits::sanitize_tool_name(Dialect::Gemini, &call.name);
-    let stands = call.given_id.as_deref().is_none_or(|given| given == call.id)
+    let is_unchanged = call.given_id.as_deref().is_none_or(|given| given == call.id)
         && name == call.name
         && (call.input.is_empty() || file_content::is_object(call.input));
-    if let Some(native) = native.filter(|_| stands) {
+    if let Some(native) = native.filter(|_| is_unchanged) {
         return native.into();
     }
     let mut out = String::from("{\"functionCall\":{\"name\":");
@@ -225,12 +225,12 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     }
     out.push_str(",\"response\":");
     let output = ByteSpan::from_range(0, answer.output.len());
-    let (text, is_whole) = tool_output::text(answer.output);
+    let (text, is_complete) = tool_output::join_text(answer.output);
     let is_object = json::kind(answer.output, output) == JsonKind::Object;
-    if is_object && is_whole && !answer.is_error {
+    if is_object && is_complete && !answer.is_error {
         out.push_str(&json::compact_value(answer.output, output));
     } else {
-        if !is_whole {
+        if !is_complete {
             notes.add_note(answer.entry, RenderNote::BlockLeftOut);
         }
         out.push_str(if answer.is_error { "{\"error\":" } else { "{\"output\":" });
@@ -241,7 +241,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     out
 }
 
-/// Whether a response of this dialect names its call as the call does.
+/// Returns whether a native response has the name and id of its call.
 fn is_valid_native(native: &str, answer: &TurnAnswer<'_>, name: &str) -> bool {
     let response =
         parse_part(native).filter(|part| !provider_limits::has_several_kinds(part)).and_then(

@@ -1,8 +1,8 @@
-//! What parts of an array have in common with others: ids, and what follows from their neighbours.
+//! Independence of the parts of an array: shared ids, and entries that depend on their neighbours.
 //!
-//! A part of an array can be rendered without the rest when no id of it is elsewhere, and its first
-//! entry is the same whatever its neighbours are. Ids are told apart by a hash: two that agree by
-//! chance cost time and change nothing.
+//! A part can be rendered without the rest if it shares no id with the rest, and its first entry
+//! does not depend on its neighbours. Ids are compared by hash: a collision costs a cut, never a
+//! wrong array.
 
 use alloc::vec::Vec;
 
@@ -12,14 +12,14 @@ use lcm_text::{
     message::{JsonObject, Role},
 };
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash of an id.
 fn hash_id(id: &str) -> u64 {
     id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The ids of calls, results and items, each with the index of its entry.
+/// Collects the hashes of the ids of calls, results and items, each with the index of its entry.
 pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
     for turn in turns {
         let mut add = |id: &str| out.push((hash_id(id), turn.entry));
@@ -45,19 +45,20 @@ pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
     }
 }
 
-/// Whether the first entry needs nothing of what is before it and gives nothing to it: no result
-/// without an id, which belongs to the newest call, and no thought, which belongs to what follows.
+/// Returns whether the first entry does not depend on the entries before it, nor they on it.
+///
+/// A result without an id belongs to the newest call before it. Thinking belongs to the next block.
 pub(super) fn is_independent(turns: &[Turn<'_>]) -> bool {
-    let calls = |turn: &Turn<'_>, block: &TurnBlock<'_>| match &block.body {
+    let event = |turn: &Turn<'_>, block: &TurnBlock<'_>| match &block.body {
         BlockBody::Call(_) if turn.role == Role::Assistant => Some(true),
         BlockBody::Answer(answer) if answer.given_id.is_none() => Some(false),
         _ => None,
     };
-    let first_calls =
-        turns.iter().find_map(|turn| turn.blocks.iter().find_map(|block| calls(turn, block)));
+    let starts_with_call =
+        turns.iter().find_map(|turn| turn.blocks.iter().find_map(|block| event(turn, block)));
     let is_whole = |turn: &Turn<'_>| {
         let is_thought = |block: &TurnBlock<'_>| matches!(block.body, BlockBody::Thought);
         !turn.blocks.is_empty() && !turn.blocks.iter().any(is_thought)
     };
-    first_calls.unwrap_or(true) && turns.first().is_some_and(is_whole)
+    starts_with_call.unwrap_or(true) && turns.first().is_some_and(is_whole)
 }

@@ -1,7 +1,7 @@
-//! Writes a message of a provider's dialect in the project's own.
+//! Writes a message of a provider's dialect in the dialect `lcm`.
 //!
-//! Message by message: nothing is paired, stripped or dropped, and what the dialect has no part for
-//! is kept as it is.
+//! Each message is converted alone: no call is paired and no block is dropped. A block without a
+//! part in `lcm` stays unchanged.
 
 use alloc::string::String;
 
@@ -12,10 +12,10 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Members of a host, which this dialect has, too.
+/// Members that hosts add, which `lcm` has, too.
 const HOST_MEMBERS: [&str; 3] = ["id", "timestamp", "event_key"];
 
-/// The message in the `lcm` dialect.
+/// Converts a message to the dialect `lcm`.
 pub(in crate::assembly) fn from_provider(dialect: Dialect, role: Role, raw: &str) -> String {
     let mut out = String::from("{\"role\":\"");
     out.push_str(role.as_str());
@@ -63,7 +63,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
             member(out, "id", id);
             member(out, "name", name);
             match input.map(|input| (json::kind(raw, input), json::text(raw, input))) {
-                // Arguments that are an object in a string.
+                // OpenAI writes the arguments as an object in a string.
                 Some((JsonKind::String, text)) if json::parse_object(&text).is_ok() => {
                     out.push_str(",\"input\":");
                     out.push_str(&provider_limits::to_input_object(&text));

@@ -1,7 +1,7 @@
-//! From chosen entries to turns of blocks that no longer depend on the dialect they came in.
+//! Normalisation: entries of any dialect become turns of blocks that all dialects share.
 //!
-//! A block that is asked for in its own dialect keeps its JSON beside, and goes out as it is unless
-//! something about it must change.
+//! A block whose dialect is the target dialect keeps its JSON. The JSON is written unchanged unless
+//! the provider would refuse it.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -15,34 +15,34 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// What was said at once by one.
+/// A turn of one speaker.
 #[derive(Clone, Debug)]
 pub(super) struct Turn<'a> {
-    /// Index of its entry.
+    /// Index of the entry.
     pub(super) entry: usize,
     pub(super) seq: u64,
     pub(super) role: Role,
     pub(super) blocks: Vec<TurnBlock<'a>>,
-    /// The results of its calls, in the order of the calls. Pairing fills it.
+    /// Results of the calls, in the order of the calls; set by pairing.
     pub(super) answers: Vec<TurnAnswer<'a>>,
-    /// The message, when it is asked for in its own dialect.
+    /// JSON of the message, if its dialect is the target dialect.
     pub(super) native: Option<&'a str>,
-    /// Whether it had blocks that pairing took out, or has nothing but thoughts, of which a note
-    /// tells.
+    /// Whether pairing removed blocks, or the turn is only reasoning. A note already names the
+    /// cause.
     pub(super) is_emptied: bool,
-    /// Whether it is an item of `openai-responses`, of which one response puts out several.
+    /// Whether the turn is an item of `openai-responses`. One response may have several items.
     pub(super) is_item: bool,
 }
 
-/// A piece of a turn.
+/// A block of a turn.
 #[derive(Clone, Debug)]
 pub(super) struct TurnBlock<'a> {
     pub(super) body: BlockBody<'a>,
-    /// Its JSON, when it is asked for in its own dialect.
+    /// JSON of the block, if its dialect is the target dialect.
     pub(super) native: Option<&'a str>,
 }
 
-/// What a block is.
+/// Content of a block.
 #[derive(Clone, Debug)]
 pub(super) enum BlockBody<'a> {
     Text(Cow<'a, str>),
@@ -50,45 +50,48 @@ pub(super) enum BlockBody<'a> {
     Call(TurnCall<'a>),
     Answer(TurnAnswer<'a>),
     File(FileContent<'a>),
-    /// A call that the provider itself answers, or its answer; only in its own dialect.
+    /// A call that the provider itself answers, or its result; only in the target dialect.
     ServerTool {
         id: Cow<'a, str>,
         is_result: bool,
     },
-    /// Anything else, by its type.
+    /// Type of any other block.
     Other(Cow<'a, str>),
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCall<'a> {
-    /// As the message gives it.
+    /// Id in the message.
     pub(super) given_id: Option<Cow<'a, str>>,
-    /// As it goes out. Pairing fills it.
+    /// Id that is written; set by pairing.
     pub(super) id: String,
     pub(super) name: Cow<'a, str>,
-    /// JSON, or empty.
+    /// JSON of the arguments, or empty.
     pub(super) input: &'a str,
 }
 
-/// What a tool returned.
+/// A tool result.
 #[derive(Clone, Debug)]
 pub(super) struct TurnAnswer<'a> {
+    /// Index of the entry.
     pub(super) entry: usize,
+    /// Id of its call in the message.
     pub(super) given_id: Option<Cow<'a, str>>,
+    /// Id of its call that is written; set by pairing.
     pub(super) id: String,
     pub(super) name: Cow<'a, str>,
-    /// JSON, or empty.
+    /// JSON of the output, or empty.
     pub(super) output: &'a str,
     pub(super) is_error: bool,
-    /// Its block or message, when it is asked for in its own dialect.
+    /// JSON of its block or message, if its dialect is the target dialect.
     pub(super) native: Option<&'a str>,
-    /// Whether it returned media that only its own dialect can express.
+    /// Whether it has media that only its own dialect can express.
     pub(super) has_lost_media: bool,
 }
 
-/// The turns of all entries.
-pub(super) fn normalize_entries(out: Dialect, entries: &[RenderEntry]) -> Vec<Turn<'_>> {
+/// Converts all entries to turns for the dialect `target`.
+pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec<Turn<'_>> {
     let mut turns = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         let turn = |role, blocks| Turn {
@@ -116,10 +119,10 @@ pub(super) fn normalize_entries(out: Dialect, entries: &[RenderEntry]) -> Vec<Tu
             Dialect::OpenaiResponses => message::item_kind(raw),
             _ => "",
         };
-        let scope = MessageScope { entry: at, target: out, dialect, role, raw, item, is_bare_tool };
+        let scope = MessageScope { entry: at, target, dialect, role, raw, item, is_bare_tool };
         let blocks = scope.convert_blocks(parts);
         if role == Role::Assistant {
-            // What an assistant says after a result in its own message, it says after it.
+            // Text behind a result in the same message becomes a turn behind the result.
             let pieces = split_after_results(blocks);
             let is_whole = pieces.len() == 1;
             for blocks in pieces {
@@ -134,7 +137,7 @@ pub(super) fn normalize_entries(out: Dialect, entries: &[RenderEntry]) -> Vec<Tu
     turns
 }
 
-/// Cuts an assistant's blocks behind each group of results.
+/// Splits the blocks of an assistant behind each group of results.
 fn split_after_results(blocks: Vec<TurnBlock<'_>>) -> Vec<Vec<TurnBlock<'_>>> {
     let mut out: Vec<Vec<TurnBlock<'_>>> = Vec::from([Vec::new()]);
     let mut answered = false;
@@ -151,16 +154,16 @@ fn split_after_results(blocks: Vec<TurnBlock<'_>>) -> Vec<Vec<TurnBlock<'_>>> {
     out
 }
 
-/// One message and what it is rendered in.
+/// A message that is converted for a target dialect.
 struct MessageScope<'a> {
     entry: usize,
     target: Dialect,
     dialect: Dialect,
     role: Role,
     raw: &'a str,
-    /// Type of an item of `openai-responses`, else empty.
+    /// Type of an item of `openai-responses`; empty in other dialects.
     item: &'a str,
-    /// A tool that returned no result, but may say one.
+    /// Whether the message is a tool's and has no result part: its texts are results.
     is_bare_tool: bool,
 }
 
@@ -191,14 +194,14 @@ impl<'a> MessageScope<'a> {
         let native = self
             .is_target_dialect()
             .then_some(whole)
-            .filter(|_| has_written_id(self.raw, &read.part));
+            .filter(|_| has_valid_id_type(self.raw, &read.part));
         let body = match &read.part {
             _ if self.item == "reasoning" => BlockBody::Thought,
-            // A tool that only says a text returned it.
-            Part::Text { text: said } if self.is_bare_tool => {
-                BlockBody::Answer(self.build_answer(None, None, Some(*said), false))
+            // The text of a tool without a result part is its result.
+            Part::Text { text } if self.is_bare_tool => {
+                BlockBody::Answer(self.build_answer(None, None, Some(*text), false))
             }
-            Part::Text { text: said } => BlockBody::Text(json::text(self.raw, *said)),
+            Part::Text { text } => BlockBody::Text(json::text(self.raw, *text)),
             Part::Reasoning { .. } => BlockBody::Thought,
             Part::ToolCall { .. } if self.role != Role::Assistant => {
                 BlockBody::Other(Cow::Borrowed("tool call"))
@@ -250,26 +253,17 @@ impl<'a> MessageScope<'a> {
 
     fn build_answer(
         &self,
-        given: Option<Cow<'a, str>>,
+        given_id: Option<Cow<'a, str>>,
         name: Option<ByteSpan>,
         output: Option<ByteSpan>,
         is_error: bool,
     ) -> TurnAnswer<'a> {
         let (name, output) = (self.text(name), self.raw_value(output));
-        let (entry, id, native, has_more) = (self.entry, String::new(), None, false);
-        TurnAnswer {
-            entry,
-            given_id: given,
-            id,
-            name,
-            output,
-            is_error,
-            native,
-            has_lost_media: has_more,
-        }
+        let (entry, id, native, has_lost_media) = (self.entry, String::new(), None, false);
+        TurnAnswer { entry, given_id, id, name, output, is_error, native, has_lost_media }
     }
 
-    /// Whether a function's response holds media beside what it returned.
+    /// Returns whether a function response has media beside its output.
     fn has_media(&self, whole: ByteSpan) -> bool {
         let value = JsonValue { span: whole, kind: json::kind(self.raw, whole) };
         self.dialect == Dialect::Gemini
@@ -280,14 +274,15 @@ impl<'a> MessageScope<'a> {
                 .is_some_and(|response| !response.get_list("parts").is_empty())
     }
 
-    /// The id of a block that the provider answers itself, when it stays in its dialect.
+    /// Returns the id of a server tool block; `None`: the host answers the call, or the target is
+    /// another dialect.
     fn server_tool_id(&self, whole: ByteSpan, is_result: bool) -> Option<Cow<'a, str>> {
         if !self.is_target_dialect() {
             return None;
         }
         let block =
             JsonObject::from_value(self.raw, JsonValue { span: whole, kind: JsonKind::Object })?;
-        let (is_served, key) = match self.dialect {
+        let (is_server_tool, key) = match self.dialect {
             Dialect::Anthropic if is_result => {
                 (block.get_text("type") != "tool_result", "tool_use_id")
             }
@@ -300,15 +295,15 @@ impl<'a> MessageScope<'a> {
             }
             _ => (false, ""),
         };
-        is_served.then(|| block.get_text(key))
+        is_server_tool.then(|| block.get_text(key))
     }
 
-    /// Whether it is an item that the host answers.
+    /// Returns whether the item is a call that the host answers.
     fn is_host_call(&self) -> bool {
         message::HOST_CALLS.contains(&self.item)
     }
 
-    /// The type of a block that nobody documented.
+    /// Returns the type of a block; empty without one.
     fn block_type(&self, whole: ByteSpan) -> Cow<'a, str> {
         let value = JsonValue { span: whole, kind: json::kind(self.raw, whole) };
         JsonObject::from_value(self.raw, value)
@@ -316,9 +311,9 @@ impl<'a> MessageScope<'a> {
     }
 }
 
-/// Whether the id of a call or result is a string, or it has none. Hosts write numbers, which no
-/// provider takes: such a block is written anew.
-fn has_written_id(raw: &str, part: &Part) -> bool {
+/// Returns whether the id of a call or result is a string or absent. A host may write a number,
+/// which no provider accepts.
+fn has_valid_id_type(raw: &str, part: &Part) -> bool {
     match part {
         Part::ToolCall { id: Some(id), .. } | Part::ToolResult { call_id: Some(id), .. } => {
             json::kind(raw, *id) == JsonKind::String
@@ -328,9 +323,9 @@ fn has_written_id(raw: &str, part: &Part) -> bool {
 }
 
 impl TurnAnswer<'_> {
-    /// Whether a tool returned it: no assembly put it there.
+    /// Returns whether a tool returned the result: false for a placeholder of an earlier assembly.
     pub(super) fn is_real(&self) -> bool {
-        // Written in another dialect, it may have a few characters around it.
+        // Another dialect may have written the placeholder with a few characters around.
         self.output.len() > 2 * MISSING.len() || !self.output.contains(MISSING)
     }
 }
@@ -340,7 +335,7 @@ macro_rules! missing {
         "[the result of this call is missing]"
     };
 }
-/// The text of a result that stands for one that is missing.
+/// Text of the placeholder of a missing result.
 pub(super) const MISSING: &str = missing!();
-/// The same as JSON.
+/// JSON of the placeholder of a missing result.
 pub(super) const MISSING_JSON: &str = concat!("\"", missing!(), "\"");

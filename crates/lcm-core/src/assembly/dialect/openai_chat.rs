@@ -1,8 +1,8 @@
 //! Writes turns as messages of the `OpenAI` Chat Completions API.
 //!
-//! Messages that came in this dialect go out as they are, without what a host added to them; a call
-//! that must change takes its message's list of calls along. The legacy `function_call` and role
-//! `function` become their successors. Roles need not alternate, so each message stands alone.
+//! A message of this dialect is written unchanged, without the members that a host added. If a call
+//! must change, the list of calls is written anew. The legacy `function_call` and the role
+//! `function` become `tool_calls` and `tool`. Roles need not alternate: turns are never merged.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -19,21 +19,22 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Members of messages for OpenAI that are the host's and not the provider's; the first one can be
-/// either's.
+/// Members that a host adds to messages. `id`, the first, may also be the provider's.
 pub(super) const HOST_MEMBERS: [&str; 7] =
     ["id", "timestamp", "event_key", "speaker", "session", "trust", "stop_reason"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter {
-    let mut sink = ArrayWriter::new(Dialect::OpenaiChat);
+    let mut writer = ArrayWriter::new(Dialect::OpenaiChat);
     for turn in turns {
         let message = match turn.native {
             Some(raw) if is_valid_content(raw, turn.role) => write_native(raw, turn),
             _ => build_message(turn, notes),
         };
         match message {
-            Some(json) => sink.push_message("", &[JsonFragment::new(turn.entry, json)], "", notes),
+            Some(json) => {
+                writer.push_message("", &[JsonFragment::new(turn.entry, json)], "", notes)
+            }
             None if turn.answers.is_empty() && !turn.is_emptied => {
                 notes.add_note(turn.entry, RenderNote::DroppedEmpty);
             }
@@ -41,13 +42,13 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
         }
         for answer in &turn.answers {
             let json = answer_json(answer, notes);
-            sink.push_message("", &[JsonFragment::new(answer.entry, json)], "", notes);
+            writer.push_message("", &[JsonFragment::new(answer.entry, json)], "", notes);
         }
     }
-    sink
+    writer
 }
 
-/// Whether the content of a message is as the provider takes it, or there is none.
+/// Returns whether the provider accepts the content of a message, or the content is absent.
 fn is_valid_content(raw: &str, role: Role) -> bool {
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let types: &[&str] = match role {
@@ -64,7 +65,7 @@ fn is_valid_content(raw: &str, role: Role) -> bool {
     }
 }
 
-/// A message of this dialect; `None` when nothing is left of it.
+/// Writes a message of this dialect; `None`: nothing is left to write.
 fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let calls: Vec<String> = turn
@@ -75,10 +76,12 @@ fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
             _ => None,
         })
         .collect();
-    let says = message.get_string("content").is_some() || !message.get_list("content").is_empty();
-    let beside = ["refusal", "audio"].iter().any(|key| message.get_value(key).is_some());
-    let speaks_otherwise = turn.role == Role::Assistant && (beside || !calls.is_empty());
-    if !(says || speaks_otherwise) {
+    let has_content =
+        message.get_string("content").is_some() || !message.get_list("content").is_empty();
+    let has_refusal_or_audio =
+        ["refusal", "audio"].iter().any(|key| message.get_value(key).is_some());
+    let has_other = turn.role == Role::Assistant && (has_refusal_or_audio || !calls.is_empty());
+    if !(has_content || has_other) {
         return None;
     }
     let mut out = String::new();
@@ -95,7 +98,7 @@ fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
         out.push_str(json::slice_span(raw, member.key));
         out.push(':');
         match (&*key, message.get_object("audio")) {
-            ("content", _) if !says => out.push_str("null"),
+            ("content", _) if !has_content => out.push_str("null"),
             ("name", _) if !provider_limits::is_valid_speaker_name(&message.get_text("name")) => {
                 let name = provider_limits::sanitize_tool_name(
                     Dialect::OpenaiChat,
@@ -104,7 +107,7 @@ fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
                 .into_owned();
                 json::write_string(&mut out, &name);
             }
-            // A response says more than a request may.
+            // A request may name the audio of a response only by id.
             ("audio", Some(audio)) => {
                 out.push_str("{\"id\":");
                 json::write_string(&mut out, &audio.get_text("id"));
@@ -124,16 +127,16 @@ fn push_calls(out: &mut String, calls: &[String]) {
     }
 }
 
-/// A message from another dialect; `None` when there is nothing to say.
+/// Writes a message from the blocks of a turn; `None`: the turn has no content and no calls.
 fn build_message(turn: &Turn<'_>, notes: &mut RenderNotes) -> Option<String> {
     let mut content: Vec<ChatContent> = Vec::new();
     let mut calls = Vec::new();
-    let mut thoughts = false;
+    let mut has_thoughts = false;
     for block in &turn.blocks {
         match &block.body {
             BlockBody::Text(text) if text.trim().is_empty() => {}
             BlockBody::Text(text) => content.push(ChatContent::Text(text.clone())),
-            BlockBody::Thought => thoughts = true,
+            BlockBody::Thought => has_thoughts = true,
             BlockBody::Call(call) => calls.push(call_json(call, None)),
             BlockBody::Answer(_) => {}
             BlockBody::File(file) => content.push(file_content(turn, file, notes)),
@@ -157,7 +160,7 @@ fn build_message(turn: &Turn<'_>, notes: &mut RenderNotes) -> Option<String> {
             }
         }
     }
-    if thoughts {
+    if has_thoughts {
         notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
     }
     if content.is_empty() && calls.is_empty() {
@@ -175,7 +178,7 @@ fn build_message(turn: &Turn<'_>, notes: &mut RenderNotes) -> Option<String> {
     Some(out)
 }
 
-/// One piece of content.
+/// A piece of the content of a message.
 enum ChatContent<'a> {
     Text(Cow<'a, str>),
     /// JSON of a part.
@@ -203,6 +206,7 @@ fn push_content(out: &mut String, content: &[ChatContent<'_>]) {
     }
 }
 
+/// Returns a text in place of content that the dialect cannot carry.
 fn omission_content<'a>(entry: usize, what: &str, notes: &mut RenderNotes) -> ChatContent<'a> {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     ChatContent::Text(Cow::Owned(format!("[{what} left out]")))
@@ -222,14 +226,14 @@ fn file_content<'a>(
 
 fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     let name = provider_limits::sanitize_tool_name(Dialect::OpenaiChat, &call.name);
-    let stands = call.given_id.as_deref() == Some(&call.id) && name == call.name;
+    let is_unchanged = call.given_id.as_deref() == Some(&call.id) && name == call.name;
     let is_string =
         json::kind(call.input, ByteSpan::from_range(0, call.input.len())) == JsonKind::String;
     let is_typed = |native: &&str| {
         let call = JsonObject::new(native, json::parse_object(native).unwrap_or_default());
         matches!(&*call.get_text("type"), "function" | "custom")
     };
-    if let Some(native) = native.filter(|_| stands && is_string).filter(is_typed) {
+    if let Some(native) = native.filter(|_| is_unchanged && is_string).filter(is_typed) {
         return native.into();
     }
     let mut out = String::from("{\"id\":");
@@ -247,8 +251,8 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     {
         return json;
     }
-    let (text, is_whole) = tool_output::text_with_error_mark(answer);
-    if !is_whole {
+    let (text, is_complete) = tool_output::text_with_error_mark(answer.output, answer.is_error);
+    if !is_complete {
         notes.add_note(answer.entry, RenderNote::BlockLeftOut);
     }
     let mut out = String::from("{\"role\":\"tool\"");
@@ -258,14 +262,14 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     out
 }
 
-/// A result of this dialect as it came; `None` when it must change.
+/// Writes a result of this dialect unchanged; `None`: the provider would refuse it.
 fn write_native_answer(raw: &str, answer: &TurnAnswer<'_>) -> Option<String> {
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
-    let stands =
+    let has_call_id =
         message.get_text("role") == "tool" && message.get_text("tool_call_id") == answer.id;
-    let takes = message.get_string("content").is_some()
+    let has_valid_content = message.get_string("content").is_some()
         || provider_limits::has_valid_chat_parts(raw, &message, &["text"]);
-    if !(stands && takes) {
+    if !(has_call_id && has_valid_content) {
         return None;
     }
     Some(write_members_without(raw, &message, &HOST_MEMBERS))

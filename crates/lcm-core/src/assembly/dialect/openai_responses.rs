@@ -1,9 +1,9 @@
 //! Writes turns as input items of the `OpenAI` Responses API.
 //!
-//! Items that came in this dialect go out as they are, without what a host added to them. Reasoning
-//! stays only in front of the item it led to, for the provider refuses it alone. A call of one of
-//! the provider's own tools can be answered only by an item of its type; where there is none, call
-//! and answer become those of a function.
+//! An item of this dialect is written unchanged, without the members that a host added. Reasoning
+//! is kept only before the item that it led to, because the provider refuses reasoning alone. A
+//! call of a provider's own tool requires a result item of the same tool. Without one, call and
+//! result become a function call and its output.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -21,53 +21,57 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Calls whose answers can be text, by their place in [`CALLS`].
+/// Number of the first types in [`HOST_CALLS`] whose results may be text.
 const TEXT_ANSWER_CALLS: usize = 2;
-/// Items that may go without an id.
+/// Types of items that may be written without an id.
 const OPTIONAL_ID_ITEMS: [&str; 2] = ["function_call", "custom_tool_call"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter {
-    let writer = ItemWriter {
+    let mut converter = ItemConverter {
         call_kinds: choose_call_kinds(turns),
         followed_turns: find_followed_turns(turns),
+        seen: SeenItems::default(),
+        items: Vec::new(),
+        notes,
     };
-    let mut sink = ArrayWriter::new(Dialect::OpenaiResponses);
-    let mut seen = SeenItems::default();
+    let mut writer = ArrayWriter::new(Dialect::OpenaiResponses);
     for (at, turn) in turns.iter().enumerate() {
-        let mut items = Vec::new();
         match turn.native {
-            Some(raw) => writer.write_native(at, raw, turn, &mut seen, &mut items, notes),
-            None => writer.build_items(turn, &mut items, notes),
+            Some(raw) => converter.convert_native(at, raw, turn),
+            None => converter.build_items(turn),
         }
-        let is_told = turn.is_emptied || is_approval(turn);
-        if items.is_empty() && turn.answers.is_empty() && !is_told {
-            notes.add_note(turn.entry, RenderNote::DroppedEmpty);
+        let items = core::mem::take(&mut converter.items);
+        let has_note = turn.is_emptied || is_approval(turn);
+        if items.is_empty() && turn.answers.is_empty() && !has_note {
+            converter.notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
         for item in items {
-            sink.push_message("", &[JsonFragment::new(turn.entry, item)], "", notes);
+            let fragment = [JsonFragment::new(turn.entry, item)];
+            writer.push_message("", &fragment, "", converter.notes);
         }
         for answer in &turn.answers {
-            let item = writer.write_answer(answer, notes);
-            sink.push_message("", &[JsonFragment::new(answer.entry, item)], "", notes);
+            let item = converter.answer_json(answer);
+            let fragment = [JsonFragment::new(answer.entry, item)];
+            writer.push_message("", &fragment, "", converter.notes);
         }
     }
-    sink
+    writer
 }
 
-/// Whether it is an answer to a request of the provider.
+/// Returns whether a turn answers a request for approval.
 fn is_approval(turn: &Turn<'_>) -> bool {
     turn.native.is_some_and(|raw| message::item_kind(raw) == "mcp_approval_response")
 }
 
-/// Of each call by its id, the place in [`CALLS`] of the type that it is written with.
+/// Chooses the type that each call is written with, as its index in [`HOST_CALLS`], by call id.
 fn choose_call_kinds(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
-    let place = |kind: &str| HOST_CALLS.iter().position(|known| *known == kind).unwrap_or(0);
+    let kind_index = |kind: &str| HOST_CALLS.iter().position(|known| *known == kind).unwrap_or(0);
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     for answer in turns.iter().flat_map(|turn| &turn.answers) {
         if let Some(item) = native_answer_item(answer) {
             let call = message::answered_call_type(&item.get_text("type")).unwrap_or_default();
-            answers.insert(answer.id.clone(), place(call));
+            answers.insert(answer.id.clone(), kind_index(call));
         }
     }
     let mut kinds = BTreeMap::new();
@@ -78,7 +82,7 @@ fn choose_call_kinds(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
         else {
             continue;
         };
-        let kind = place(message::item_kind(raw));
+        let kind = kind_index(message::item_kind(raw));
         if kind < TEXT_ANSWER_CALLS || answers.get(&call.id) == Some(&kind) {
             kinds.insert(call.id.clone(), kind);
         }
@@ -93,31 +97,31 @@ fn as_call<'b, 'a>(block: &'b TurnBlock<'a>) -> Option<&'b TurnCall<'a>> {
     }
 }
 
-/// Whether a call goes out as the item it came in: by its id and name, with all that its type asks
-/// for as a string.
+/// Returns whether a call is written as the item that it came in: with the same id and name, and
+/// with all strings that its type requires.
 fn is_unchanged_call(call: &TurnCall<'_>, raw: &str) -> bool {
     let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
-    let wanted: &[&str] = match message::item_kind(raw) {
+    let required: &[&str] = match message::item_kind(raw) {
         "function_call" => &["call_id", "name", "arguments"],
         "custom_tool_call" => &["call_id", "name", "input"],
         _ => &["call_id"],
     };
     let name = provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &call.name);
-    // A call without a name is read as one of its type.
-    let is_named = !wanted.contains(&"name") || !item.get_text("name").is_empty();
+    // A call without a name was read with its type as name.
+    let is_named = !required.contains(&"name") || !item.get_text("name").is_empty();
     call.given_id.as_deref() == Some(&call.id)
         && name == call.name
         && is_named
-        && wanted.iter().all(|key| item.get_string(key).is_some())
+        && required.iter().all(|key| item.get_string(key).is_some())
 }
 
-/// The item that an answer came as, when it goes by the id it came with.
+/// Returns the item of a result in this dialect; `None` if its call got another id.
 fn native_answer_item<'a>(answer: &TurnAnswer<'a>) -> Option<JsonObject<'a>> {
     let raw = answer.native.filter(|_| answer.given_id.as_deref() == Some(&answer.id))?;
     Some(JsonObject::new(raw, json::parse_object(raw).unwrap_or_default()))
 }
 
-/// Of each turn, whether an item of the model follows, behind any reasoning.
+/// Returns for each turn whether an item of the model follows, behind any reasoning.
 fn find_followed_turns(turns: &[Turn<'_>]) -> Vec<bool> {
     let mut out: Vec<bool> = Vec::new();
     let mut follows = false;
@@ -136,57 +140,57 @@ fn find_followed_turns(turns: &[Turn<'_>]) -> Vec<bool> {
     out
 }
 
-/// Whether it is a reference without the id of an item, which is left out.
+/// Returns whether an item is a reference without an id, which is omitted.
 fn is_empty_reference(raw: &str) -> bool {
     let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     message::item_kind(raw) == "item_reference" && item.get_text("id").is_empty()
 }
 
-/// Whether a block of an item is there when it is written.
+/// Returns whether a block of an item is written: false for an empty text.
 fn is_written(block: &TurnBlock<'_>) -> bool {
     !matches!(&block.body, BlockBody::Text(text) if text.trim().is_empty())
 }
 
-/// What was written, as far as later items go by it.
+/// Items that were written, as far as later items depend on them.
 #[derive(Default)]
 struct SeenItems {
-    /// Whether reasoning was left out, and none was written since.
+    /// Whether reasoning was omitted, and none was written since.
     lost_reasoning: bool,
+    /// Ids of items.
     ids: BTreeMap<String, usize>,
-    /// Of requests for approval, which their responses name.
+    /// Ids of requests for approval, which their responses name.
     requests: BTreeMap<String, usize>,
 }
 
-struct ItemWriter {
+/// A converter of turns to items.
+struct ItemConverter<'n> {
+    /// Index in [`HOST_CALLS`] of the type of each call, by call id.
     call_kinds: BTreeMap<String, usize>,
+    /// For each turn, whether an item of the model follows.
     followed_turns: Vec<bool>,
+    seen: SeenItems,
+    /// Items of the current turn.
+    items: Vec<String>,
+    notes: &'n mut RenderNotes,
 }
 
-impl ItemWriter {
-    /// An item of this dialect.
-    fn write_native(
-        &self,
-        at: usize,
-        raw: &str,
-        turn: &Turn<'_>,
-        seen: &mut SeenItems,
-        items: &mut Vec<String>,
-        notes: &mut RenderNotes,
-    ) {
+impl ItemConverter<'_> {
+    /// Adds the item `raw` of this dialect, which the turn at an index came as.
+    fn convert_native(&mut self, at: usize, raw: &str, turn: &Turn<'_>) {
         let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
         match message::item_kind(raw) {
             "message" => {
                 let is_assistant = turn.role == Role::Assistant;
-                let stands = match item.get_field("content").map(|content| content.kind) {
+                let is_valid = match item.get_field("content").map(|content| content.kind) {
                     Some(JsonKind::String) => {
                         !is_assistant || !item.get_text("content").trim().is_empty()
                     }
                     _ => provider_limits::has_valid_item_parts(raw, &item, is_assistant),
                 };
-                let is_alone = is_assistant && seen.lost_reasoning;
-                let is_there = |block| !is_assistant || is_written(block);
-                if !stands || is_alone || !turn.blocks.iter().any(is_there) {
-                    return self.build_items(turn, items, notes);
+                let is_alone = is_assistant && self.seen.lost_reasoning;
+                let has_content = |block| !is_assistant || is_written(block);
+                if !is_valid || is_alone || !turn.blocks.iter().any(has_content) {
+                    return self.build_items(turn);
                 }
             }
             "reasoning"
@@ -195,57 +199,58 @@ impl ItemWriter {
                         .get_field("summary")
                         .is_none_or(|list| list.kind != JsonKind::Array) =>
             {
-                seen.lost_reasoning = true;
-                return notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
+                self.seen.lost_reasoning = true;
+                return self.notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
             }
             "item_reference" if is_empty_reference(raw) => {
-                return notes.add_note(turn.entry, RenderNote::BlockLeftOut);
+                return self.notes.add_note(turn.entry, RenderNote::BlockLeftOut);
             }
             "mcp_approval_request" => {
-                seen.requests.insert(item.get_text("id").into_owned(), 0);
+                self.seen.requests.insert(item.get_text("id").into_owned(), 0);
             }
             "mcp_approval_response"
-                if !seen.requests.contains_key(&*item.get_text("approval_request_id")) =>
+                if !self.seen.requests.contains_key(&*item.get_text("approval_request_id")) =>
             {
-                return notes.add_note(turn.entry, RenderNote::BlockLeftOut);
+                return self.notes.add_note(turn.entry, RenderNote::BlockLeftOut);
             }
             kind if HOST_CALLS.contains(&kind) => {
                 let Some(call) = turn.blocks.iter().find_map(as_call) else { return };
                 if !self.call_kinds.contains_key(&call.id) {
-                    return self.build_items(turn, items, notes);
+                    return self.build_items(turn);
                 }
             }
             _ => {}
         }
         let (kind, id) = (message::item_kind(raw), item.get_text("id"));
         let is_named = kind != "item_reference" && message::answered_call_type(kind).is_none();
-        let is_again = is_named && !id.is_empty() && seen.ids.insert(id.into_owned(), 0).is_some();
+        let is_repeated =
+            is_named && !id.is_empty() && self.seen.ids.insert(id.into_owned(), 0).is_some();
         if kind == "reasoning" {
-            seen.lost_reasoning = is_again;
-            if is_again {
-                return notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
+            self.seen.lost_reasoning = is_repeated;
+            if is_repeated {
+                return self.notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
             }
         }
-        // By the id of an item the provider knows that there was reasoning, and asks for it.
-        let is_alone = seen.lost_reasoning && OPTIONAL_ID_ITEMS.contains(&kind);
-        items.push(strip_host_members(raw, &item, is_again || is_alone));
+        // An item id refers to the reasoning before the item, which the provider then requires.
+        let is_alone = self.seen.lost_reasoning && OPTIONAL_ID_ITEMS.contains(&kind);
+        self.items.push(strip_host_members(raw, &item, is_repeated || is_alone));
     }
 
-    /// What a turn of another dialect says, or one that cannot go as it is.
-    fn build_items(&self, turn: &Turn<'_>, items: &mut Vec<String>, notes: &mut RenderNotes) {
+    /// Adds the items of a turn of another dialect, or of an item that cannot be written unchanged.
+    fn build_items(&mut self, turn: &Turn<'_>) {
         let is_assistant = turn.role == Role::Assistant || turn.role == Role::Tool;
         let mut content: Vec<ItemContent<'_>> = Vec::new();
-        let mut thoughts = false;
+        let mut has_thoughts = false;
         for block in &turn.blocks {
             let piece = match &block.body {
                 BlockBody::Text(text) if text.trim().is_empty() => continue,
                 BlockBody::Text(text) => ItemContent::Text(text.clone()),
                 BlockBody::Thought => {
-                    thoughts = true;
+                    has_thoughts = true;
                     continue;
                 }
                 BlockBody::Call(call) => {
-                    items.push(self.write_call(call));
+                    self.items.push(call_json(call));
                     continue;
                 }
                 BlockBody::Answer(_) => continue,
@@ -254,9 +259,9 @@ impl ItemWriter {
                     Some(json) if json.starts_with("{\"type\":\"input_text\"") => {
                         ItemContent::Text(part_text(&json))
                     }
-                    _ => omission_content(turn.entry, &file.display_title(), notes),
+                    _ => omission_content(turn.entry, &file.display_title(), self.notes),
                 },
-                BlockBody::ServerTool { .. } => omission_content(turn.entry, "block", notes),
+                BlockBody::ServerTool { .. } => omission_content(turn.entry, "block", self.notes),
                 BlockBody::Other(kind) => {
                     let name = if kind.is_empty() { "block" } else { kind };
                     let is_text = ["output_text", "refusal", "input_text"].contains(&&**kind);
@@ -267,44 +272,34 @@ impl ItemWriter {
                     };
                     match block.native.filter(fits) {
                         Some(native) => ItemContent::Part(native.into()),
-                        None => omission_content(turn.entry, name, notes),
+                        None => omission_content(turn.entry, name, self.notes),
                     }
                 }
             };
             if is_assistant {
-                // In front of a call that was said after it.
+                // A text stays before the call that followed it.
                 if let ItemContent::Text(text) = &piece {
-                    items.push(message_json("assistant", &[ItemContent::Text(text.clone())]));
+                    self.items.push(message_json("assistant", &[ItemContent::Text(text.clone())]));
                 }
             } else {
                 content.push(piece);
             }
         }
-        if thoughts {
-            notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
+        if has_thoughts {
+            self.notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
         }
         if !content.is_empty() {
             let role = if turn.role == Role::System { "system" } else { "user" };
-            items.push(message_json(role, &content));
+            self.items.push(message_json(role, &content));
         }
     }
 
-    /// The place in [`CALLS`] of the type of a call by its id.
+    /// Returns the index in [`HOST_CALLS`] of the type of a call.
     fn call_kind(&self, id: &str) -> usize {
         self.call_kinds.get(id).copied().unwrap_or_default()
     }
 
-    fn write_call(&self, call: &TurnCall<'_>) -> String {
-        let name = provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &call.name);
-        let mut out = String::from("{\"type\":\"function_call\"");
-        push_field(&mut out, "call_id", &call.id);
-        push_field(&mut out, "name", &name);
-        push_field(&mut out, "arguments", &provider_limits::to_input_object(call.input));
-        out.push('}');
-        out
-    }
-
-    fn write_answer(&self, answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
+    fn answer_json(&mut self, answer: &TurnAnswer<'_>) -> String {
         let kind = self.call_kind(&answer.id);
         let call = HOST_CALLS.get(kind).copied().unwrap_or_default();
         if let Some(item) = native_answer_item(answer)
@@ -319,15 +314,18 @@ impl ItemWriter {
         let pieces = tool_output::split_output(answer.output);
         if answer.is_error || !pieces.iter().any(|piece| matches!(piece, ToolOutputPiece::Media(_)))
         {
-            let (text, is_whole) = tool_output::text_with_error_mark(answer);
-            if !is_whole {
-                notes.add_note(answer.entry, RenderNote::BlockLeftOut);
+            let (text, is_complete) =
+                tool_output::text_with_error_mark(answer.output, answer.is_error);
+            if !is_complete {
+                self.notes.add_note(answer.entry, RenderNote::BlockLeftOut);
             }
             push_field(&mut out, "output", &text);
         } else {
             out.push_str(",\"output\":");
-            let parts: Vec<ItemContent<'_>> =
-                pieces.into_iter().map(|piece| media_content(answer.entry, piece, notes)).collect();
+            let parts: Vec<ItemContent<'_>> = pieces
+                .into_iter()
+                .map(|piece| media_content(answer.entry, piece, self.notes))
+                .collect();
             push_parts(&mut out, &parts);
         }
         out.push('}');
@@ -335,18 +333,28 @@ impl ItemWriter {
     }
 }
 
+fn call_json(call: &TurnCall<'_>) -> String {
+    let name = provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &call.name);
+    let mut out = String::from("{\"type\":\"function_call\"");
+    push_field(&mut out, "call_id", &call.id);
+    push_field(&mut out, "name", &name);
+    push_field(&mut out, "arguments", &provider_limits::to_input_object(call.input));
+    out.push('}');
+    out
+}
+
 fn parse_item(json: &str) -> JsonObject<'_> {
     JsonObject::new(json, json::parse_object(json).unwrap_or_default())
 }
 
-/// An item without what a host added to it, and without an id that another one has.
-fn strip_host_members(raw: &str, item: &JsonObject<'_>, is_again: bool) -> String {
-    let is_own = !is_again
+/// Writes an item without the members that a host added. `drops_id`: also without its id.
+fn strip_host_members(raw: &str, item: &JsonObject<'_>, drops_id: bool) -> String {
+    let keeps_id = !drops_id
         && provider_limits::is_valid_item_id(message::item_kind(raw), &item.get_text("id"));
-    write_members_without(raw, item, HOST_MEMBERS.get(usize::from(is_own)..).unwrap_or_default())
+    write_members_without(raw, item, HOST_MEMBERS.get(usize::from(keeps_id)..).unwrap_or_default())
 }
 
-/// Whether the provider takes the output of a function: a text, or a list of parts.
+/// Returns whether the provider accepts a function output: a text, or a list of parts.
 fn is_valid_output(output: &str) -> bool {
     let span = ByteSpan::from_range(0, output.len());
     match json::kind(output, span) {
@@ -365,13 +373,14 @@ fn is_valid_output(output: &str) -> bool {
     }
 }
 
-/// One piece of content.
+/// A piece of the content of an item.
 enum ItemContent<'a> {
     Text(Cow<'a, str>),
     /// JSON of a part.
     Part(String),
 }
 
+/// Returns a text in place of content that the dialect cannot carry.
 fn omission_content<'a>(entry: usize, what: &str, notes: &mut RenderNotes) -> ItemContent<'a> {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     ItemContent::Text(Cow::Owned(format!("[{what} left out]")))
@@ -391,7 +400,7 @@ fn media_content<'a>(
     }
 }
 
-/// The text of a part that was made.
+/// Returns the text of a part that this module wrote.
 fn part_text<'a>(part: &str) -> Cow<'a, str> {
     let members = json::parse_object(part).unwrap_or_default();
     Cow::Owned(JsonObject::new(part, members).get_text("text").into_owned())

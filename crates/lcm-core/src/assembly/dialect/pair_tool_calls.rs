@@ -1,8 +1,8 @@
-//! Calls and results find each other, so that every call is answered at once and by one result.
+//! Pairing of tool calls with results: every call gets exactly one result, directly behind.
 //!
 //! In: turns with calls and results anywhere. Out: turns whose calls have ids that the dialect
-//! accepts, each with its answer in [`Turn::answers`]; no results are left among the blocks.
-//! A result is looked for behind its call first, then before it, in everything that was chosen.
+//! accepts, with the results in [`Turn::answers`] and none left among the blocks. All turns are
+//! searched for the result of a call, first behind the call, then before.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -17,24 +17,28 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Characters of an id that is replaced which stay in the new one: enough to know it again in a
-/// log, and with what is added below the 40 characters that the strictest provider takes.
+/// Characters of a replaced id that the new id keeps: enough to recognise the id in a log. With its
+/// suffix, the new id stays below 40 characters, the limit of the strictest provider.
 const ID_STEM_CHARACTERS: usize = 16;
 
-/// Stands before the text of a result whose call is not in the context, which may be in a summary.
+/// Prefix of the text of a result whose call is not in the context. A summary may cover the call.
 const ORPHAN_PREFIX: &str = "[a tool returned this; its call is not shown]\n";
 
-/// A call or a result.
+/// A call or a result in the turns.
 struct ToolEvent {
+    /// Index of the turn.
     turn: usize,
+    /// Index of the block in the turn.
     block: usize,
     id: Option<String>,
     name: String,
     is_call: bool,
+    /// Whether it is not the placeholder of an earlier assembly.
     is_real: bool,
+    fate: CallFate,
 }
 
-/// What becomes of a call: removed, or kept with the event that answers it.
+/// Fate of a call: removed, or kept with the index of the event that answers the call.
 #[derive(Clone, Copy, Default)]
 enum CallFate {
     #[default]
@@ -42,8 +46,8 @@ enum CallFate {
     Kept(Option<usize>),
 }
 
-/// Pairs the calls and results of all turns; returns the entries of a call and of its result, where
-/// they are two.
+/// Pairs the calls and results of all turns. Returns the entry of each call and the entry of its
+/// result, where they differ.
 pub(super) fn pair_calls(
     dialect: Dialect,
     turns: &mut Vec<Turn<'_>>,
@@ -52,7 +56,7 @@ pub(super) fn pair_calls(
     let mut events = collect_events(turns);
     assign_ids(turns, &mut events);
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
-    // The events of each id, and whether one of them is a call.
+    // The events of each id, and whether one event is a call.
     let mut groups: Vec<(Vec<usize>, bool)> = Vec::new();
     for (at, event) in events.iter().enumerate() {
         let Some(id) = &event.id else { continue };
@@ -65,21 +69,20 @@ pub(super) fn pair_calls(
             *is_called |= event.is_call;
         }
     }
-    let mut fates: Vec<CallFate> = Vec::new();
-    fates.resize_with(events.len(), CallFate::default);
     for (group, _) in &groups {
-        let first = group.first().and_then(|at| events.get(*at));
-        if let Some(id) = first.and_then(|event| event.id.as_deref()) {
-            decide_fates(id, group, &events, turns, &mut fates);
+        for (call, answer) in select_calls(group, &events, turns) {
+            if let Some(event) = events.get_mut(call) {
+                event.fate = CallFate::Kept(answer);
+            }
         }
     }
     let is_called =
         |id: &String| ids.get(id).and_then(|at| groups.get(*at)).is_some_and(|(_, called)| *called);
     let mut answers = take_answers(turns, &events);
-    settle_calls(dialect, turns, &events, &fates, &mut answers, notes);
+    attach_answers(dialect, turns, &events, &mut answers, notes);
     let pairs = turns.iter().flat_map(|turn| {
-        let apart = turn.answers.iter().filter(|answer| answer.entry != turn.entry);
-        apart.map(|answer| (turn.entry, answer.entry))
+        let others = turn.answers.iter().filter(|answer| answer.entry != turn.entry);
+        others.map(|answer| (turn.entry, answer.entry))
     });
     let pairs = pairs.collect();
     for (event, answer) in events.iter().zip(answers) {
@@ -99,20 +102,20 @@ pub(super) fn pair_calls(
             BlockBody::Call(call) => !call.id.is_empty(),
             _ => true,
         });
-        // What a tool says beside its results is said by the assistant that called it.
+        // Text of a tool beside its results becomes the text of the assistant.
         if turn.role == Role::Tool {
             turn.role = Role::Assistant;
             turn.native = None;
         }
     }
-    // Chat Completions has the results of a message right behind it.
+    // Chat Completions requires the results directly behind the message with their calls.
     if dialect != Dialect::OpenaiChat {
         move_answers_behind(dialect, turns);
     }
     pairs
 }
 
-/// Moves the answers of items behind the last item that its response put out before them.
+/// Moves the results of one response's items behind the last of the items.
 fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
     let mut moved: Vec<TurnAnswer<'_>> = Vec::new();
     let mut follows = turns
@@ -126,20 +129,21 @@ fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
             next && turn.is_item && turn.role == Role::Assistant && !turn.blocks.is_empty()
         })
         .collect();
-    for (turn, goes_on) in turns.iter_mut().zip(follows) {
-        if goes_on {
+    for (turn, is_continued) in turns.iter_mut().zip(follows) {
+        if is_continued {
             moved.append(&mut turn.answers);
         } else if !moved.is_empty() {
             moved.append(&mut turn.answers);
             turn.answers = core::mem::take(&mut moved);
             if dialect == Dialect::OpenaiResponses {
-                // Their order is free, and the one in which they came is the tool's.
+                // The provider accepts any order: keep the order in which the results came.
                 sort::sort_by(&mut turn.answers, &mut |a, b| a.entry.cmp(&b.entry));
             }
         }
     }
 }
 
+/// Collects the calls and results of all turns, in order.
 fn collect_events(turns: &[Turn<'_>]) -> Vec<ToolEvent> {
     let mut out = Vec::new();
     for (turn, Turn { role, blocks, .. }) in turns.iter().enumerate() {
@@ -151,6 +155,7 @@ fn collect_events(turns: &[Turn<'_>]) -> Vec<ToolEvent> {
                 name: String::from(name),
                 is_call,
                 is_real,
+                fate: CallFate::default(),
             };
             match body {
                 BlockBody::Call(call) if *role == Role::Assistant => {
@@ -166,14 +171,16 @@ fn collect_events(turns: &[Turn<'_>]) -> Vec<ToolEvent> {
     out
 }
 
-/// Names calls without an id, and gives results without one to a call of the turn before them that
-/// no other result answers: of the same name if they have one, else in order.
+/// Assigns ids to calls without an id, and to results without an id the id of their call.
+///
+/// The call of such a result is the first call of the last turn with calls that no other result
+/// answers. If the result has a name, the call must have the same name.
 fn assign_ids(turns: &[Turn<'_>], events: &mut [ToolEvent]) {
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for id in events.iter().filter(|event| !event.is_call).filter_map(|event| event.id.as_ref()) {
         answered.insert(id.clone(), 0);
     }
-    // The calls of the last turn that has some: id and name.
+    // Id and name of the open calls of the last turn with calls.
     let mut open: Vec<(String, String)> = Vec::new();
     let mut open_turn = usize::MAX;
     for event in events.iter_mut() {
@@ -199,7 +206,7 @@ fn assign_ids(turns: &[Turn<'_>], events: &mut [ToolEvent]) {
     }
 }
 
-/// The number of an id: they are counted in the order of their first occurrence.
+/// Returns the number of an id. Ids are numbered from 0 in the order of their first occurrence.
 pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
     if let Some(number) = ids.get(id) {
         return *number;
@@ -209,30 +216,27 @@ pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
     number
 }
 
-/// Decides the fates of the calls of one id.
+/// Selects the calls to keep among the events of one id, each with the event that answers it.
 ///
-/// Ids that look unique are: a second call is the first one again. Short ids come again in later
-/// turns. There a second call that says something else is another one, and what returns belongs to
-/// the nearest call before it: the first may have been broken off without a result. One that says
-/// the same counts when the first is answered before it and it is answered itself.
-fn decide_fates(
-    id: &str,
+/// - An id that looks unique is unique: a second call repeats the first and is removed.
+/// - A short id may return in later turns. There a second call with other arguments is another
+///   call, and a result belongs to the nearest call before it: the first call may have been
+///   interrupted.
+/// - A second call with equal arguments is kept only if both calls have a result.
+fn select_calls(
     group: &[usize],
     events: &[ToolEvent],
     turns: &[Turn<'_>],
-    fates: &mut [CallFate],
-) {
-    let is_weak = !is_unique_call_id(id);
+) -> Vec<(usize, Option<usize>)> {
+    let first = group.first().and_then(|at| events.get(*at));
+    let id = first.and_then(|event| event.id.as_deref()).unwrap_or_default();
+    let is_reusable = !is_unique_call_id(id);
+    let mut kept = Vec::new();
     let event = |at: usize| events.get(at);
     let is_real = |at: usize| event(at).is_some_and(|event| event.is_real);
-    let better = |slot: &mut Option<usize>, at: usize| {
+    let improve = |slot: &mut Option<usize>, at: usize| {
         if slot.is_none_or(|known| !is_real(known) && is_real(at)) {
             *slot = Some(at);
-        }
-    };
-    let mut settle = |call: usize, answer: Option<usize>| {
-        if let Some(fate) = fates.get_mut(call) {
-            *fate = CallFate::Kept(answer);
         }
     };
     let (mut current, mut answer, mut early) = (None, None, None);
@@ -247,36 +251,39 @@ fn decide_fates(
                     .take_while(|&&next| event(next).is_some_and(|event| !event.is_call))
                     .any(|&next| is_real(next));
                 let is_answered = answer.is_some_and(is_real);
-                if is_weak && ((is_answered && follows) || !is_same_call(turns, events, call, at)) {
-                    settle(call, answer.or_else(|| early.take()));
+                if is_reusable
+                    && ((is_answered && follows) || !is_same_call(turns, events, call, at))
+                {
+                    kept.push((call, answer.or_else(|| early.take())));
                     (current, answer) = (Some(at), None);
                 }
             }
-            (false, Some(_)) => better(&mut answer, at),
-            (false, None) => better(&mut early, at),
+            (false, Some(_)) => improve(&mut answer, at),
+            (false, None) => improve(&mut early, at),
         }
     }
     if let Some(call) = current {
         if let Some(early) = early {
-            better(&mut answer, early);
+            improve(&mut answer, early);
         }
-        settle(call, answer);
+        kept.push((call, answer));
     }
+    kept
 }
 
-/// Whether two calls ask for the same.
+/// Returns whether two calls have the same name and arguments.
 fn is_same_call(turns: &[Turn<'_>], events: &[ToolEvent], one: usize, other: usize) -> bool {
-    let said = |at: usize| {
+    let content = |at: usize| {
         let event = events.get(at)?;
         match &turns.get(event.turn)?.blocks.get(event.block)?.body {
             BlockBody::Call(call) => Some((&*call.name, call.input)),
             _ => None,
         }
     };
-    said(one) == said(other)
+    content(one) == content(other)
 }
 
-/// Takes the results out of the turns, in the order of the events.
+/// Copies the results of the events, in order, and marks their turns as emptied.
 fn take_answers<'a>(turns: &mut [Turn<'a>], events: &[ToolEvent]) -> Vec<Option<TurnAnswer<'a>>> {
     let mut take = |event: &ToolEvent| {
         let turn = turns.get_mut(event.turn)?;
@@ -288,23 +295,22 @@ fn take_answers<'a>(turns: &mut [Turn<'a>], events: &[ToolEvent]) -> Vec<Option<
     events.iter().map(&mut take).collect()
 }
 
-/// Gives the kept calls their ids and answers.
-fn settle_calls<'a>(
+/// Sets the id of each kept call and attaches its result, or a placeholder.
+fn attach_answers<'a>(
     dialect: Dialect,
     turns: &mut [Turn<'a>],
     events: &[ToolEvent],
-    fates: &[CallFate],
     answers: &mut [Option<TurnAnswer<'a>>],
     notes: &mut RenderNotes,
 ) {
-    // No id of a call is that of one which the provider answers itself.
+    // A call must not share its id with a server tool call.
     let mut used = BTreeMap::new();
     for block in turns.iter().flat_map(|turn| &turn.blocks) {
         if let BlockBody::ServerTool { id, .. } = &block.body {
             used.insert(String::from(&**id), 0);
         }
     }
-    for (event, fate) in events.iter().zip(fates).filter(|(event, _)| event.is_call) {
+    for event in events.iter().filter(|event| event.is_call) {
         let Some(turn) = turns.get_mut(event.turn) else { continue };
         let (entry, seq) = (turn.entry, turn.seq);
         let Some(BlockBody::Call(call)) =
@@ -312,7 +318,7 @@ fn settle_calls<'a>(
         else {
             continue;
         };
-        let CallFate::Kept(answered) = *fate else {
+        let CallFate::Kept(answered) = event.fate else {
             notes.add_note(entry, RenderNote::DuplicateCall);
             turn.is_emptied = true;
             continue;
@@ -322,7 +328,7 @@ fn settle_calls<'a>(
         if is_renamed || provider_limits::sanitize_tool_name(dialect, &call.name) != call.name {
             notes.add_note(entry, RenderNote::RenamedCall);
         }
-        // Gemini takes calls without an id, by their names and order.
+        // Gemini accepts calls without an id, and matches them by name and order.
         let is_bare = dialect == Dialect::Gemini && call.given_id.is_none();
         let id = if is_bare { String::new() } else { call.id.clone() };
         let name = call.name.clone();
@@ -338,6 +344,7 @@ fn settle_calls<'a>(
     }
 }
 
+/// Returns the placeholder of a missing result.
 fn missing_answer<'a>(entry: usize) -> TurnAnswer<'a> {
     TurnAnswer {
         entry,
@@ -351,7 +358,7 @@ fn missing_answer<'a>(entry: usize) -> TurnAnswer<'a> {
     }
 }
 
-/// The id of a call as the dialect takes it: its own if that will do and no earlier call has it.
+/// Returns an id that the dialect accepts and no earlier call has: the call's own id if possible.
 fn accepted_call_id(
     dialect: Dialect,
     event: &ToolEvent,
@@ -374,7 +381,7 @@ fn accepted_call_id(
     }
 }
 
-/// Puts a result without a call in its place as text.
+/// Replaces a result without a call by its text.
 fn replace_with_text(
     turns: &mut [Turn<'_>],
     event: &ToolEvent,
@@ -387,7 +394,7 @@ fn replace_with_text(
         return;
     };
     notes.add_note(found.entry, note);
-    let (mut text, _) = tool_output::text(found.output);
+    let (mut text, _) = tool_output::join_text(found.output);
     if note == RenderNote::OrphanResult {
         text = format!("{ORPHAN_PREFIX}{text}");
     }

@@ -1,4 +1,4 @@
-//! What is rendered: one chosen message or summary, with the place of its text.
+//! Entry to render: a selected message or summary, with its text.
 
 use alloc::rc::Rc;
 
@@ -8,50 +8,58 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// One chosen message or summary.
+/// A selected message or summary.
 #[derive(Clone, Debug)]
 pub(in crate::assembly) struct RenderEntry {
-    /// Index of its item in the stored context.
+    /// Index of the item in the context.
     pub(in crate::assembly) index: usize,
-    /// Seq of the message, or of the first one that the summary stands for.
+    /// Seq of the message, or the first seq that the summary covers.
     pub(in crate::assembly) seq: u64,
     pub(in crate::assembly) origin: EntryOrigin,
     pub(in crate::assembly) text: EntryText,
 }
 
-/// What an entry is.
+/// Where rendered entries lie in their array.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in crate::assembly) enum EntryOrigin {
-    /// A summary with its id and the size of its record, which name its text.
-    Summary([u8; 8], u32),
-    Message {
-        dialect: Dialect,
-        role: Role,
-    },
+pub(in crate::assembly) enum ArrayPart {
+    /// The entries are the whole array.
+    Whole,
+    /// Other entries precede them.
+    Rest,
 }
 
-/// Where the text of an entry stands.
+/// Origin of an entry.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::assembly) enum EntryOrigin {
+    /// Id of a summary and bytes of its record, which together identify its text.
+    Summary([u8; 8], u32),
+    /// A message that came in `dialect`.
+    Message { dialect: Dialect, role: Role },
+}
+
+/// Text of an entry.
 #[derive(Clone, Debug)]
 pub(in crate::assembly) enum EntryText {
-    /// What is shown of a message, in the pack that it is read from.
+    /// The rendered content of a message, inside its pack.
     Stored(Rc<StoredMessage>),
-    /// JSON of a message with its parts, or the element of a summary.
+    /// JSON of a message and its parts, or the element of a summary.
     Own(Rc<str>, Rc<[Part]>),
 }
 
 impl RenderEntry {
-    /// JSON of the message, or the element of the summary.
+    /// Returns the JSON of the message, or the element of the summary.
     pub(in crate::assembly) fn raw_text(&self) -> &str {
         match &self.text {
             EntryText::Own(raw, _) => raw,
             EntryText::Stored(stored) => match stored.rendered_content().0 {
                 RawText::Inline(raw) => raw,
-                // Such a text is read into an entry of its own.
+                // The caller reads a chunked text into `Own`.
                 RawText::Chunked { .. } => "",
             },
         }
     }
 
+    /// Returns the parts of the message; empty for a summary.
     pub(in crate::assembly) fn parts(&self) -> &[Part] {
         match &self.text {
             EntryText::Own(_, parts) => parts,
@@ -59,15 +67,16 @@ impl RenderEntry {
         }
     }
 
-    /// Whether everything is equal that rendering goes by.
+    /// Returns whether two entries are equal in all that rendering reads.
     pub(in crate::assembly) fn is_same(&self, other: &Self) -> bool {
-        let is_one = match (&self.text, &other.text) {
+        let is_same_text = match (&self.text, &other.text) {
             (EntryText::Stored(one), EntryText::Stored(other)) => Rc::ptr_eq(one, other),
             (EntryText::Own(one, _), EntryText::Own(other, _)) => Rc::ptr_eq(one, other),
             _ => false,
         };
         self.seq == other.seq
             && self.origin == other.origin
-            && (is_one || (self.raw_text() == other.raw_text() && self.parts() == other.parts()))
+            && (is_same_text
+                || (self.raw_text() == other.raw_text() && self.parts() == other.parts()))
     }
 }

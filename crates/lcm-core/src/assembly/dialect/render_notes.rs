@@ -1,45 +1,45 @@
-//! Notes on what rendering did to an entry: counted in `why`, told in `warnings`.
+//! Notes on the changes that rendering made to entries: counted in `why`, listed in `warnings`.
 
 use alloc::{format, string::String, vec::Vec};
 
 use super::RenderEntry;
 
-/// Seqs that one warning names.
+/// Most seqs that a warning lists.
 const NAMED_MAX: usize = 8;
 
-/// What rendering did.
+/// A change that rendering made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::assembly) enum RenderNote {
-    /// Shares a message with its neighbour.
+    /// The entry shares a message with its neighbour.
     Merged,
-    /// A call got a result that says that there is none.
+    /// A call without a result got a placeholder result.
     SyntheticResult,
-    /// A turn was put beside it because the provider asks for one.
+    /// A placeholder turn was added beside the entry, because the provider requires one.
     SyntheticTurn,
-    /// A result whose call is not there is text.
+    /// A result whose call is not in the context became text.
     OrphanResult,
-    /// A second result of one call was left out.
+    /// A second result of one call was omitted.
     DuplicateResult,
-    /// A second call of one id was left out.
+    /// A second call of one id was omitted.
     DuplicateCall,
-    /// A call goes by another id or name.
+    /// A call got another id or name.
     RenamedCall,
-    /// A result without a call id is text.
+    /// A result without a call id became text.
     ResultAsText,
-    /// A system message in the middle is text of the user.
+    /// A system message that does not lead the context became user text.
     SystemAsUser,
-    /// Thoughts that the provider would refuse were left out.
+    /// Reasoning that the provider would refuse was omitted.
     ReasoningLeftOut,
-    /// Blocks that the dialect cannot express were left out.
+    /// Blocks that the dialect cannot express were omitted.
     BlockLeftOut,
-    /// Nothing was left of it.
+    /// The entry was empty and was omitted.
     DroppedEmpty,
-    /// It stands among messages that the provider would refuse, which were left out.
+    /// The final check removed the message of the entry.
     Invalid,
 }
 
 impl RenderNote {
-    /// All, in the order of the warnings.
+    /// All notes, in the order of the warnings.
     const ALL: [Self; 13] = [
         Self::Merged,
         Self::SyntheticResult,
@@ -56,6 +56,7 @@ impl RenderNote {
         Self::Invalid,
     ];
 
+    /// Returns the name in `why` and `warnings`.
     pub(in crate::assembly) const fn name(self) -> &'static str {
         match self {
             Self::Merged => "merged",
@@ -74,7 +75,7 @@ impl RenderNote {
         }
     }
 
-    /// What a warning says; `None`: it is no matter for one.
+    /// Returns the text of the warning; `None`: the note has no warning.
     const fn warning_text(self) -> Option<&'static str> {
         Some(match self {
             Self::Merged | Self::Invalid => return None,
@@ -93,7 +94,7 @@ impl RenderNote {
     }
 }
 
-/// What was done to which entry.
+/// Notes, each with the index of its entry.
 #[derive(Clone, Debug, Default)]
 pub(in crate::assembly) struct RenderNotes {
     list: Vec<(usize, RenderNote)>,
@@ -104,36 +105,36 @@ impl RenderNotes {
         self.list.push((entry, note));
     }
 
-    /// Takes out what was noted of entries from this index on.
+    /// Keeps only the notes on entries before an index.
     pub(in crate::assembly) fn retain_before(&mut self, entry: usize) {
         self.list.retain(|(noted, _)| *noted < entry);
     }
 
-    /// Adds notes whose entries are counted from this index on.
+    /// Appends notes whose entry indexes start at `from`.
     pub(in crate::assembly) fn extend(&mut self, others: Self, from: usize) {
         self.list.extend(others.list.into_iter().map(|(entry, note)| (entry + from, note)));
     }
 
-    /// Whether there is a note on an entry that `belongs` admits.
+    /// Returns whether an entry that `includes` accepts has a note.
     pub(in crate::assembly) fn has_note(
         &self,
         note: RenderNote,
-        belongs: &dyn Fn(usize) -> bool,
+        includes: &dyn Fn(usize) -> bool,
     ) -> bool {
-        self.list.iter().any(|(entry, made)| *made == note && belongs(*entry))
+        self.list.iter().any(|(entry, made)| *made == note && includes(*entry))
     }
 
-    /// The entries of a note that `belongs` admits.
-    fn entries_with(&self, note: RenderNote, belongs: &dyn Fn(usize) -> bool) -> Vec<usize> {
-        let made = self.list.iter().filter(|(entry, made)| *made == note && belongs(*entry));
+    /// Lists the entries with a note that `includes` accepts.
+    fn entries_with(&self, note: RenderNote, includes: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let made = self.list.iter().filter(|(entry, made)| *made == note && includes(*entry));
         made.map(|(entry, _)| *entry).collect()
     }
 
-    /// How often each note was made on the entries that `belongs` says, as `name N`.
-    pub(in crate::assembly) fn format_counts(&self, belongs: &dyn Fn(usize) -> bool) -> String {
+    /// Formats the count of each note on the entries that `includes` accepts, as `name N`.
+    pub(in crate::assembly) fn format_counts(&self, includes: &dyn Fn(usize) -> bool) -> String {
         let mut out = String::new();
         for note in RenderNote::ALL {
-            let count = self.entries_with(note, belongs).len();
+            let count = self.entries_with(note, includes).len();
             if count > 0 {
                 let separator = if out.is_empty() { "" } else { ", " };
                 out.push_str(&format!("{separator}{} {count}", note.name()));
@@ -142,11 +143,11 @@ impl RenderNotes {
         out
     }
 
-    /// One line for each kind of note that is worth knowing.
+    /// Formats one warning for each kind of note that has a warning text.
     pub(in crate::assembly) fn format_warnings(&self, entries: &[RenderEntry]) -> Vec<String> {
         let mut out = Vec::new();
         for note in RenderNote::ALL {
-            let Some(says) = note.warning_text() else { continue };
+            let Some(text) = note.warning_text() else { continue };
             let made = self.entries_with(note, &|_| true);
             let mut is_noted = Vec::new();
             is_noted.resize(entries.len(), false);
@@ -164,12 +165,12 @@ impl RenderNotes {
             }
             match seqs.len() {
                 0 => continue,
-                1 => out.push(format!("{}: {says} (message {named})", note.name())),
+                1 => out.push(format!("{}: {text} (message {named})", note.name())),
                 count => {
                     if let Some(more) = count.checked_sub(NAMED_MAX).filter(|more| *more > 0) {
                         named.push_str(&format!(" and {more} more"));
                     }
-                    out.push(format!("{}: {says} (messages {named})", note.name()));
+                    out.push(format!("{}: {text} (messages {named})", note.name()));
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! Messages in which a user and a model take turns: what Messages and Gemini have in common.
+//! Messages of alternating roles, for Anthropic and Gemini.
 //!
-//! Each has a role and a list of pieces. The first message is the user's, and the last one, too.
+//! A message has a role and a list of fragments. The first and the last message must be the user's.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,14 +10,14 @@ use super::{
 };
 use lcm_text::types::api::Dialect;
 
-/// Stands before a model that would be first.
+/// Text of the user turn before a model's message that would be first.
 const OPENING_PLACEHOLDER: &str = "[earlier messages are not shown]";
-/// Stands behind a model that would be last.
+/// Text of the user turn behind a model's message that would be last.
 const CLOSING_PLACEHOLDER: &str = "[the conversation continues here]";
 
-/// One message.
+/// A message of one role.
 pub(super) struct RoleMessage {
-    /// As the dialect writes it; empty: not at all.
+    /// Role as the dialect writes it; empty: the message has no role.
     pub(super) role: &'static str,
     pub(super) fragments: Vec<JsonFragment>,
 }
@@ -28,59 +28,67 @@ impl RoleMessage {
     }
 }
 
-/// Adds pieces to the last message when it has this role, else a message; nothing for no pieces.
+/// Appends fragments to the last message if it has the role, else as a new message. No fragments
+/// add no message.
 pub(super) fn push_fragments(
     out: &mut Vec<RoleMessage>,
     role: &'static str,
-    bits: Vec<JsonFragment>,
+    fragments: Vec<JsonFragment>,
 ) {
-    if bits.is_empty() {
+    if fragments.is_empty() {
         return;
     }
     match out.last_mut().filter(|last| last.role == role) {
-        Some(last) => last.fragments.extend(bits),
-        None => out.push(RoleMessage { role, fragments: bits }),
+        Some(last) => last.fragments.extend(fragments),
+        None => out.push(RoleMessage { role, fragments }),
     }
 }
 
-/// Puts a user at the beginning, unless the array has `begun` before, and at the end, unless the
-/// provider is `at_work`.
-pub(super) fn pad_with_user_turns(
-    out: &mut Vec<RoleMessage>,
-    text_json: fn(&str) -> String,
-    (begun, at_work): (bool, bool),
-    notes: &mut RenderNotes,
-) {
-    let mut placeholder = |entry: usize, text: &str| {
-        notes.add_note(entry, RenderNote::SyntheticTurn);
-        let bit = JsonFragment { is_synthetic: true, ..JsonFragment::new(entry, text_json(text)) };
-        RoleMessage { role: "user", fragments: Vec::from([bit]) }
-    };
-    let entry = |bit: Option<&JsonFragment>| bit.map_or(0, |bit| bit.entry);
-    if let Some(first) = out.first().filter(|first| first.is_model() && !begun) {
-        let message = placeholder(entry(first.fragments.first()), OPENING_PLACEHOLDER);
-        out.insert(0, message);
-    }
-    if let Some(last) = out.last().filter(|last| last.is_model() && !at_work) {
-        let message = placeholder(entry(last.fragments.last()), CLOSING_PLACEHOLDER);
-        out.push(message);
+/// Placeholder turns of the user around the messages of the model.
+pub(super) struct UserPadding {
+    /// Writes a text as a block of the dialect.
+    pub(super) text_json: fn(&str) -> String,
+    /// Whether a user turn precedes a model's message at the start.
+    pub(super) pads_start: bool,
+    /// Whether a user turn follows a model's message at the end.
+    pub(super) pads_end: bool,
+}
+
+impl UserPadding {
+    /// Adds the placeholder turns to messages.
+    pub(super) fn add_turns(&self, out: &mut Vec<RoleMessage>, notes: &mut RenderNotes) {
+        let mut placeholder = |fragment: Option<&JsonFragment>, text: &str| {
+            let entry = fragment.map_or(0, |fragment| fragment.entry);
+            notes.add_note(entry, RenderNote::SyntheticTurn);
+            let json = (self.text_json)(text);
+            let fragment = JsonFragment { is_synthetic: true, ..JsonFragment::new(entry, json) };
+            RoleMessage { role: "user", fragments: Vec::from([fragment]) }
+        };
+        if let Some(first) = out.first().filter(|first| first.is_model() && self.pads_start) {
+            let message = placeholder(first.fragments.first(), OPENING_PLACEHOLDER);
+            out.insert(0, message);
+        }
+        if let Some(last) = out.last().filter(|last| last.is_model() && self.pads_end) {
+            let message = placeholder(last.fragments.last(), CLOSING_PLACEHOLDER);
+            out.push(message);
+        }
     }
 }
 
-/// Writes all of them, with the list under this key.
+/// Writes all messages, with their fragments in the list `key`.
 pub(super) fn write_messages(
     dialect: Dialect,
     out: &[RoleMessage],
     key: &str,
     notes: &mut RenderNotes,
 ) -> ArrayWriter {
-    let mut sink = ArrayWriter::new(dialect);
+    let mut writer = ArrayWriter::new(dialect);
     for message in out {
         let open = match message.role {
             "" => format!("{{\"{key}\":["),
             role => format!("{{\"role\":\"{role}\",\"{key}\":["),
         };
-        sink.push_message(&open, &message.fragments, "]}", notes);
+        writer.push_message(&open, &message.fragments, "]}", notes);
     }
-    sink
+    writer
 }

@@ -1,5 +1,5 @@
-//! Tests of the rendering in the dialects of the providers: what the vectors and the generated
-//! histories do not single out.
+//! Tests of rendering in the dialects of the providers, for cases that the vectors and the
+//! generated histories do not isolate.
 
 use alloc::string::String;
 use alloc::{format, vec};
@@ -23,11 +23,11 @@ fn entry(seq: u64, dialect: Dialect, raw: &str) -> RenderEntry {
 fn rendered(out: Dialect, dialect: Dialect, raws: &[&str]) -> String {
     let entries: Vec<RenderEntry> =
         (1..).zip(raws).map(|(seq, raw)| entry(seq, dialect, raw)).collect();
-    format!("[{}]", render(out, &entries, false).json)
+    format!("[{}]", render(out, &entries, ArrayPart::Whole).json)
 }
 
 #[test]
-fn half_a_surrogate_pair_is_replaced_and_nothing_else() {
+fn only_lone_surrogates_are_replaced() {
     let written = |json: &str| JsonFragment::new(0, json.into()).json;
     assert_eq!(written(r#"{"a":"\ud800","b":"\ud83d\ude00 \u00e9"}"#), {
         "{\"a\":\"\u{fffd}\",\"b\":\"\\ud83d\\ude00 \\u00e9\"}"
@@ -73,7 +73,7 @@ fn an_input_is_an_object() {
 }
 
 #[test]
-fn what_an_assistant_says_after_a_result_of_its_own_comes_after_it() {
+fn text_behind_a_result_of_the_same_message_stays_behind_it() {
     let raws = [
         r#"{"role":"user","content":"q"}"#,
         r#"{"role":"assistant","content":[{"type":"text","text":"before"},
@@ -87,9 +87,9 @@ fn what_an_assistant_says_after_a_result_of_its_own_comes_after_it() {
     assert_eq!(lcm_text::message::validate::validate(Dialect::OpenaiChat, &out).unwrap(), "[]");
 }
 
-/// Goal: of a call that the provider answered itself one goes out, wherever its id comes again.
+/// Goal: a server tool call is written once, wherever its id is repeated.
 #[test]
-fn a_served_call_goes_out_once() {
+fn a_server_tool_call_is_written_once() {
     let pair = r#"{"type":"server_tool_use","id":"s1","name":"search","input":{}},
         {"type":"web_search_tool_result","tool_use_id":"s1","content":[]}"#;
     let twice = format!(r#"{{"role":"assistant","content":[{pair},{pair}]}}"#);
@@ -104,7 +104,7 @@ fn a_served_call_goes_out_once() {
 }
 
 #[test]
-fn a_call_by_the_id_of_a_served_one_goes_by_another() {
+fn a_call_with_the_id_of_a_server_tool_call_gets_another_id() {
     let raws = [
         r#"{"role":"user","content":"q"}"#,
         r#"{"role":"assistant","content":[
@@ -119,7 +119,7 @@ fn a_call_by_the_id_of_a_served_one_goes_by_another() {
 }
 
 #[test]
-fn an_image_without_an_address_is_named_and_left_out() {
+fn an_image_without_a_url_is_named_and_omitted() {
     let raw = r#"{"role":"user","content":[{"type":"image","source":{"type":"url","url":""}}]}"#;
     for dialect in PROVIDERS {
         let out = rendered(dialect, Dialect::Anthropic, &[raw]);
@@ -129,7 +129,7 @@ fn an_image_without_an_address_is_named_and_left_out() {
 }
 
 #[test]
-fn a_function_beside_a_text_in_one_part_does_not_go_out() {
+fn a_function_call_beside_a_text_in_one_part_is_omitted() {
     let raws = [
         r#"{"role":"user","parts":[{"text":"q"}]}"#,
         r#"{"role":"model","parts":[{"text":"hm","functionCall":{"name":"look","args":{}}},
@@ -137,7 +137,7 @@ fn a_function_beside_a_text_in_one_part_does_not_go_out() {
     ];
     let entries: Vec<RenderEntry> =
         (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
-    let output = render(Dialect::Gemini, &entries, false);
+    let output = render(Dialect::Gemini, &entries, ArrayPart::Whole);
     let out = format!("[{}]", output.json);
     assert_eq!(lcm_text::message::validate::validate(Dialect::Gemini, &out).unwrap(), "[]");
     assert!(out.contains("hm") && !out.contains("look"), "{out}");
@@ -145,7 +145,7 @@ fn a_function_beside_a_text_in_one_part_does_not_go_out() {
 }
 
 #[test]
-fn half_a_served_call_is_named_and_left_out() {
+fn half_a_server_tool_call_is_omitted() {
     let blocks = [
         r#"{"type":"server_tool_use","id":"s1","input":{}}"#,
         r#"{"type":"web_search_tool_result","content":[]}"#,
@@ -196,7 +196,7 @@ fn media_without_a_block_in_the_dialect_are_named() {
     let raw = r#"{"role":"user","parts":[{"type":"file","name":"a b.zip","mime":"application/zip",
         "data":"UEs"},{"type":"file","name":"n.txt","text":"notes"}]}"#;
     for dialect in PROVIDERS {
-        let output = render(dialect, &[entry(1, Dialect::Lcm, raw)], false);
+        let output = render(dialect, &[entry(1, Dialect::Lcm, raw)], ArrayPart::Whole);
         assert!(output.json.contains("[file a b.zip (application/zip) left out]"));
         assert!(output.json.contains("file n.txt\\nnotes"));
         assert_eq!(output.notes.format_counts(&|_| true), "block-left-out 1");
@@ -204,7 +204,7 @@ fn media_without_a_block_in_the_dialect_are_named() {
 }
 
 #[test]
-fn ids_and_names_are_those_a_provider_accepts() {
+fn ids_and_names_become_valid() {
     let raw = format!(
         r#"{{"role":"assistant","parts":[
             {{"type":"tool_call","id":"{}","name":"a.b"}},{{"type":"tool_call"}}]}}"#,
@@ -215,7 +215,7 @@ fn ids_and_names_are_those_a_provider_accepts() {
         let out = rendered(dialect, Dialect::Lcm, &[first, &raw]);
         assert_eq!(lcm_text::message::validate::validate(dialect, &out).unwrap(), "[]");
         if dialect == Dialect::Gemini {
-            // It takes longer ids and more names, and calls without an id.
+            // Gemini accepts longer ids, more names, and calls without an id.
             assert!(out.contains("\"long:long:") && out.contains("\"a.b\""), "{out}");
             assert!(!out.contains("call_2_1"), "{out}");
             continue;
@@ -226,7 +226,7 @@ fn ids_and_names_are_those_a_provider_accepts() {
 }
 
 #[test]
-fn names_begin_as_a_provider_takes_them() {
+fn tool_names_become_valid() {
     let gemini =
         |name: &str| provider_limits::sanitize_tool_name(Dialect::Gemini, name).into_owned();
     assert_eq!(gemini("a.b:c-d"), "a.b:c-d");
@@ -242,7 +242,7 @@ fn names_begin_as_a_provider_takes_them() {
 }
 
 #[test]
-fn an_item_that_a_host_named_goes_out_without_its_name() {
+fn an_id_that_a_host_gave_to_an_item_is_removed() {
     let sent = |raw: &str| rendered(Dialect::OpenaiResponses, Dialect::OpenaiResponses, &[raw]);
     assert_eq!(sent(r#"{"role":"user","content":"q","id":"e1"}"#), {
         r#"[{"role":"user","content":"q"}]"#
@@ -274,7 +274,7 @@ fn calls_of_one_response_are_answered_together() {
 }
 
 #[test]
-fn what_only_one_dialect_can_return_is_named() {
+fn media_in_a_function_response_are_noted_in_other_dialects() {
     let raws = [
         r#"{"role":"user","parts":[{"text":"q"}]}"#,
         r#"{"role":"model","parts":[{"functionCall":{"name":"n"}}]}"#,
@@ -284,14 +284,14 @@ fn what_only_one_dialect_can_return_is_named() {
     let entries: Vec<RenderEntry> =
         (1..).zip(raws).map(|(seq, raw)| entry(seq, Dialect::Gemini, raw)).collect();
     for dialect in PROVIDERS {
-        let notes = render(dialect, &entries, false).notes.format_counts(&|_| true);
+        let notes = render(dialect, &entries, ArrayPart::Whole).notes.format_counts(&|_| true);
         assert_eq!(notes.contains("block-left-out"), dialect != Dialect::Gemini, "{notes}");
     }
 }
 
-/// Goal: a short id that comes again names another call, also when the first was broken off.
+/// Goal: a repeated short id names another call, also if the first call was interrupted.
 #[test]
-fn what_returns_belongs_to_the_nearest_call_before_it() {
+fn a_result_belongs_to_the_nearest_call_before_it() {
     let call = |id: &str, at: u32| {
         format!(
             r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}","type":"function",
@@ -318,7 +318,7 @@ fn what_returns_belongs_to_the_nearest_call_before_it() {
     for dialect in PROVIDERS {
         let out = rendered(dialect, Dialect::OpenaiChat, &raws);
         let place = |text: &str| out.find(text).unwrap_or_else(|| panic!("{text}: {out}"));
-        // Gemini and Messages have the arguments as JSON, the others as text.
+        // Gemini and Anthropic write the arguments as JSON, the others as text.
         let asked = |at: u32| {
             let plain = format!("\"at\":{at}");
             out.find(&plain).unwrap_or_else(|| place(&format!("at\\\":{at}")))
@@ -327,13 +327,13 @@ fn what_returns_belongs_to_the_nearest_call_before_it() {
         assert!(order.is_sorted(), "{out}");
         assert_eq!(out.matches("the result of this call is missing").count(), 2, "{out}");
     }
-    // The same call again, before anything returned, is one.
+    // A call that is repeated before any result is written once.
     let twice = [raws[0], raws[1], raws[1], raws[4]];
     let out = rendered(Dialect::OpenaiChat, Dialect::OpenaiChat, &twice);
     assert_eq!(out.matches("arguments").count(), 1, "{out}");
 }
 
-/// Goal: nothing that a tool returned is lost because its call is in a summary.
+/// Goal: a tool result is not lost if a summary covers its call.
 #[test]
 fn a_result_without_its_call_is_text() {
     let raws = [
@@ -344,14 +344,14 @@ fn a_result_without_its_call_is_text() {
     for dialect in PROVIDERS {
         let out = rendered(dialect, Dialect::OpenaiChat, &raws);
         assert!(out.contains("its call is not shown]\\nreturned"), "{out}");
-        // What an assembly put there is nobody's result.
+        // A placeholder of an earlier assembly is not a result.
         assert!(!out.contains("is missing"), "{out}");
     }
 }
 
-/// Goal: an item does not name reasoning that is not there.
+/// Goal: an item does not refer to reasoning that was omitted.
 #[test]
-fn an_item_whose_reasoning_is_gone_has_no_id() {
+fn an_item_whose_reasoning_was_omitted_has_no_id() {
     let raws = [
         r#"{"type":"reasoning","id":"rs_1","summary":[]}"#,
         r#"{"role":"user","content":"q"}"#,
@@ -368,26 +368,26 @@ fn an_item_whose_reasoning_is_gone_has_no_id() {
     assert_eq!(is_there, [false, false, false, true, true], "{out}");
 }
 
-/// Goal: elements are equal only where the bytes of an array are.
+/// Goal: two elements are equal only if their bytes in the array are equal.
 #[test]
-fn who_says_it_is_compared() {
-    let said = |roles: &[&str]| {
+fn elements_of_different_roles_differ() {
+    let elements_of = |roles: &[&str]| {
         let of = |role: &&str| format!(r#"{{"role":"{role}","content":"go on"}}"#);
         let raws: Vec<String> = roles.iter().map(of).collect();
         let entries: Vec<RenderEntry> =
             (1..).zip(&raws).map(|(seq, raw)| entry(seq, Dialect::Anthropic, raw)).collect();
-        let elements = render(Dialect::Anthropic, &entries, false).elements;
+        let elements = render(Dialect::Anthropic, &entries, ArrayPart::Whole).elements;
         elements.into_iter().map(|element| element.text).collect::<Vec<_>>()
     };
-    let two = said(&["user", "user"]);
-    let other = said(&["user", "assistant", "user"]);
+    let two = elements_of(&["user", "user"]);
+    let other = elements_of(&["user", "assistant", "user"]);
     assert_eq!(two[0], other[0]);
     assert_ne!(two[1], other[1]);
 }
 
-/// Goal: the mark of a cache stands where a provider takes it, and nowhere else.
+/// Goal: a cache mark is only on a block that can have one.
 #[test]
-fn a_mark_stands_on_the_last_block_that_takes_one() {
+fn a_cache_mark_is_on_the_last_block_that_can_have_one() {
     let marked = |message: &str, is_marked| {
         let mut out = String::new();
         push_with_cache_control(&mut out, message, is_marked);
@@ -403,10 +403,10 @@ fn a_mark_stands_on_the_last_block_that_takes_one() {
     let one = message(&[text("a", ""), text("b", MARK), thinking.clone()]);
     assert_eq!(marked(&plain, true), one);
     assert_eq!(marked(&plain, false), plain);
-    // Those that stood there go.
+    // Earlier marks are removed.
     assert_eq!(marked(&message(&[text("a", MARK), text("b", ""), thinking.clone()]), true), one);
     assert_eq!(marked(&one, false), plain);
-    // Thinking takes none.
+    // A mark on thinking is removed.
     let thought = [thinking.replace("}", &format!("{MARK}}}")), text("a", "")];
     let raw = format!("{{\"role\":\"assistant\",\"content\":[{}]}}", thought.join(","));
     let out = rendered(Dialect::Anthropic, Dialect::Anthropic, &[&raw]);
@@ -414,7 +414,7 @@ fn a_mark_stands_on_the_last_block_that_takes_one() {
 }
 
 #[test]
-fn notes_are_counted_and_told() {
+fn notes_are_counted_and_listed() {
     let mut notes = RenderNotes::default();
     let raw = r#"{"role":"user","content":"q"}"#;
     let entries: Vec<RenderEntry> = (1..=12).map(|seq| entry(seq, Dialect::Lcm, raw)).collect();

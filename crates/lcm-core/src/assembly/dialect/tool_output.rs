@@ -1,17 +1,16 @@
-//! What a tool returned, as texts and media.
+//! Tool output, split into texts and media.
 //!
-//! Providers write tool output as a string or as a list of blocks; hosts of the `lcm` dialect may
-//! return any JSON value, which then is text.
+//! Providers write tool output as a string or as a list of blocks. In the dialect `lcm`, any JSON
+//! value may be an output: an unknown value becomes text.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use super::normalize::TurnAnswer;
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind},
     message::JsonObject,
 };
 
-/// One piece of a tool's output.
+/// A piece of tool output.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum ToolOutputPiece<'a> {
     Text(Cow<'a, str>),
@@ -21,7 +20,7 @@ pub(super) enum ToolOutputPiece<'a> {
 
 /// Types of blocks that hold text.
 const TEXT_TYPES: [&str; 3] = ["text", "input_text", "output_text"];
-/// Types of blocks that hold something else.
+/// Types of blocks that hold media or search results.
 const MEDIA_TYPES: [&str; 7] = [
     "image",
     "document",
@@ -32,7 +31,7 @@ const MEDIA_TYPES: [&str; 7] = [
     "input_file",
 ];
 
-/// The pieces of an output, which is JSON or empty.
+/// Splits an output, which is JSON or empty, into pieces.
 pub(super) fn split_output(output: &str) -> Vec<ToolOutputPiece<'_>> {
     let whole = ByteSpan::from_range(0, output.len());
     match json::kind(output, whole) {
@@ -44,7 +43,7 @@ pub(super) fn split_output(output: &str) -> Vec<ToolOutputPiece<'_>> {
     }
 }
 
-/// Whether an output is what `openai-responses` returns of a computer.
+/// Returns whether an output is a computer screenshot of `openai-responses`.
 fn is_screenshot(output: &str) -> bool {
     let members = json::parse_object(output).unwrap_or_default();
     JsonObject::new(output, members).get_text("type") == "computer_screenshot"
@@ -54,7 +53,7 @@ fn json_piece(output: &str, whole: ByteSpan) -> Vec<ToolOutputPiece<'_>> {
     Vec::from([ToolOutputPiece::Text(Cow::Owned(json::compact_value(output, whole)))])
 }
 
-/// The elements of a list of known blocks; `None` when it is any other list.
+/// Splits a list of known blocks; `None`: a block is unknown.
 fn split_blocks(output: &str, whole: ByteSpan) -> Option<Vec<ToolOutputPiece<'_>>> {
     json::list_elements(output, whole)
         .into_iter()
@@ -72,23 +71,24 @@ fn split_blocks(output: &str, whole: ByteSpan) -> Option<Vec<ToolOutputPiece<'_>
         .collect()
 }
 
-/// Begins the text of a result that is an error, where a dialect has no field for it.
+/// Prefix of the text of a failed result, in a dialect without a field for errors.
 const ERROR_PREFIX: &str = "[tool error]";
 
-/// What an output says, an error marked as one, and whether that is all of it.
-pub(super) fn text_with_error_mark(answer: &TurnAnswer<'_>) -> (String, bool) {
-    let (text, whole) = text(answer.output);
-    match (answer.is_error, text.is_empty()) {
-        (false, _) => (text, whole),
-        (true, true) => (ERROR_PREFIX.into(), whole),
-        (true, false) => (format!("{ERROR_PREFIX} {text}"), whole),
+/// Returns the text of an output, with a prefix if it is an error, and whether the text is
+/// complete.
+pub(super) fn text_with_error_mark(output: &str, is_error: bool) -> (String, bool) {
+    let (text, is_complete) = join_text(output);
+    match (is_error, text.is_empty()) {
+        (false, _) => (text, is_complete),
+        (true, true) => (ERROR_PREFIX.into(), is_complete),
+        (true, false) => (format!("{ERROR_PREFIX} {text}"), is_complete),
     }
 }
 
-/// The texts of an output, one below the other, and whether that is all of it.
-pub(super) fn text(output: &str) -> (String, bool) {
+/// Joins the texts of an output by line breaks; also returns whether the output has no media.
+pub(super) fn join_text(output: &str) -> (String, bool) {
     let mut out = String::new();
-    let mut whole = true;
+    let mut is_complete = true;
     for (at, piece) in split_output(output).iter().enumerate() {
         if at > 0 {
             out.push('\n');
@@ -96,10 +96,10 @@ pub(super) fn text(output: &str) -> (String, bool) {
         match piece {
             ToolOutputPiece::Text(text) => out.push_str(text),
             ToolOutputPiece::Media(_) => {
-                whole = false;
+                is_complete = false;
                 out.push_str("[media left out]");
             }
         }
     }
-    (out, whole)
+    (out, is_complete)
 }

@@ -2,13 +2,24 @@
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
-use super::*;
+use super::{
+    commit_limits::{PACK_RECORD_BYTES_MAX, PACKS_MAX},
+    record_size::estimate_stored_bytes,
+};
 use crate::{
     ErrorCode,
     engine::Engine,
-    storage::store::{Entry, Guard, Store},
+    storage::{
+        codec,
+        keys::ConversationKeys,
+        pack::Pack,
+        store::{Entry, Guard, Put, Store},
+    },
 };
-use lcm_text::types::api::{AppendOptions, IngestMode, Receipt};
+use lcm_text::{
+    base::error::Result,
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
+};
 
 /// More than any of these tests stores.
 const MESSAGES: u64 = 200;
@@ -37,7 +48,7 @@ impl Store for Map {
 }
 
 fn append(store: &mut Map, messages: &[String], partial: bool) -> Result<Receipt> {
-    let options = AppendOptions { mode: IngestMode::New, partial, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial, extra_json: None };
     Engine::new().append(store, "c", Dialect::Lcm, messages, &options, 1)
 }
 

@@ -1,18 +1,18 @@
-//! Claims about attaching vectors and finding by them, over a store in memory that holds every call
-//! to its bounds.
+//! Claims about attaching vectors and finding by them, over a store in memory that checks the
+//! bounds of every call.
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{Engine, search::tests::Memory, storage::keys::ConversationKeys};
 use lcm_text::{
     base::{error::ErrorCode, json::JsonFields},
-    types::api::{AppendOptions, Dialect, IngestMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 
 const DIMENSIONS: u64 = 24;
 
 fn append(store: &mut Memory, from: u64, to: u64) {
-    let options = AppendOptions { mode: IngestMode::New, partial: false, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
     let text = |seq| format!(r#"{{"role":"user","content":"word{seq}","timestamp":{seq}}}"#);
     let all: Vec<String> = (from..=to).map(text).collect();
     for messages in all.chunks(100) {
@@ -20,7 +20,7 @@ fn append(store: &mut Memory, from: u64, to: u64) {
     }
 }
 
-/// A vector of numbers that look random, of its own for each document.
+/// Returns a pseudo-random vector, different for each document.
 fn vector(seq: u64, dimensions: u64) -> String {
     let number = |at: u64| {
         let mixed = (seq * 4_099 + at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -52,12 +52,12 @@ impl Answer {
     fn read(json: &str) -> Self {
         let mut fields = JsonFields::parse_argument("answer", json).unwrap();
         let mut number = |key| fields.take_u64(key);
-        let (kept, missing, stored) = (number("kept"), number("missing"), number("stored"));
-        Self { kept, missing, stored, next: fields.take_texts("next") }
+        let (kept, missing, stored) = (number("kept"), number("missing_count"), number("stored"));
+        Self { kept, missing, stored, next: fields.take_texts("missing_ids") }
     }
 }
 
-/// Goes through the backlog as a host does; returns how many calls that took.
+/// Embeds the backlog as a host does; returns the number of calls.
 fn attach_all(store: &mut Memory, dimensions: u64) -> u64 {
     let (keys, mut calls) = (ConversationKeys::new("c").unwrap(), 0);
     let mut answer = embed(store, "{}");
@@ -79,10 +79,10 @@ fn check(store: &mut Memory) -> String {
     Engine::new().check(store, "c", None).unwrap()
 }
 
-/// Goal: a host's loop over `next` ends with a vector for each message, whatever the dimensions,
-/// within the bounds of every call; and forgetting leaves the very store that was there before.
+/// Goal: a host's loop over `next` ends with a vector for each message, for any dimensions and
+/// within the bounds of every call. Forgetting restores the store from before.
 #[test]
-fn a_backlog_is_worked_through_and_forgotten() {
+fn a_backlog_is_embedded_and_forgotten() {
     for (dimensions, calls_max) in [(DIMENSIONS, 4), (4_096, 4)] {
         let mut store = Memory::default();
         append(&mut store, 1, 700);
@@ -105,10 +105,10 @@ fn a_backlog_is_worked_through_and_forgotten() {
     }
 }
 
-/// Goal: entries that are too many for a commit are kept from the first on. Method: one in each
-/// block, so that each writes a block, too.
+/// Goal: of too many entries for a commit, the first are kept. Method: one entry in each block, so
+/// that each entry also writes a block.
 #[test]
-fn what_fits_no_commit_is_handed_in_again() {
+fn entries_beyond_a_commit_are_not_kept() {
     let mut store = Memory::default();
     append(&mut store, 1, 64 * 140);
     let keys = ConversationKeys::new("c").unwrap();
@@ -125,9 +125,8 @@ fn what_fits_no_commit_is_handed_in_again() {
     }
 }
 
-/// Goal: damage to any value of vectors is found by `check`, and no call on it panics or answers
-/// with anything but `corrupt`. Method: each value cut, turned, lost, and put where it does not
-/// belong.
+/// Goal: `check` finds damage to any value of vectors, and a call on the damage fails with
+/// `corrupt` at most. Method: each value truncated, changed, lost, and stored under a wrong key.
 #[test]
 fn damaged_vectors_are_found_and_never_panic() {
     let mut store = Memory::default();
@@ -169,17 +168,17 @@ fn damaged_vectors_are_found_and_never_panic() {
         }
     }
     assert!(seen > 10);
-    // A vector of a message that is not there.
+    // A vector of a message that does not exist.
     store.entries = sound.clone();
     let stray = keys.vector_key('m', 'v', 131);
     store.entries.insert(stray.clone(), sound.get(&keys.vector_key('m', 'v', 1)).unwrap().clone());
     assert!(check(&mut store).contains(&stray));
 }
 
-/// Goal: what a query says of a hit holds for those that are found by nearness. Method: a window
-/// that none of the nearest is in, and words that must be there.
+/// Goal: the conditions of a query apply to vector hits. Method: a window without the nearest
+/// messages, and required words.
 #[test]
-fn what_is_near_keeps_to_the_query() {
+fn vector_hits_meet_the_conditions_of_the_query() {
     let mut store = Memory::default();
     append(&mut store, 1, 200);
     attach_all(&mut store, DIMENSIONS);
@@ -199,7 +198,8 @@ fn what_is_near_keeps_to_the_query() {
     );
 }
 
-/// Goal: only `null` removes a vector. Method: an entry without one, and one under another name.
+/// Goal: only `null` removes a vector. Method: an entry without `vector`, and an entry with a
+/// misspelled `vector`.
 #[test]
 fn an_entry_without_a_vector_is_refused_and_removes_nothing() {
     let mut store = Memory::default();

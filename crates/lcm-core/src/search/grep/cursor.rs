@@ -26,7 +26,7 @@ pub(super) struct ScanCursor {
 }
 
 impl ScanCursor {
-    /// Encodes the cursor as the text that a query takes as `start_id`.
+    /// Encodes the cursor as the text that a query takes as `cursor`.
     pub(super) fn encode(self, conversations: &[SearchedConversation]) -> String {
         let conversation = conversations.get(self.conversation_number);
         let digest = conversation.map(conversation_digest).unwrap_or_default();
@@ -48,8 +48,7 @@ impl ScanCursor {
     ) -> Result<Self> {
         let (name, corpus, document) = parse_cursor_parts(text).ok_or_else(|| {
             Error::invalid_input(format_args!(
-                "`start_id` must be the id in `unscanned_from` of an answer to a regular \
-                 expression, got `{text}`"
+                "`cursor` must be the `cursor` of an answer to a regular expression, got `{text}`"
             ))
         })?;
         let number = conversations.iter().position(|entry| conversation_digest(entry) == name);
@@ -103,10 +102,25 @@ fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     Some((name, corpus, document))
 }
 
+/// Stands in a cursor between the id of a file and a byte of the file.
+const BYTE_SEPARATOR: char = ':';
+
+/// Builds the cursor of a scan of files: the id of a file or message, and a byte of the file.
+pub(crate) fn join_file_cursor(id: &str, byte: u64) -> String {
+    if byte == 0 { String::from(id) } else { format!("{id}{BYTE_SEPARATOR}{byte}") }
+}
+
+/// Splits the cursor of a scan of files into the id and the byte.
+pub(crate) fn split_file_cursor(cursor: &str) -> (&str, u64) {
+    let parts = cursor.rsplit_once(BYTE_SEPARATOR);
+    let position = parts.and_then(|(id, byte)| Some((id, byte.parse().ok()?)));
+    position.unwrap_or((cursor, 0))
+}
+
 /// Builds the error for a cursor that is not part of this search.
 pub(super) fn foreign_cursor_error() -> Error {
     Error::not_found(
-        "`start_id` does not belong to this query; repeat the query that returned the id",
+        "`cursor` does not belong to this query; repeat the query that returned the cursor",
     )
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::bounds::GrepScope;
+use super::{bounds::GrepScope, cursor::join_file_cursor};
 use lcm_text::base::{
     error::{Error, Result},
     json::JsonFields,
@@ -14,11 +14,9 @@ use lcm_text::base::{
 pub(super) struct FileSearchOptions {
     /// Ids of the files to search; `None`: all files.
     pub(super) ids: Option<Vec<String>>,
-    /// Id of the file or message at which the scan begins; everything before is skipped. For
-    /// messages and summaries: the text of a [`super::cursor::ScanCursor`].
-    pub(super) start_id: Option<String>,
-    /// Byte of that file at which the scan begins.
-    pub(super) start_byte: u64,
+    /// Cursor of an earlier answer; the scan skips everything before. For messages and summaries:
+    /// the text of a [`super::cursor::ScanCursor`]; for files: [`super::cursor::join_file_cursor`].
+    pub(super) cursor: Option<String>,
 }
 
 impl FileSearchOptions {
@@ -26,15 +24,13 @@ impl FileSearchOptions {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: more than 64 files, a start byte without a start file, or file options in a
-    /// query with another scope.
+    /// `invalid-input`: more than 64 files, a start byte without one file or beside a cursor, or
+    /// file options in a query with another scope.
     pub(super) fn read(fields: &mut JsonFields<'_>, scope: GrepScope) -> Result<Self> {
         let ids = fields.take_optional_texts("file_ids");
         let start_byte = fields.take_optional_u64("start_byte");
-        let start = fields.take_optional_text("start_id");
-        // `unscanned_from` always has a byte, which is 0 outside files: such a byte is accepted.
-        let is_position = start_byte.is_some_and(|byte| byte > 0 || start.is_none());
-        if scope != GrepScope::Files && (ids.is_some() || is_position) {
+        let cursor = fields.take_optional_text("cursor");
+        if scope != GrepScope::Files && (ids.is_some() || start_byte.is_some()) {
             return Err(Error::invalid_input(
                 "`file_ids` and `start_byte` require the scope `files`",
             ));
@@ -46,18 +42,21 @@ impl FileSearchOptions {
                 limits::FILE_IDS_MAX
             )));
         }
-        let only_id = ids.as_ref().filter(|_| start_byte.is_some() && count == 1);
-        let start = start.or_else(|| only_id?.first().cloned());
-        if start_byte.is_some() && start.is_none() {
-            return Err(Error::invalid_input(
-                "`start_byte` requires `start_id`, or exactly one id in `file_ids`",
-            ));
-        }
-        Ok(Self { ids, start_id: start, start_byte: start_byte.unwrap_or(0) })
+        let only_id = ids.as_ref().filter(|_| count == 1).and_then(|ids| ids.first());
+        let cursor = match (start_byte, only_id) {
+            (None, _) => cursor,
+            (Some(byte), Some(id)) if cursor.is_none() => Some(join_file_cursor(id, byte)),
+            (Some(_), _) => {
+                return Err(Error::invalid_input(
+                    "`start_byte` requires exactly one id in `file_ids`, and no `cursor`",
+                ));
+            }
+        };
+        Ok(Self { ids, cursor })
     }
 
-    /// Returns the id at which the scan begins.
-    pub(super) fn start_id(&self) -> Option<&str> {
-        self.start_id.as_deref()
+    /// Returns the cursor at which the scan begins.
+    pub(super) fn start_cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
     }
 }

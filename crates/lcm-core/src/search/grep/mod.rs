@@ -17,6 +17,7 @@ mod request;
 mod results;
 mod searched_conversation;
 
+pub(crate) use cursor::{join_file_cursor, split_file_cursor};
 pub(crate) use render_hits::{find_query_offset, find_query_passage};
 pub(crate) use request::{LIMIT_MAX, NEIGHBOURS_MAX};
 
@@ -36,6 +37,7 @@ use self::{
 use crate::{
     search::{index_reader::SearchIndex, text_query::TextQuery},
     storage::{
+        call::Call,
         read_scope::{self, ReadLimits, RecallAnswer},
         records::grants::GrantAccess,
         store_session::StoreSession,
@@ -47,7 +49,7 @@ use lcm_text::{
 };
 
 /// Searches a conversation with its family, the conversation alone (`only`), or the whole store
-/// (`all`), and returns JSON.
+/// (`all_conversations`), and returns JSON.
 ///
 /// With a grant, searches the conversations of the grant and charges the passages to the grant.
 ///
@@ -59,16 +61,15 @@ use lcm_text::{
 /// - `denied`, `conflict`: the grant does not allow the read, or has changed.
 /// - Errors of the store.
 pub(crate) fn grep(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     query_json: &str,
     grant: Option<&str>,
-    now: Timestamp,
 ) -> Result<String> {
-    let access = GrantAccess::for_call(reader, conversation, grant, now)?;
+    let access = GrantAccess::for_call(session, call, grant)?;
     let limits = ReadLimits::from_permit(access.as_ref());
-    let answer = grep_uncharged(reader, conversation, query_json, limits, now)?;
-    read_scope::charge_answer(reader, answer, access)
+    let answer = grep_uncharged(session, call, query_json, limits)?;
+    read_scope::charge_answer(session, answer, access)
 }
 
 /// Searches like [`grep`], without charging the grant.
@@ -77,12 +78,12 @@ pub(crate) fn grep(
 ///
 /// As [`grep`].
 pub(crate) fn grep_uncharged(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     query_json: &str,
     limits: ReadLimits<'_>,
-    now: Timestamp,
 ) -> Result<RecallAnswer> {
+    let Call { conversation, now, .. } = call;
     let query = request::parse_query(query_json)?;
     let bounds = request::build_bounds(&query, now)?;
     let mut notes = Vec::new();
@@ -90,26 +91,28 @@ pub(crate) fn grep_uncharged(
     limits.ensure_tokens_left()?;
     let conversations = match (limits.permit, limits.searched_ranges) {
         (Some(access), ranges) => {
-            let all = read_permitted_conversations(reader, conversation, &query, access)?;
+            let all = read_permitted_conversations(session, conversation, &query, access)?;
             match ranges {
                 Some(ranges) => narrow_to_ranges(all, ranges),
                 None => all,
             }
         }
-        (None, Some(ranges)) => narrow_to_ranges(read_named_conversations(reader, ranges)?, ranges),
-        (None, None) => read_searched_conversations(reader, conversation, &query, &mut notes)?,
+        (None, Some(ranges)) => {
+            narrow_to_ranges(read_named_conversations(session, ranges)?, ranges)
+        }
+        (None, None) => read_searched_conversations(session, conversation, &query, &mut notes)?,
     };
     let mut indexes = Vec::with_capacity(conversations.len());
     for searched in &conversations {
-        searched.enter_conversation(reader);
-        indexes.push(SearchIndex::open(reader, &searched.keys, &searched.loaded.head)?);
+        searched.enter_conversation(session);
+        indexes.push(SearchIndex::open(session, &searched.keys, &searched.loaded.head)?);
     }
     let context = GrepContext { conversations: &conversations, indexes: &indexes, bounds: &bounds };
     let mut search = |pattern: &mut GrepPattern, notes: &mut Vec<&'static str>| match bounds.scope {
         GrepScope::Files => {
-            file_search::search_files(reader, &context, pattern, &query.file_options)
+            file_search::search_files(session, &context, pattern, &query.file_options)
         }
-        _ => search_documents(reader, &context, pattern, &query, notes),
+        _ => search_documents(session, &context, pattern, &query, notes),
     };
     let mut results = search(&mut pattern, &mut notes)?;
     if let Some(mut words) = retry_as_words(&query, &pattern, &results, now, &mut notes) {
@@ -127,7 +130,7 @@ fn retry_as_words(
     now: Timestamp,
     notes: &mut Vec<&'static str>,
 ) -> Option<GrepPattern> {
-    let is_without_match = results.total == 0 && results.unscanned_from.is_none();
+    let is_without_match = results.total == 0 && results.next_cursor.is_none();
     if query.mode != GrepMode::Auto
         || !matches!(pattern, GrepPattern::Regex(_))
         || !is_without_match
@@ -135,7 +138,10 @@ fn retry_as_words(
         return None;
     }
     let words = TextQuery::parse_at(&query.pattern, now);
-    if words.is_empty() || words.has_dropped_conditions || query.file_options.start_id().is_some() {
+    if words.is_empty()
+        || words.has_dropped_conditions
+        || query.file_options.start_cursor().is_some()
+    {
         return None;
     }
     notes.retain(|note| *note != "mode-regex");
@@ -152,10 +158,10 @@ fn search_documents(
     query: &GrepQuery,
     notes: &mut Vec<&'static str>,
 ) -> Result<GrepResults> {
-    let (vector, start) = (query.vector.as_ref(), query.file_options.start_id());
+    let (vector, start) = (query.vector.as_ref(), query.file_options.start_cursor());
     if start.is_some() && matches!(pattern, GrepPattern::Text(_)) {
         return Err(Error::invalid_input(
-            "`start_id` requires a regular expression; set `mode` to `regex`, or omit `start_id`",
+            "`cursor` requires a regular expression; set `mode` to `regex`, or omit `cursor`",
         ));
     }
     let found = execute::execute_query(reader, context, pattern, vector, start)?;
@@ -166,7 +172,7 @@ fn search_documents(
         notes.push("neighbours-limited");
     }
     let FoundHits { total, is_cut, next_cursor, hit_cursors, .. } = found;
-    let unscanned_from = next_cursor.map(|cursor| (cursor.encode(conversations), 0));
+    let next_cursor = next_cursor.map(|cursor| cursor.encode(conversations));
     let cursors = hit_cursors.into_iter().map(|cursor| cursor.encode(conversations)).collect();
-    Ok(GrepResults { rows, total, is_cut, unscanned_from, cursors, has_more: false })
+    Ok(GrepResults { rows, total, is_cut, next_cursor, cursors, has_more: false })
 }

@@ -100,8 +100,8 @@ fn add_neighbours_of_hits(
             row.tokens = row.tokens.saturating_add(rendered.tokens);
         }
         let mut object = JsonWriter::new_object();
-        object.add_array("after", after);
-        object.add_array("before", before);
+        object.add_array("neighbours_after", after);
+        object.add_array("neighbours_before", before);
         object.append_members(JsonWriter::from_open_text(
             row.json.strip_suffix('}').unwrap_or_default(),
         ));

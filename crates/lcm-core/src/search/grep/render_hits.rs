@@ -108,7 +108,7 @@ struct HitRow {
 /// Values that depend on the kind of document.
 enum HitSource {
     Message { entry_id: Option<String>, seq: u64, role: &'static str },
-    Summary { depth: u32, kind: &'static str },
+    Summary { depth: u32, kind: &'static str, earliest_at: Timestamp, latest_at: Timestamp },
 }
 
 impl HitRow {
@@ -117,7 +117,7 @@ impl HitRow {
             HitSource::Message { entry_id, seq, role } => {
                 (None, "message", entry_id.as_deref(), Some(*seq), Some(*role), "message")
             }
-            HitSource::Summary { depth, kind } => {
+            HitSource::Summary { depth, kind, .. } => {
                 (Some(u64::from(*depth)), *kind, None, None, None, "summary")
             }
         };
@@ -125,9 +125,17 @@ impl HitRow {
         w.add_text("conversation", conversation);
         w.add_time("created_at", self.created_at);
         w.add_optional_number("depth", depth);
+        match &self.source {
+            HitSource::Summary { earliest_at, .. } => w.add_time("earliest_at", *earliest_at),
+            HitSource::Message { .. } => w.add_null("earliest_at"),
+        }
         w.add_optional_text("entry_id", entry_id);
         w.add_text("id", &self.id);
         w.add_text("kind", kind);
+        match &self.source {
+            HitSource::Summary { latest_at, .. } => w.add_time("latest_at", *latest_at),
+            HitSource::Message { .. } => w.add_null("latest_at"),
+        }
         w.add_optional_text("role", role);
         w.add_optional_number("score", score);
         w.add_optional_number("seq", seq);
@@ -195,7 +203,12 @@ fn read_summary_rows(
             id: summary::format_summary_id(*id),
             created_at: record.created_at,
             snippet: best.snippet,
-            source: HitSource::Summary { depth: record.depth, kind: record.kind() },
+            source: HitSource::Summary {
+                depth: record.depth,
+                kind: record.kind(),
+                earliest_at: record.earliest_at,
+                latest_at: record.latest_at,
+            },
         });
     }
     Ok(rows)

@@ -45,7 +45,7 @@ pub(super) struct GrepQuery {
     pub(super) sort: GrepSort,
     pub(super) window: TimeWindow,
     pub(super) limit: u64,
-    pub(super) all: bool,
+    pub(super) all_conversations: bool,
     /// Search the named conversation alone, without the rest of its family.
     pub(super) only: bool,
     pub(super) file_options: FileSearchOptions,
@@ -62,13 +62,9 @@ pub(super) enum GrepMode {
     FullText,
 }
 
-/// Names of the modes. `full-text` has two spellings.
-const MODES: [(&str, GrepMode); 4] = [
-    ("auto", GrepMode::Auto),
-    ("regex", GrepMode::Regex),
-    ("full-text", GrepMode::FullText),
-    ("full_text", GrepMode::FullText),
-];
+/// Names of the modes.
+const MODES: [(&str, GrepMode); 3] =
+    [("auto", GrepMode::Auto), ("regex", GrepMode::Regex), ("full-text", GrepMode::FullText)];
 
 /// Names of the scopes.
 const SCOPES: [(&str, GrepScope); 4] = [
@@ -106,7 +102,7 @@ pub(super) fn parse_query(query_json: &str) -> Result<GrepQuery> {
             before: parse_time(&mut fields, "before")?,
         },
         limit: fields.take_optional_u64("limit").unwrap_or(LIMIT_DEFAULT),
-        all: fields.take_flag("all"),
+        all_conversations: fields.take_flag("all_conversations"),
         only: fields.take_flag("only"),
         file_options: FileSearchOptions::read(
             &mut fields,
@@ -161,8 +157,8 @@ pub(super) fn build_bounds(query: &GrepQuery, now: Timestamp) -> Result<GrepBoun
     {
         return Err(Error::invalid_input("`since` must be earlier than `before`"));
     }
-    if query.all && query.only {
-        return Err(Error::invalid_input("`only` and `all` are mutually exclusive"));
+    if query.all_conversations && query.only {
+        return Err(Error::invalid_input("`only` and `all_conversations` are mutually exclusive"));
     }
     let limit = int::to_usize(limit);
     let GrepQuery { scope, sort, neighbours, .. } = *query;

@@ -17,9 +17,8 @@ pub(super) struct GrepResults {
     pub(super) has_more: bool,
     /// Some words of the query were ignored, because the query has too many.
     pub(super) is_cut: bool,
-    /// Position at which the scan stopped: an id and a byte. The id names a file, or the message
-    /// before which the scan stopped, or a [`super::cursor::ScanCursor`].
-    pub(super) unscanned_from: Option<(String, u64)>,
+    /// Cursor at which the scan stopped; `None`: the scan is complete.
+    pub(super) next_cursor: Option<String>,
     /// For a page of a longer scan: the cursor of each row. Empty for a complete answer.
     pub(super) cursors: Vec<String>,
 }
@@ -30,7 +29,7 @@ pub(super) fn render_results(
     limits: ReadLimits<'_>,
     mut notes: Vec<&'static str>,
 ) -> RecallAnswer {
-    let GrepResults { rows, mut total, has_more, is_cut, mut unscanned_from, cursors } = results;
+    let GrepResults { rows, mut total, has_more, is_cut, mut next_cursor, cursors } = results;
     let row_count = int::to_u64(rows.len());
     let (mut matches, mut tokens, mut count) = (JsonWriter::new_array(), 0u32, 0u64);
     let tokens_max = limits.tokens_max.unwrap_or(u32::MAX);
@@ -45,12 +44,12 @@ pub(super) fn render_results(
     }
     if let Some(cursor) = cursors.get(int::to_usize(count)) {
         // The next page begins with the first row that the grant did not cover.
-        (total, unscanned_from) = (count, Some((cursor.clone(), 0)));
+        (total, next_cursor) = (count, Some(cursor.clone()));
     }
     if is_cut && !notes.contains(&"terms-limited") {
         notes.push("terms-limited");
     }
-    if unscanned_from.is_some() {
+    if next_cursor.is_some() {
         notes.push("scan-limited");
     }
     if has_more {
@@ -58,15 +57,10 @@ pub(super) fn render_results(
     }
     let mut answer = JsonWriter::new_object();
     limits.write_grant_note(tokens, row_count > count, &mut answer);
+    answer.add_optional_text("cursor", next_cursor.as_deref());
     answer.add_array("matches", matches);
     answer.add_texts("notes", &notes);
     answer.add_number("total", total);
-    answer.add_flag("truncated", total > count || has_more || unscanned_from.is_some());
-    if let Some((id, byte)) = unscanned_from {
-        let mut position = JsonWriter::new_object();
-        position.add_number("byte", byte);
-        position.add_text("id", &id);
-        answer.add_object("unscanned_from", position);
-    }
+    answer.add_flag("truncated", total > count || has_more || next_cursor.is_some());
     RecallAnswer { cursors, ..RecallAnswer::new(answer, tokens) }
 }

@@ -161,7 +161,7 @@ pub(super) fn read_searched_conversations(
     query: &GrepQuery,
     notes: &mut Vec<&'static str>,
 ) -> Result<Vec<SearchedConversation>> {
-    if !query.all {
+    if !query.all_conversations {
         let entry = SearchedConversation::read(reader, conversation, 0)?.ok_or_else(|| {
             Error::not_found(format_args!("conversation `{conversation}` does not exist"))
         })?;

@@ -11,5 +11,7 @@ pub(crate) mod quantization;
 mod record;
 pub(crate) mod sign_block;
 pub(crate) mod similarity;
+mod update;
 
 pub(crate) use record::{VectorRecord, block_key, diagnose_damage, vector_key};
+pub(crate) use update::{DocumentVector, VectorUpdate};

@@ -127,14 +127,9 @@ impl VectorRecord {
         self.messages.0.is_empty() && self.summaries.0.is_empty()
     }
 
-    /// Encodes the record for the next commit.
-    ///
-    /// # Errors
-    ///
-    /// `limit-exceeded`: the record would exceed 256 KiB.
-    pub(crate) fn encode_next(&mut self) -> Result<Vec<u8>> {
+    /// Counts the next commit.
+    pub(crate) fn advance_revision(&mut self) {
         self.revision += 1;
-        codec::encode(self)
     }
 
     /// Checks that vectors, or a query, have the dimensions and the model of the conversation.

@@ -1,17 +1,18 @@
-//! Calibration: what a provider's count of a prompt has to do with the estimate.
+//! Calibration: the ratio between a provider's token count and the estimate.
 //!
-//! In: reports of both numbers, of one conversation and model. Out: a factor, and the token bounds
-//! of a call taken by it from the provider's tokens to estimated ones. Stored counts stay
-//! estimates. Not here: the verb that stores a report ([`crate::admin::call`]).
+//! In: reports of both counts for prompts of one conversation and model. Out: a factor, with which
+//! token bounds of a call are converted from the provider's tokens to estimated tokens. Stored
+//! counts stay estimates. The command that stores a report is in `crate::admin`.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
+    changes::Changes,
     codec::{self, SoundRecord},
     keys::ConversationKeys,
-    store::Put,
+    record_key::{RecordKey, RecordReads, RecordSlot, RecordValues},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -24,34 +25,33 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// What stands for 1: ratios and factors are whole numbers of ten-thousandths, so that rounding
-/// stays far below what they say.
+/// The ratio 1: ratios and factors are counted in ten-thousandths.
 const RATIO_ONE: u64 = 10_000;
-/// Reports beyond 1 to 16 or 16 to 1 are mistakes. The worst measured is 9.5: a text in Amharic,
-/// which an older tokenizer takes byte by byte.
+/// Greatest ratio of the two counts of a report, in either direction. The greatest measured ratio
+/// is 9.5: Amharic with an older tokenizer, which counts single bytes.
 const RATIO_TIMES_MAX: u64 = 16;
-/// Bounds of the factor. Korean has 0.42 with a current tokenizer, Burmese 7.75 with an older one;
-/// beyond that a budget is taken for more than a quarter or eight times of what it says.
+/// Bounds of the factor, from 1/4 to 8. Korean has 0.42 with a current tokenizer, Burmese 7.75 with
+/// an older tokenizer.
 const FACTOR_MIN: u64 = RATIO_ONE / 4;
 const FACTOR_MAX: u64 = 8 * RATIO_ONE;
-/// Ratios that are kept: 8 changes between them, of which the two greatest do not count. One
-/// prompt that was counted wrongly makes two.
+/// Most stored ratios. Of the 8 changes between them the two greatest are ignored, because one
+/// wrong count causes two changes.
 const RATIOS_MAX: usize = 9;
-/// Share of the changes that the factor allows for.
+/// Quantile of the changes that the factor covers, as numerator and denominator.
 const CHANGES_QUANTILE: (usize, usize) = (3, 4);
-/// Added to the newest ratio in any case, in ten-thousandths.
+/// Margin that is always added to the newest ratio, in ten-thousandths.
 const FACTOR_MARGIN: u64 = 100;
-/// Models of one conversation.
+/// Most models of one conversation.
 pub(crate) const MODELS_MAX: usize = 16;
 
-/// The record of one model: its newest ratios.
+/// The calibration record of one model.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Calibration {
     model: String,
     reports: u64,
     /// Time of the newest report.
     pub(crate) time: Timestamp,
-    /// What the provider counted by what was estimated, in ten-thousandths, oldest first.
+    /// Newest ratios of the provider's count to the estimate, in ten-thousandths, oldest first.
     ratios: Vec<u32>,
 }
 
@@ -67,11 +67,11 @@ impl SoundRecord for Calibration {
 }
 
 impl Calibration {
-    /// Takes a report. Returns whether it is one: the newest may come again with its own time.
+    /// Adds a report; returns `false` for a repetition of the newest report with the same time.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: one number is 0, or more than 16 times the other.
+    /// `invalid-input`: a number is 0, or more than 16 times the other number.
     pub(crate) fn add_report(
         &mut self,
         estimated_tokens: u32,
@@ -79,10 +79,11 @@ impl Calibration {
         now: Timestamp,
     ) -> Result<bool> {
         let (estimated, counted) = (u64::from(estimated_tokens), u64::from(prompt_tokens));
-        let far = |more: u64, less: u64| more > less * RATIO_TIMES_MAX;
-        if far(estimated, counted) || far(counted, estimated) || estimated == 0 {
+        let is_too_great = |more: u64, less: u64| more > less * RATIO_TIMES_MAX;
+        if is_too_great(estimated, counted) || is_too_great(counted, estimated) || estimated == 0 {
             return Err(Error::invalid_input(format_args!(
-                "estimated_tokens, prompt_tokens: {estimated} and {counted} are not of one prompt"
+                "`estimated_tokens` and `prompt_tokens` must be of the same prompt and differ by at \
+                 most {RATIO_TIMES_MAX} times, got {estimated} and {counted}"
             )));
         }
         let ratio = int::saturate_tokens((counted * RATIO_ONE).div_ceil(estimated));
@@ -97,9 +98,11 @@ impl Calibration {
         Ok(true)
     }
 
-    /// What an estimate is multiplied by, in ten-thousandths: the newest ratio, as the prompt that
-    /// comes is mostly the one before; more by what ratios usually change, and by 1 in 100, as a
-    /// prompt that is too long fails and one that is too short does not.
+    /// Computes the factor for estimates, in ten-thousandths.
+    ///
+    /// The factor is the newest ratio, because the next prompt mostly repeats the last prompt. The
+    /// usual change between ratios and a margin of 1 in 100 are added, because a prompt that is too
+    /// long fails.
     fn compute_factor(&self) -> u64 {
         let newest = u64::from(self.ratios.last().copied().unwrap_or_default());
         let pairs = self.ratios.iter().zip(self.ratios.iter().skip(1));
@@ -108,25 +111,25 @@ impl Calibration {
         };
         let mut changes: Vec<u64> = pairs.map(change).collect();
         sort::sort_numbers(&mut changes);
-        let (share, of) = CHANGES_QUANTILE;
-        let place = (changes.len() * share).div_ceil(of).checked_sub(1);
-        let usual = place.and_then(|place| changes.get(place)).copied().unwrap_or_default();
-        (newest * (RATIO_ONE + usual + FACTOR_MARGIN))
+        let (numerator, denominator) = CHANGES_QUANTILE;
+        let index = (changes.len() * numerator).div_ceil(denominator).checked_sub(1);
+        let usual_change = index.and_then(|index| changes.get(index)).copied().unwrap_or_default();
+        (newest * (RATIO_ONE + usual_change + FACTOR_MARGIN))
             .div_ceil(RATIO_ONE)
             .clamp(FACTOR_MIN, FACTOR_MAX)
     }
 
-    /// Estimated tokens that the provider counts as at most `tokens`; at least 1.
+    /// Converts the provider's tokens to estimated tokens, rounded down; at least 1.
     pub(crate) fn to_estimated_floor(&self, tokens: u32) -> u32 {
         int::saturate_tokens(u64::from(tokens) * RATIO_ONE / self.compute_factor()).max(1)
     }
 
-    /// The same of what the provider counted: rounded up.
+    /// Converts the provider's tokens to estimated tokens, rounded up.
     pub(crate) fn to_estimated_ceil(&self, tokens: u32) -> u32 {
         int::saturate_tokens((u64::from(tokens) * RATIO_ONE).div_ceil(self.compute_factor()))
     }
 
-    /// What is shown of it.
+    /// Returns the calibration as JSON.
     pub(crate) fn to_object(&self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_number("factor_permille", self.compute_factor().div_ceil(RATIO_ONE / 1_000));
@@ -136,37 +139,40 @@ impl Calibration {
     }
 }
 
-/// Which model a call is for, and where its record stands.
+/// The model of a call, with the key of its calibration record.
 pub(crate) struct CalibratedModel {
     model: String,
     pub(crate) key: String,
 }
 
 impl CalibratedModel {
-    /// The name of the model.
+    /// Returns the name of the model.
     pub(crate) fn model_name(&self) -> &str {
         &self.model
     }
 
-    /// The record of this model.
+    /// Creates the reference to the record of a model.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a name that is empty or too long.
+    /// `invalid-input`: the name is empty or too long.
     pub(crate) fn new(keys: &ConversationKeys, model: String) -> Result<Self> {
         if !(1..=limits::MODEL_BYTES_MAX).contains(&model.len()) {
-            let message = format!("model: a name has 1 to {} bytes", limits::MODEL_BYTES_MAX);
-            return Err(Error::invalid_input(message));
+            return Err(Error::invalid_input(format_args!(
+                "`model` must have 1 to {} bytes, got {}",
+                limits::MODEL_BYTES_MAX,
+                model.len()
+            )));
         }
         let key = keys.calibration_key(&model);
         Ok(Self { model, key })
     }
 
-    /// The `model` of further options, which is all that they may hold.
+    /// Reads the option `model`, the only option of `extra-json`; `None`: the option is absent.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: other options.
+    /// `invalid-input`: the text has other options, or an invalid name.
     pub(crate) fn from_options(
         keys: &ConversationKeys,
         extra_json: Option<&str>,
@@ -179,39 +185,50 @@ impl CalibratedModel {
         model.map(|model| Self::new(keys, model)).transpose()
     }
 
-    /// What the first read of a call brought, when it was asked last for the key of the model that
-    /// the call may be for.
+    /// Adds the record of this model to a read.
+    pub(crate) fn add_to(&self, reads: &mut RecordReads) -> RecordSlot<Calibration> {
+        reads.add(self.record_key())
+    }
+
+    /// Decodes the record of this model from a read; `None`: nothing was reported of the model.
     ///
     /// # Errors
     ///
     /// `corrupt`.
-    pub(crate) fn pop_calibration(
-        model: Option<&Self>,
-        values: &mut Vec<Option<Vec<u8>>>,
+    pub(crate) fn decode_from(
+        &self,
+        values: &RecordValues,
+        slot: &RecordSlot<Calibration>,
     ) -> Result<Option<Calibration>> {
-        let Some(model) = model else { return Ok(None) };
-        model.decode_calibration(values.pop().flatten())
+        // A record of another model with the same hash is ignored; the next report replaces it.
+        Ok(values.decode(slot)?.filter(|record| record.model == self.model))
     }
 
-    /// What was read under the key; `None`: nothing was reported of this model.
+    /// Reads the record of this model; `None`: nothing was reported of the model.
     ///
     /// # Errors
     ///
-    /// `corrupt`.
-    pub(crate) fn decode_calibration(&self, value: Option<Vec<u8>>) -> Result<Option<Calibration>> {
-        let Some(value) = value else { return Ok(None) };
-        let record = decode_record(&self.key, &value)?;
-        // Another model of the same hash is passed over, and replaced by the next report.
-        Ok(Some(record).filter(|record| record.model == self.model))
+    /// `corrupt`; errors of the store.
+    pub(crate) fn read_calibration(
+        &self,
+        session: &mut StoreSession<'_>,
+    ) -> Result<Option<Calibration>> {
+        let record = session.read_record(&self.record_key())?;
+        Ok(record.filter(|record| record.model == self.model))
     }
 
-    /// The record to begin with.
+    /// Returns the key of the record of this model.
+    pub(crate) fn record_key(&self) -> RecordKey<Calibration> {
+        RecordKey::new(self.key.clone())
+    }
+
+    /// Creates the empty record of the model.
     pub(crate) fn new_calibration(&self) -> Calibration {
         Calibration { model: self.model.clone(), ..Calibration::default() }
     }
 }
 
-/// Reads a record: the one place that does, for the size of the component.
+/// Decodes a record; never inlined, which keeps the component small.
 ///
 /// # Errors
 ///
@@ -221,39 +238,43 @@ pub(crate) fn decode_record(key: &str, value: &[u8]) -> Result<Calibration> {
     codec::decode(key, value)
 }
 
-/// All records of a conversation, in the order of their keys.
+/// Reads all records of a conversation, in the order of their keys.
 ///
 /// # Errors
 ///
 /// `corrupt`; errors of the store.
-pub(crate) fn read_all(
-    reader: &mut StoreSession<'_>,
+fn read_all(
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
 ) -> Result<Vec<(String, Calibration)>> {
-    let mut out = Vec::new();
+    let mut records = Vec::new();
     let (start, end) = keys.record_range("c");
-    reader.scan_range(&start, &end, &mut |key, value| {
-        out.push((key.into(), decode_record(key, value)?));
+    session.scan_range(&start, &end, &mut |key, value| {
+        records.push((key.into(), decode_record(key, value)?));
         Ok(())
     })?;
-    Ok(out)
+    Ok(records)
 }
 
-/// What makes room for the record of a new model: the one that was reported longest ago leaves.
+/// Makes room for the record of a new model: deletes the record with the oldest report, if the
+/// conversation has [`MODELS_MAX`] records.
 ///
 /// # Errors
 ///
-/// As [`all`].
+/// As [`read_all`].
 pub(crate) fn evict_oldest(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
-) -> Result<Option<Put>> {
-    let records = read_all(reader, keys)?;
+    changes: &mut Changes,
+) -> Result<()> {
+    let records = read_all(session, keys)?;
     if records.len() < MODELS_MAX {
-        return Ok(None);
+        return Ok(());
     }
-    let oldest = records.into_iter().min_by_key(|(_, record)| record.time);
-    Ok(oldest.map(|(key, _)| Put { key, value: None }))
+    if let Some((key, _)) = records.into_iter().min_by_key(|(_, record)| record.time) {
+        changes.delete_record(&RecordKey::<Calibration>::new(key));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

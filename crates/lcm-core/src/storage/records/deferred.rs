@@ -12,21 +12,21 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Pause after the first failure; each further one doubles it.
+/// Pause after the first failure; each further failure doubles the pause.
 const RETRY_PAUSE_MS: u64 = 5 * 60 * 1_000;
 const RETRY_PAUSE_MS_MAX: u64 = 30 * 60 * 1_000;
 
-/// What a conversation owes.
+/// The deferred compaction of a conversation.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct DeferredCompaction {
-    /// When it was seen first.
+    /// Time of the deferral.
     pub(crate) since: Timestamp,
-    /// Failures in a row.
+    /// Consecutive failed attempts.
     pub(crate) failures: u32,
-    /// From when on it is tried; at most `since`: at once.
+    /// Time of the next attempt; not after `since`: at once.
     pub(crate) next_attempt_at: Timestamp,
-    /// Tokens of the stored context when nothing more could be done; `None`: something may. It is
-    /// not tried again until they change.
+    /// Tokens of the stored context that the last attempt could not shrink; no attempt is made
+    /// until the tokens change. `None`: the context may shrink.
     pub(crate) exhausted_tokens: Option<u64>,
 }
 
@@ -39,30 +39,30 @@ impl SoundRecord for DeferredCompaction {
 }
 
 impl DeferredCompaction {
-    /// One that is seen now.
+    /// Creates a deferral at `now`.
     pub(crate) fn new(now: Timestamp) -> Self {
         Self { since: now, failures: 0, next_attempt_at: now, exhausted_tokens: None }
     }
 
-    /// After one more failure.
+    /// Returns the deferral after one more failed attempt.
     pub(crate) fn with_failure(self, now: Timestamp) -> Self {
-        let doubled = RETRY_PAUSE_MS.saturating_mul(1 << self.failures.min(3));
-        let next_attempt_at = now.saturating_add(doubled.min(RETRY_PAUSE_MS_MAX));
+        let pause = RETRY_PAUSE_MS.saturating_mul(1 << self.failures.min(3));
+        let next_attempt_at = now.saturating_add(pause.min(RETRY_PAUSE_MS_MAX));
         Self { failures: self.failures.saturating_add(1), next_attempt_at, ..self }
     }
 
-    /// Whether it is to be tried with a stored context of so many tokens.
+    /// Returns whether an attempt may be made now, with a stored context of `tokens` tokens.
     pub(crate) fn can_attempt(&self, tokens: u64, now: Timestamp) -> bool {
         now >= self.next_attempt_at && self.exhausted_tokens != Some(tokens)
     }
 
-    /// What is shown of it.
+    /// Returns the deferral as JSON.
     pub(crate) fn to_object(self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_flag("exhausted", self.exhausted_tokens.is_some());
         object.add_number("failures", self.failures.into());
         object.add_time("next_attempt_at", self.next_attempt_at.min(time::MS_MAX));
-        object.add_time("since", self.since);
+        object.add_time("began_at", self.since);
         object
     }
 }

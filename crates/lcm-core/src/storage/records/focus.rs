@@ -1,16 +1,21 @@
-//! The focus brief: one text that stands for the older summaries while a task lasts.
+//! The focus brief: a host's text that assembly renders in place of older summaries while a task
+//! lasts.
 //!
-//! In: a text of the host, as a model wrote it from what the recall tools found, and the message up
-//! to which it covers the conversation. Out: the one brief that a conversation has. It is shown in
-//! place of summaries and replaces none: without it they stand in the context as before. Not here:
-//! which it covers ([`crate::assembly`]).
+//! In: a text that a model wrote from the results of recall, and the last seq that the text covers.
+//! Out: the record; a conversation has at most one brief. The brief changes no summary: after its
+//! removal, contexts render the summaries again. [`crate::assembly`] decides which summaries the
+//! brief covers.
 
 use alloc::{format, string::String};
 use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::codec::{self, SoundRecord};
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -20,16 +25,16 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Bytes of its text, so that a read of the head and the brief is one of few bytes: about five
-/// times what the longest briefs in use have.
+/// Most bytes of a brief, about five times the longest brief in use. The bound keeps the read of
+/// head and brief small.
 pub(crate) const BRIEF_BYTES_MAX: usize = 64 << 10;
 
-/// A focus brief.
+/// The record of a focus brief.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct FocusBrief {
-    /// It covers summaries of messages up to this one.
+    /// Last seq that the brief covers.
     pub(crate) seq_last: u64,
-    /// When it was set.
+    /// Time at which the brief was set.
     pub(crate) time: Timestamp,
     pub(crate) text: String,
 }
@@ -43,11 +48,16 @@ impl SoundRecord for FocusBrief {
 }
 
 impl FocusBrief {
-    /// A brief of a conversation with so many messages; `seq_last`: `None` for all of them.
+    /// Returns the key of the brief of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.focus_key())
+    }
+
+    /// Creates a brief for a conversation of `messages` messages; `seq_last` of `None` covers all.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no text, too much of it, or a message that there is not.
+    /// `invalid-input`: the text is blank or too long, or the message does not exist.
     pub(crate) fn new(
         text: String,
         seq_last: Option<u64>,
@@ -56,19 +66,20 @@ impl FocusBrief {
     ) -> Result<Self> {
         if text.trim().is_empty() || text.len() > BRIEF_BYTES_MAX {
             return Err(Error::invalid_input(format_args!(
-                "text: a brief has 1 to {BRIEF_BYTES_MAX} bytes"
+                "`text` must have 1 to {BRIEF_BYTES_MAX} bytes and not be blank, got {} bytes",
+                text.len()
             )));
         }
         let seq_last = seq_last.unwrap_or(messages);
         if seq_last == 0 || seq_last > messages {
             return Err(Error::invalid_input(format_args!(
-                "seq_last: {seq_last} is not from 1 to {messages}, the newest message"
+                "`seq_last` must be from 1 to {messages}, the newest message, got {seq_last}"
             )));
         }
         Ok(Self { seq_last, time, text })
     }
 
-    /// What was read under its key.
+    /// Decodes the record from the value of its key.
     ///
     /// # Errors
     ///
@@ -78,22 +89,22 @@ impl FocusBrief {
         codec::decode(key, value)
     }
 
-    /// Names the text.
+    /// Computes the id of the brief: a hash of its text.
     pub(crate) fn id(&self) -> [u8; 8] {
         hash::hash_prefix(&hash::hash_fields(&[b"lcm focus", self.text.as_bytes()]))
     }
 
-    /// The printed id.
+    /// Returns the printed id.
     pub(crate) fn name(&self) -> String {
         format!("focus_{}", hash::hex(&self.id()))
     }
 
-    /// What a host is told of it.
+    /// Returns the brief as JSON.
     pub(crate) fn to_object(&self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_text("id", &self.name());
         object.add_number("seq_last", self.seq_last);
-        object.add_time("time", self.time);
+        object.add_time("created_at", self.time);
         object.add_number("tokens", tokens::estimate(&self.text).into());
         object
     }

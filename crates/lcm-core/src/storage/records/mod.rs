@@ -1,9 +1,14 @@
-//! Records that stand beside the head, one module each.
+//! Records beside the head, one module each.
 
+pub(crate) mod attempts;
 pub(crate) mod calibration;
 pub(crate) mod deferred;
 pub(crate) mod focus;
 pub(crate) mod grants;
-mod large_payload;
+pub(crate) mod identity;
+pub(crate) mod large_payload;
+pub(crate) mod model_breaker;
+pub(crate) mod question;
 pub(crate) mod session;
+pub(crate) mod upload;
 pub(crate) mod usage;

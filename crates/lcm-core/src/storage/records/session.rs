@@ -9,7 +9,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-use crate::storage::codec::SoundRecord;
+use crate::storage::{codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey};
 
 /// The cause of an archive. The order of the cases is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -71,6 +71,13 @@ pub(crate) struct FamilyMember {
     pub(crate) joined_at: Timestamp,
     /// The part before `#` of a numbered id that a reset made; `None`: the id is not numbered.
     pub(crate) numbered_from: Option<String>,
+}
+
+impl FamilyMember {
+    /// Returns the key of a conversation's member record in the family with this hash.
+    pub(crate) fn key(keys: &ConversationKeys, family: [u8; 16]) -> RecordKey<Self> {
+        RecordKey::new(keys.family_member_key(family))
+    }
 }
 
 impl SoundRecord for FamilyMember {

@@ -1,9 +1,8 @@
-//! Usage: what prompts and summaries took and cost, as a host reports it.
+//! Usage: tokens and costs of turns and summaries, as a host reports them.
 //!
-//! In: one report for each answer of a model. Out: sums, and when the newest prompt of a turn was
-//! sent, by which a cache is warm or cold. Not here: what the engine counts itself of the
-//! completions it asked for (the ledger of the head), and what is to be done about either
-//! ([`crate::compaction::advise`]).
+//! In: one report for each completion. Out: totals, and the time of the newest turn, which tells
+//! whether the provider's cache is warm. The ledger of the head counts the completions that the
+//! engine requested; [`crate::compaction::advise`] derives advice from both.
 
 use alloc::{format, string::String};
 
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
+    record_key::RecordKey,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -23,23 +23,23 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// What a report may be about, as JSON names it.
+/// Purposes of a report, as named in JSON.
 const PURPOSES: [&str; 2] = ["turn", "summary"];
-/// Of one report, in millionths: a thousand million of any currency.
+/// Most cost of one report, in millionths: a thousand million of any currency.
 const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
 
-/// What some calls of a model took.
+/// Totals over completions.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct UsageTotals {
     calls: u64,
-    /// Tokens of the prompts, those in the cache included.
+    /// Tokens of the prompts, cached tokens included.
     input_tokens: u64,
-    /// Of them those that were read from the provider's cache.
+    /// Input tokens that were read from the provider's cache.
     cache_read_tokens: u64,
-    /// Of them those that were written to it.
+    /// Input tokens that were written to the provider's cache.
     cache_write_tokens: u64,
     output_tokens: u64,
-    /// Millionths of the currency that the host counts in.
+    /// Cost in millionths of the host's currency.
     cost_micros: u64,
 }
 
@@ -76,7 +76,7 @@ impl UsageTotals {
     }
 }
 
-/// One report.
+/// A report of one completion.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct UsageReport {
     is_summary: bool,
@@ -84,11 +84,11 @@ pub(crate) struct UsageReport {
 }
 
 impl UsageReport {
-    /// Reads the arguments of a report; a number that is absent is 0.
+    /// Reads a report from JSON fields; an absent number is 0.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Self {
         let is_summary = fields.take_choice("purpose", &PURPOSES) == 1;
         let mut tokens = |key: &str| u64::from(fields.take_optional_u32(key).unwrap_or(0));
-        let spent = UsageTotals {
+        let totals = UsageTotals {
             calls: 1,
             input_tokens: tokens("input_tokens"),
             cache_read_tokens: tokens("cache_read_tokens"),
@@ -96,72 +96,83 @@ impl UsageReport {
             output_tokens: tokens("output_tokens"),
             cost_micros: fields.take_optional_u64("cost_micros").unwrap_or(0),
         };
-        Self { is_summary, totals: spent }
+        Self { is_summary, totals }
     }
 
     /// Refuses a report whose numbers contradict each other.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: it says nothing, more of the cache than of the prompt, or a cost beyond any
-    /// currency.
+    /// `invalid-input`: all numbers are 0, the cached tokens exceed the input tokens, or the cost is
+    /// too great.
     pub(crate) fn validate(self) -> Result<Self> {
-        let spent = &self.totals;
-        if spent.cost_micros > COST_MICROS_MAX {
-            let message = format_args!("cost_micros: at most {COST_MICROS_MAX} for one call");
-            return Err(Error::invalid_input(message));
+        let totals = &self.totals;
+        if totals.cost_micros > COST_MICROS_MAX {
+            return Err(Error::invalid_input(format_args!(
+                "`cost_micros` must be at most {COST_MICROS_MAX}, got {}",
+                totals.cost_micros
+            )));
         }
-        if spent.cache_read_tokens + spent.cache_write_tokens > spent.input_tokens {
+        let cached_tokens = totals.cache_read_tokens + totals.cache_write_tokens;
+        if cached_tokens > totals.input_tokens {
+            return Err(Error::invalid_input(format_args!(
+                "`input_tokens` must include the {cached_tokens} tokens of `cache_read_tokens` and \
+                 `cache_write_tokens`, got {}",
+                totals.input_tokens
+            )));
+        }
+        if totals.input_tokens + totals.output_tokens + totals.cost_micros == 0 {
             return Err(Error::invalid_input(
-                "input_tokens: less than those read from the cache and written to it, which are \
-                 part of them",
+                "`input_tokens`, `output_tokens` or `cost_micros` must be greater than 0",
             ));
-        }
-        if spent.input_tokens + spent.output_tokens + spent.cost_micros == 0 {
-            return Err(Error::invalid_input("usage: says neither tokens nor a cost"));
         }
         Ok(self)
     }
 }
 
-/// The record of a conversation.
+/// The usage record of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct UsageRecord {
     turns: UsageTotals,
     summaries: UsageTotals,
-    /// When the newest prompt of a turn was reported.
+    /// Time of the newest report of a turn.
     turn_at: Option<Timestamp>,
-    /// The newest report with its time, so that it counts once.
+    /// The newest report with its time, to ignore its repetition.
     newest: Option<(Timestamp, UsageReport)>,
 }
 
 impl SoundRecord for UsageRecord {
     fn is_sound(&self) -> bool {
-        let bounded =
-            |spent: &UsageTotals| spent.to_numbers().iter().all(|number| *number < 1 << 60);
+        let is_bounded =
+            |totals: &UsageTotals| totals.to_numbers().iter().all(|number| *number < 1 << 60);
         let times = [self.turn_at, self.newest.map(|(time, _)| time)];
-        let newest = self.newest.is_none_or(|(_, report)| bounded(&report.totals));
-        [self.turns, self.summaries].iter().all(bounded)
+        let newest = self.newest.is_none_or(|(_, report)| is_bounded(&report.totals));
+        [self.turns, self.summaries].iter().all(is_bounded)
             && newest
             && times.iter().flatten().all(|time| *time <= time::MS_MAX)
     }
 }
 
 impl UsageRecord {
-    /// What was reported so far.
+    /// Returns the key of the usage record of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.usage_key())
+    }
+
+    /// Reads the usage record; an absent record is empty.
     ///
     /// # Errors
     ///
     /// `corrupt`; errors of the store.
-    pub(crate) fn read(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
+    pub(crate) fn read(session: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
         let key = keys.usage_key();
-        match reader.read_one_uncached(&key)? {
+        match session.read_one_uncached(&key)? {
             Some(value) => Self::decode(&key, &value),
             None => Ok(Self::default()),
         }
     }
 
-    /// Reads a record: the one place that does, for the size of the component.
+    /// Decodes a record; never inlined, which keeps the component small.
     ///
     /// # Errors
     ///
@@ -171,7 +182,7 @@ impl UsageRecord {
         codec::decode(key, value)
     }
 
-    /// Takes a report. Returns whether it is one: the newest may come again with its own time.
+    /// Adds a report; returns `false` for a repetition of the newest report with the same time.
     pub(crate) fn add_report(&mut self, report: &UsageReport, now: Timestamp) -> bool {
         if self.newest == Some((now, *report)) {
             return false;
@@ -183,34 +194,36 @@ impl UsageRecord {
             self.turns.add_totals(&report.totals);
             self.turn_at = Some(now);
         }
-        // Sums stay where a record is sound, however long a host reports nonsense.
-        for spent in [&mut self.turns, &mut self.summaries] {
-            spent.cost_micros = spent.cost_micros.min((1 << 60) - 1);
+        // Keeps the record within its bounds, whatever a host reports.
+        for totals in [&mut self.turns, &mut self.summaries] {
+            totals.cost_micros = totals.cost_micros.min((1 << 60) - 1);
         }
         true
     }
 
-    /// When the newest prompt of a turn was sent; `None`: nobody said.
+    /// Returns the time of the newest turn; `None`: no turn was reported.
     pub(crate) fn turn_at(&self) -> Option<Timestamp> {
         self.turn_at
     }
 
-    /// Prompts of turns that were reported.
+    /// Returns the number of reported turns.
     pub(crate) fn count_turns(&self) -> u64 {
         self.turns.calls
     }
 
-    /// Of the tokens of a turn's prompt that stood in the prompt before, how many in a thousand
-    /// were read from the cache, where a turn adds so many; all as long as nobody said.
+    /// Returns the share of repeated prompt tokens that the provider read from its cache, in
+    /// thousandths; 1,000 without reports.
+    ///
+    /// A turn adds `turn_tokens` new tokens to a prompt; the other tokens repeat the last prompt.
     pub(crate) fn cached_permille(&self, turn_tokens: u64) -> u64 {
         let turns = &self.turns;
-        let new = turns.calls.saturating_mul(turn_tokens);
-        let again = turns.input_tokens.saturating_sub(new).max(turns.cache_read_tokens);
-        let share = turns.cache_read_tokens.saturating_mul(1_000).checked_div(again);
+        let new_tokens = turns.calls.saturating_mul(turn_tokens);
+        let repeated = turns.input_tokens.saturating_sub(new_tokens).max(turns.cache_read_tokens);
+        let share = turns.cache_read_tokens.saturating_mul(1_000).checked_div(repeated);
         share.filter(|_| turns.cache_read_tokens > 0).unwrap_or(1_000).min(1_000)
     }
 
-    /// The same for an agent's model, in a line; empty: nobody reported anything.
+    /// Renders the totals as a line for an agent's model; empty without reports.
     pub(crate) fn render_line(&self) -> String {
         let (turns, summaries) = (&self.turns, &self.summaries);
         if turns.calls + summaries.calls == 0 {
@@ -231,7 +244,7 @@ impl UsageRecord {
         )
     }
 
-    /// What is shown of it.
+    /// Returns the totals as JSON.
     pub(crate) fn to_object(&self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_object("summaries", self.summaries.to_object());
@@ -271,7 +284,7 @@ mod tests {
     #[test]
     fn a_report_that_contradicts_itself_is_refused() {
         for (json, wrong) in [
-            (r#"{"purpose":"turn"}"#, "neither tokens nor a cost"),
+            (r#"{"purpose":"turn"}"#, "must be greater than 0"),
             (r#"{"purpose":"turn","input_tokens":9,"cache_read_tokens":10}"#, "input_tokens"),
             (r#"{"purpose":"nap","input_tokens":9}"#, "`turn`, `summary`"),
             (r#"{"input_tokens":9}"#, "purpose"),

@@ -9,18 +9,18 @@ from .. import compaction, paging
 from ..flows import Flow
 from ..opening import Clock
 from ..results import (
-    Advice,
+    AdviseAnswer,
     AppendMode,
-    Compaction,
     CompactionMode,
+    CompactReport,
     Decision,
     Dialect,
-    Maintained,
-    Prices,
-    Prompt,
-    Reported,
-    SpentOn,
-    Turn,
+    MaintainReport,
+    SummaryPrompt,
+    TokenPrices,
+    TurnReport,
+    UsageAnswer,
+    UsagePurpose,
 )
 from ..texts import Message, to_texts
 from ..verb import Opened, Verb
@@ -53,12 +53,12 @@ class Compacting(Opened):
         lease_ms: int = 0,
         defer: bool = False,
         now: int | None = None,
-    ) -> Flow[Turn]:
+    ) -> Flow[TurnReport]:
         """One turn: stores messages, asks whether compaction is due, and does what is.
 
         Nothing is stored when an argument is wrong. The messages are then stored whatever the
-        model does: what failed behind that is `failure` beside the receipt. `append_mode` and `repeat` are
-        as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
+        model does: what failed behind that is `failure` beside the receipt. `append_mode` and `repeat`
+        are those of `append`. `defer`: compaction that can wait is left for
         `maintain`.
 
         ```python
@@ -68,7 +68,7 @@ class Compacting(Opened):
         """
         intake = {
             "dialect": dialect,
-            "mode": append_mode,
+            "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
@@ -132,7 +132,7 @@ class Compacting(Opened):
         timeout_ms: int | None = None,
         lease_ms: int = 0,
         now: int | None = None,
-    ) -> Flow[Compaction]:
+    ) -> Flow[CompactReport]:
         """Summarises what is due, pass by pass; does nothing when nothing is.
 
         `requests_max`: how many completions are asked for together. `retries` and `timeout_ms` are
@@ -170,7 +170,7 @@ class Compacting(Opened):
         timeout_ms: int | None = None,
         lease_ms: int = 0,
         now: int | None = None,
-    ) -> Flow[Maintained]:
+    ) -> Flow[MaintainReport]:
         """Does compaction that was put off, when it is time for it.
 
         To be called after a turn, when nobody waits. The engine measures anew and pauses after
@@ -205,7 +205,7 @@ class Compacting(Opened):
         return compaction.Work(conversation, budget, options, now, asking)
 
     @Verb
-    def prompts(self) -> Flow[list[Prompt]]:
+    def prompts(self) -> Flow[list[SummaryPrompt]]:
         """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ...
 
         ```python
@@ -248,7 +248,7 @@ class Compacting(Opened):
     def usage(
         self,
         conversation: str,
-        purpose: SpentOn,
+        purpose: UsagePurpose,
         *,
         input_tokens: int = 0,
         cache_read_tokens: int = 0,
@@ -257,7 +257,7 @@ class Compacting(Opened):
         cost_micros: int = 0,
         dry_run: bool = False,
         now: int | None = None,
-    ) -> Flow[Reported]:
+    ) -> Flow[UsageAnswer]:
         """Reports what one answer of a model took; returns the sums so far.
 
         `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
@@ -284,14 +284,14 @@ class Compacting(Opened):
         self,
         conversation: str,
         budget: int,
-        prices: Prices,
+        prices: TokenPrices,
         *,
         cache_ms: int | None = None,
         turns: int | None = None,
         observed_tokens: int | None = None,
         model: str | None = None,
         now: int | None = None,
-    ) -> Flow[Advice]:
+    ) -> Flow[AdviseAnswer]:
         """Whether compacting now costs less than waiting: `advice`, `reason` and what both cost.
 
         `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import flows, paging
 from ..flows import Flow
-from ..results import ArchiveCause, Checked, Imported, ListingKind
+from ..results import ArchiveCause, CheckResult, ImportReport, ListingKind
 from ..texts import to_json
 from ..verb import Opened, Pages, Stream, Verb
 
@@ -54,7 +54,7 @@ class Keeping(Opened):
 
     @Verb
     def family(
-        self, conversation: str, key: str, *, dry_run: bool = False, now: int | None = None
+        self, conversation: str, family: str, *, dry_run: bool = False, now: int | None = None
     ) -> Flow[dict[str, Any]]:
         """Makes the conversation one of a family, whose members are searched together.
 
@@ -64,7 +64,7 @@ class Keeping(Opened):
         assert lcm.grep("chat", "quokka")["total"] == 1
         ```
         """
-        arguments = {"key": key, "dry_run": dry_run}
+        arguments = {"family": family, "dry_run": dry_run}
         return paging.life(conversation, "family", arguments, self._now(now))
 
     @Verb
@@ -149,7 +149,7 @@ class Keeping(Opened):
         return paging.life(conversation, "focus", arguments, self._now(now))
 
     @Verb
-    def check(self, conversation: str) -> Flow[Checked]:
+    def check(self, conversation: str) -> Flow[CheckResult]:
         """Whether what is stored of a conversation agrees with itself.
 
         ```python
@@ -195,7 +195,7 @@ class Keeping(Opened):
         return paging.exported(conversation)
 
     @Verb
-    def import_lines(self, lines: Iterable[str], *, now: int | None = None) -> Flow[Imported]:
+    def import_lines(self, lines: Iterable[str], *, now: int | None = None) -> Flow[ImportReport]:
         """Takes an export in; everything is verified before the first message is stored.
 
         Repeating it changes nothing.

@@ -8,11 +8,17 @@ use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
 
 use super::super::{
-    pattern::too_costly_error, results::GrepResults, searched_conversation::SearchedConversation,
+    cursor::join_file_cursor, pattern::too_costly_error, results::GrepResults,
+    searched_conversation::SearchedConversation,
 };
 use crate::{
     search::passages::{PassageFinder, PassageQuery, PassageStart, TextPassage},
-    storage::{codec, history::MessageHistory, payload_text, store_session::StoreSession},
+    storage::{
+        codec,
+        history::MessageHistory,
+        payload_text::{self, PayloadPart},
+        store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -145,7 +151,7 @@ impl<'q> FileScan<'q> {
             let Some(conversation) = conversations.get(first.conversation_number) else { break };
             if self.bytes_left == 0 && is_begun {
                 let id = conversation.keys.message_id(first.seq);
-                results.unscanned_from = Some((id, 0));
+                results.next_cursor = Some(id);
                 return Ok(());
             }
             is_begun = true;
@@ -230,7 +236,8 @@ impl<'q> FileScan<'q> {
                 let (next, has_more) = self.scan_file(reader, history, step, &file)?;
                 results.has_more |= has_more;
                 if let Some(byte) = next {
-                    results.unscanned_from = Some((large_payload::format_name(*id), byte));
+                    let name = large_payload::format_name(*id);
+                    results.next_cursor = Some(join_file_cursor(&name, byte));
                     return Ok(true);
                 }
             }
@@ -333,14 +340,11 @@ impl<'q> FileScan<'q> {
             is_json: !record.place.is_text,
         };
         let mut passages = PassageFinder::new(&mut self.query, begin);
-        let (read, is_complete) = payload_text::for_each_text(
-            reader,
-            history,
-            record,
-            seek_point,
-            bytes_max,
-            &mut |text| passages.push_text(text),
-        )?;
+        let part = PayloadPart { file: record, start: seek_point, written_bytes_max: bytes_max };
+        let (read, is_complete) =
+            payload_text::for_each_text(reader, history, &part, &mut |text| {
+                passages.push_text(text)
+            })?;
         let found = passages.finish(is_complete);
         if let PassageQuery::Regex(regex) = &self.query
             && regex.is_refused()

@@ -13,7 +13,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use self::file_scan::{FileHit, FileScan, FileScanStart, PayloadHolder};
 use super::{
     bounds::GrepBounds,
-    cursor::foreign_cursor_error,
+    cursor::{foreign_cursor_error, split_file_cursor},
     file_options::FileSearchOptions,
     pattern::GrepPattern,
     render_hits::RenderedHit,
@@ -188,12 +188,13 @@ fn resolve_start(
     holders: &[PayloadHolder],
     options: &FileSearchOptions,
 ) -> Result<Option<FileScanStart>> {
-    let Some(name) = &options.start_id else { return Ok(None) };
-    let byte = options.start_byte;
+    let Some(cursor) = options.start_cursor() else { return Ok(None) };
+    let (name, byte) = split_file_cursor(cursor);
+    let name = String::from(name);
     let message = conversations.iter().enumerate().find_map(|(number, conversation)| {
         Some(FileScanStart {
             conversation_number: number,
-            seq: conversation.keys.parse_message_id(name)?,
+            seq: conversation.keys.parse_message_id(&name)?,
             id: None,
             byte: 0,
         })
@@ -201,7 +202,7 @@ fn resolve_start(
     if message.is_some() {
         return Ok(message);
     }
-    let found = resolve_files(reader, conversations, core::slice::from_ref(name))?;
+    let found = resolve_files(reader, conversations, core::slice::from_ref(&name))?;
     let Some((file, conversation)) =
         found.first().and_then(|file| Some((file, conversations.get(file.conversation_number)?)))
     else {

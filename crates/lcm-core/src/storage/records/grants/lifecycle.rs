@@ -1,8 +1,8 @@
-//! Making, ending and listing grants.
+//! Lifecycle of grants: creation, revocation and listing.
 //!
-//! In: limits as JSON, from whoever may read everything. Out: the grant, in one commit that writes
-//! the record of the conversation that issues it and a reference in every other one that it covers.
-//! What has expired goes in the same commit. Not here: what a grant means for a read.
+//! In: limits as JSON, from a caller who may read everything. Out: the grant. One commit writes the
+//! record of the issuing conversation and a reference in every other covered conversation, and
+//! removes expired grants.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -13,6 +13,7 @@ use super::{
     TTL_MS_DEFAULT, TTL_MS_MAX, conversation_names, denied_error, grant_name, is_within,
 };
 use crate::storage::{
+    call::Call,
     codec,
     keys::ConversationKeys,
     store_session::StoreSession,
@@ -29,12 +30,12 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Name of the argument that holds the limits.
+/// Name of the argument that holds the limits, for errors.
 const GRANT: &str = "grant-json";
-/// Summaries that are read at a time: their texts come with them.
+/// Most summaries of one read, which fetches their texts, too.
 const SUMMARIES_PER_READ: usize = 16;
 
-/// Limits as they are asked for.
+/// The requested limits of a grant.
 struct GrantRequest {
     conversations: Option<Vec<String>>,
     summaries: Option<Vec<String>>,
@@ -46,22 +47,23 @@ struct GrantRequest {
 
 impl GrantRequest {
     fn read(grant_json: &str) -> Result<Self> {
-        let none = grant_json.trim().is_empty();
-        let mut fields = JsonFields::parse_argument(GRANT, if none { "{}" } else { grant_json })?;
-        let asked = Self {
+        let is_blank = grant_json.trim().is_empty();
+        let json = if is_blank { "{}" } else { grant_json };
+        let mut fields = JsonFields::parse_argument(GRANT, json)?;
+        let request = Self {
             conversations: read_id_list(&mut fields, "conversations", CONVERSATIONS_MAX),
-            summaries: read_id_list(&mut fields, "summaries", SUMMARIES_MAX),
+            summaries: read_id_list(&mut fields, "summary_ids", SUMMARIES_MAX),
             depth_max: read_limit(&mut fields, "depth_max", DEPTH_MAX.into()),
             tokens_max: read_limit(&mut fields, "tokens_max", TOKENS_MAX.into()),
             ttl_ms: read_limit(&mut fields, "ttl_ms", TTL_MS_MAX),
-            inherits_from: fields.take_optional_text("from"),
+            inherits_from: fields.take_optional_text("parent"),
         };
         fields.finish(GRANT)?;
-        Ok(asked)
+        Ok(request)
     }
 }
 
-/// A list that, when it is there, names something; each once.
+/// Reads an optional list of 1 to `count_max` ids, without repetitions.
 fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Option<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
     for text in fields.take_optional_texts(key)? {
@@ -75,7 +77,7 @@ fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Opt
     Some(distinct)
 }
 
-/// A whole number from 1 on.
+/// Reads an optional number from 1 to `max`.
 fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
     let number = fields.take_optional_u64(key)?;
     if number == 0 || number > max {
@@ -87,68 +89,67 @@ fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
 /// A conversation that a new grant covers.
 struct CoveredConversation {
     keys: ConversationKeys,
-    /// Its grants with the bytes that guard them; `None`: it is the one that issues the grant.
+    /// Grants record and its stored bytes; `None`: the conversation issues the new grant.
     record: Option<(GrantRecord, Option<Vec<u8>>)>,
 }
 
-/// Makes a grant and returns it as JSON.
+/// Creates a grant and returns the grant as JSON.
 ///
 /// # Errors
 ///
-/// `invalid-input`: limits out of their bounds; `not-found`: a conversation or summary;
-/// `limit-exceeded`: too many grants; `denied`: the grant that it is to inherit from does not stand
-/// or does not allow it; `conflict`; errors of the store.
+/// `invalid-input`: a limit is out of bounds; `not-found`: a conversation or summary does not exist;
+/// `limit-exceeded`: there are too many grants; `denied`: the parent grant is not valid or does not
+/// allow the limits; `conflict`; errors of the store.
 pub(crate) fn create_grant(
-    reader: &mut StoreSession<'_>,
-    config: &Config,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     grant_json: &str,
-    now: Timestamp,
 ) -> Result<String> {
-    let asked = GrantRequest::read(grant_json)?;
-    let own = LoadedGrants::read(reader, conversation, now)?;
+    let Call { config, conversation, now, .. } = call;
+    let request = GrantRequest::read(grant_json)?;
+    let own = LoadedGrants::read(session, conversation, now)?;
     own.loaded.ensure_exists()?;
-    let above = match &asked.inherits_from {
-        Some(from) => Some(GrantAccess::from_grant(reader, conversation, from, now)?),
+    let parent = match &request.inherits_from {
+        Some(name) => Some(GrantAccess::from_grant(session, conversation, name, now)?),
         None => None,
     };
-    let covered = match (&asked.conversations, &above) {
+    let names = match (&request.conversations, &parent) {
         (Some(names), _) => names.clone(),
-        (None, Some(above)) => above.list_conversations(reader)?,
+        (None, Some(parent)) => parent.list_conversations(session)?,
         (None, None) => alloc::vec![conversation.into()],
     };
-    let mut grant = derive_limits(&asked, config, above.as_ref())?;
-    if let Some(above) = &above {
-        for name in &covered {
-            above.ensure_covers(reader, name)?;
+    let mut grant = derive_limits(&request, config, parent.as_ref())?;
+    if let Some(parent) = &parent {
+        for name in &names {
+            parent.ensure_covers(session, name)?;
         }
     }
-    let issuer = above.as_ref().map_or(&own, |above| &above.record).keys.conversation_hash();
-    let mut places = load_conversations(reader, &covered, issuer)?;
-    grant.conversations = places.iter().map(|place| place.keys.conversation_hash()).collect();
-    grant.summaries = resolve_summaries(reader, &asked, &places, above.as_ref())?;
-    let LoadedGrants { keys, bytes, mut grants, now, .. } = match above {
-        Some(above) => above.record,
+    let issuer = parent.as_ref().map_or(&own, |parent| &parent.record).keys.conversation_hash();
+    let mut covered = load_conversations(session, &names, issuer)?;
+    grant.conversations = covered.iter().map(|one| one.keys.conversation_hash()).collect();
+    grant.summaries = resolve_summaries(session, &request, &covered, parent.as_ref())?;
+    let LoadedGrants { keys, bytes, mut grants, now, .. } = match parent {
+        Some(parent) => parent.record,
         None => own,
     };
     grant.issued_at = now;
-    let ttl_ms = asked.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
+    let ttl_ms = request.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
     grant.expires_at = grant.expires_at.min(now.saturating_add(ttl_ms)).min(time::MS_MAX);
-    let at = insert_grant(&mut grants, grant, &keys, now)?;
-    let Some(grant) = grants.own_grants.get(at) else {
-        return Err(Error::corrupt_store("a grant is lost"));
+    let index = insert_grant(&mut grants, grant, &keys, now)?;
+    let Some(grant) = grants.own_grants.get(index) else {
+        return Err(Error::corrupt_store("the new grant is missing in its record"));
     };
     let (id, expires_at) = (grant.id, grant.expires_at);
-    let answer = build_object(&grants, grant, &covered).end_object();
+    let answer = build_object(&grants, grant, &names).end_object();
     let (guard, put) = grants.build_commit(&keys, now, bytes)?;
     let (mut guards, mut puts) = (alloc::vec![guard], alloc::vec![put]);
-    for place in &mut places {
-        let Some((mut grants, bytes)) = place.record.take() else { continue };
+    for conversation in &mut covered {
+        let Some((mut grants, bytes)) = conversation.record.take() else { continue };
         grants.remove_expired(now);
         if grants.foreign_grants.len() >= FOREIGN_GRANTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "conversations: {FOREIGN_GRANTS_MAX} grants of others cover one of these; wait until \
-                 one expires"
+                "`conversations` must name conversations that fewer than {FOREIGN_GRANTS_MAX} \
+                 grants of other conversations cover; wait until one of these grants expires"
             )));
         }
         grants.foreign_grants.push(ForeignGrant {
@@ -156,37 +157,38 @@ pub(crate) fn create_grant(
             conversation: keys.conversation_hash(),
             expires_at,
         });
-        let (guard, put) = grants.build_commit(&place.keys, now, bytes)?;
+        let (guard, put) = grants.build_commit(&conversation.keys, now, bytes)?;
         guards.push(guard);
         puts.push(put);
     }
-    reader.commit(&guards, &puts)?;
+    session.commit(&guards, &puts)?;
     Ok(answer)
 }
 
-/// The numbers of a new grant: those asked for, within those of the one that it inherits from.
+/// Derives the limits of a new grant: the requested limits, within the limits of the parent grant.
 fn derive_limits(
-    asked: &GrantRequest,
+    request: &GrantRequest,
     config: &Config,
-    above: Option<&GrantAccess>,
+    parent: Option<&GrantAccess>,
 ) -> Result<Grant> {
     let default = u64::from(config.expand_tokens_max.min(TOKENS_MAX));
-    let mut depth_max = asked.depth_max.unwrap_or(DEPTH_DEFAULT.into());
-    let mut tokens_max = asked.tokens_max.unwrap_or(default);
-    let (mut from, mut expires_at) = (None, time::MS_MAX);
-    if let Some(above) = above {
-        above.ensure_tokens_left()?;
-        let deeper = u64::from(above.depth_max() - 1);
-        if deeper == 0 {
-            return Err(denied_error("from: that grant has a depth of 1 and gives none on"));
+    let mut depth_max = request.depth_max.unwrap_or(DEPTH_DEFAULT.into());
+    let mut tokens_max = request.tokens_max.unwrap_or(default);
+    let (mut inherits_from, mut expires_at) = (None, time::MS_MAX);
+    if let Some(parent) = parent {
+        parent.ensure_tokens_left()?;
+        let parent_depth = u64::from(parent.depth_max() - 1);
+        if parent_depth == 0 {
+            return Err(denied_error("the parent grant has a depth of 1 and cannot be passed on"));
         }
-        depth_max = depth_max.min(deeper);
-        tokens_max = tokens_max.min(above.tokens_left().into());
-        (from, expires_at) = (Some(above.granted_record()?.id), above.granted_record()?.expires_at);
+        depth_max = depth_max.min(parent_depth);
+        tokens_max = tokens_max.min(parent.tokens_left().into());
+        let grant = parent.granted_record()?;
+        (inherits_from, expires_at) = (Some(grant.id), grant.expires_at);
     }
     Ok(Grant {
         id: [0; 8],
-        inherits_from: from,
+        inherits_from,
         issued_at: 0,
         expires_at,
         revoked: false,
@@ -198,9 +200,9 @@ fn derive_limits(
     })
 }
 
-/// The conversations that a grant is to cover, all of which exist.
+/// Loads the grants records of the conversations to cover; each conversation must exist.
 fn load_conversations(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     names: &[String],
     issuer: [u8; 16],
 ) -> Result<Vec<CoveredConversation>> {
@@ -209,8 +211,8 @@ fn load_conversations(
         let keys = ConversationKeys::new(name)?;
         wanted.extend([keys.head_key(), keys.grants_key()]);
     }
-    let values = reader.read_uncached(&wanted)?;
-    let mut places = Vec::with_capacity(names.len());
+    let values = session.read_uncached(&wanted)?;
+    let mut covered = Vec::with_capacity(names.len());
     for (name, values) in names.iter().zip(values.chunks(2)) {
         let [Some(_), bytes] = values else {
             return Err(Error::not_found(format_args!("conversation `{name}` does not exist")));
@@ -224,31 +226,32 @@ fn load_conversations(
                 bytes.clone(),
             ))
         };
-        places.push(CoveredConversation { keys, record });
+        covered.push(CoveredConversation { keys, record });
     }
-    Ok(places)
+    Ok(covered)
 }
 
-/// The summaries that a grant is to be limited to.
+/// Finds the requested summaries in the covered conversations; `None`: the grant covers all
+/// summaries.
 fn resolve_summaries(
-    reader: &mut StoreSession<'_>,
-    asked: &GrantRequest,
-    places: &[CoveredConversation],
-    above: Option<&GrantAccess>,
+    session: &mut StoreSession<'_>,
+    request: &GrantRequest,
+    conversations: &[CoveredConversation],
+    parent: Option<&GrantAccess>,
 ) -> Result<Option<Vec<CoveredSummary>>> {
-    let Some(names) = &asked.summaries else { return inherit_summaries(places, above) };
+    let Some(names) = &request.summaries else { return inherit_summaries(conversations, parent) };
     let mut ids = Vec::new();
     for name in names {
         ids.push(summary::parse_summary_id(name)?);
     }
     let mut found: Vec<Option<CoveredSummary>> = ids.iter().map(|_| None).collect();
-    for (place, conversation) in places.iter().zip(0u32..) {
-        let spans = above.and_then(|above| above.covered_spans(&place.keys));
+    for (covered, conversation) in conversations.iter().zip(0u32..) {
+        let spans = parent.and_then(|parent| parent.covered_spans(&covered.keys));
         let slots = found.chunks_mut(SUMMARIES_PER_READ);
         for (ids, slots) in ids.chunks(SUMMARIES_PER_READ).zip(slots) {
-            let keys: Vec<String> = ids.iter().map(|id| place.keys.summary_key(*id)).collect();
+            let keys: Vec<String> = ids.iter().map(|id| covered.keys.summary_key(*id)).collect();
             for (((id, key), slot), value) in
-                ids.iter().zip(&keys).zip(slots).zip(reader.read_uncached(&keys)?)
+                ids.iter().zip(&keys).zip(slots).zip(session.read_uncached(&keys)?)
             {
                 let Some(value) = value else { continue };
                 let record: Summary = codec::decode(key, &value)?;
@@ -262,35 +265,39 @@ fn resolve_summaries(
     let missing = names.iter().zip(&found).find(|(_, found)| found.is_none());
     match missing {
         None => Ok(Some(found.into_iter().flatten().collect())),
-        Some((name, _)) => Err(above.and_then(GrantAccess::uncovered_error).unwrap_or_else(|| {
-            Error::not_found(format_args!("summaries: there is no `{name}` in what is covered"))
-        })),
+        Some((name, _)) => {
+            Err(parent.and_then(GrantAccess::uncovered_error).unwrap_or_else(|| {
+                Error::not_found(format_args!(
+                    "there is no summary `{name}` in the covered conversations"
+                ))
+            }))
+        }
     }
 }
 
-/// The summaries of the grant above, in the conversations that the new one covers.
+/// Returns the summaries of the parent grant in the conversations that the new grant covers.
 fn inherit_summaries(
-    places: &[CoveredConversation],
-    above: Option<&GrantAccess>,
+    conversations: &[CoveredConversation],
+    parent: Option<&GrantAccess>,
 ) -> Result<Option<Vec<CoveredSummary>>> {
-    let Some(above) = above else { return Ok(None) };
-    let grant = above.granted_record()?;
+    let Some(parent) = parent else { return Ok(None) };
+    let grant = parent.granted_record()?;
     let Some(covered) = &grant.summaries else { return Ok(None) };
     let mut list = Vec::new();
-    for one in covered {
-        let id = grant.conversations.get(int::to_usize(one.conversation.into()));
-        let place = places.iter().position(|place| Some(&place.keys.conversation_hash()) == id);
-        if let Some(place) = place {
-            list.push(CoveredSummary { conversation: int::to_u32(place), ..*one });
+    for summary in covered {
+        let id = grant.conversations.get(int::to_usize(summary.conversation.into()));
+        let is_conversation = |one: &CoveredConversation| Some(&one.keys.conversation_hash()) == id;
+        if let Some(index) = conversations.iter().position(is_conversation) {
+            list.push(CoveredSummary { conversation: int::to_u32(index), ..*summary });
         }
     }
     if list.is_empty() {
-        return Err(denied_error("from: that grant covers nothing in these conversations"));
+        return Err(denied_error("the parent grant covers no summary of these conversations"));
     }
     Ok(Some(list))
 }
 
-/// Takes a new grant into a record, when there is a place for it; returns which.
+/// Adds a new grant to a record, after removing expired and revoked grants; returns its index.
 fn insert_grant(
     grants: &mut GrantRecord,
     mut grant: Grant,
@@ -299,15 +306,15 @@ fn insert_grant(
 ) -> Result<usize> {
     grants.remove_expired(now);
     if grants.own_grants.len() >= GRANTS_MAX {
-        let stands: Vec<bool> =
-            (0..grants.own_grants.len()).map(|at| !grants.is_revoked(at)).collect();
-        let mut stands = stands.into_iter();
-        grants.own_grants.retain(|_| stands.next().unwrap_or(true));
+        let are_valid: Vec<bool> =
+            (0..grants.own_grants.len()).map(|index| !grants.is_revoked(index)).collect();
+        let mut are_valid = are_valid.into_iter();
+        grants.own_grants.retain(|_| are_valid.next().unwrap_or(true));
     }
     if grants.own_grants.len() >= GRANTS_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "the conversation has {GRANTS_MAX} grants that stand; revoke one, or wait until one \
-             expires"
+            "a conversation must have at most {GRANTS_MAX} grants; revoke a grant, or wait until a \
+             grant expires"
         )));
     }
     let contents = codec::encode(&grant)?;
@@ -323,23 +330,23 @@ fn insert_grant(
     Ok(grants.own_grants.len() - 1)
 }
 
-/// A grant as JSON.
+/// Returns a grant as JSON.
 fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> JsonWriter {
     let left = grants.find_index(grant.id).map_or(0, |at| grants.tokens_left(at));
     let mut w = JsonWriter::new_object();
     w.add_texts("conversations", conversations);
     w.add_number("depth_max", grant.depth_max.into());
     w.add_time("expires_at", grant.expires_at);
-    w.add_optional_text("from", grant.inherits_from.map(grant_name).as_deref());
     w.add_text("id", &grant_name(grant.id));
     w.add_time("issued_at", grant.issued_at);
+    w.add_optional_text("parent", grant.inherits_from.map(grant_name).as_deref());
     w.add_flag("revoked", grants.find_index(grant.id).is_some_and(|at| grants.is_revoked(at)));
     match &grant.summaries {
-        None => w.add_null("summaries"),
+        None => w.add_null("summary_ids"),
         Some(covered) => {
             let ids: Vec<String> =
                 covered.iter().map(|one| summary::format_summary_id(one.id)).collect();
-            w.add_texts("summaries", &ids);
+            w.add_texts("summary_ids", &ids);
         }
     }
     w.add_number("tokens_left", left.into());
@@ -347,41 +354,43 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
     w
 }
 
-/// Ends a grant at once, and with it those that inherit from it.
+/// Revokes a grant, and with it the grants that inherit from it.
 ///
 /// # Errors
 ///
-/// `not-found`: neither issued by the conversation nor covering it; `conflict`; errors of the
-/// store.
+/// `not-found`: the conversation neither issued the grant nor is covered by it; `conflict`; errors
+/// of the store.
 pub(crate) fn revoke_grant(
-    reader: &mut StoreSession<'_>,
-    conversation: &str,
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
     grant: &str,
-    now: Timestamp,
 ) -> Result<()> {
-    let Some((record, at)) = LoadedGrants::find_grant(reader, conversation, grant, now)? else {
-        return Err(Error::not_found("there is no such grant of this conversation"));
+    let found = LoadedGrants::find_grant(session, call.conversation, grant, call.now)?;
+    let Some((record, index)) = found else {
+        return Err(Error::not_found(format_args!(
+            "there is no grant `{grant}` of this conversation"
+        )));
     };
     let LoadedGrants { keys, bytes, mut grants, now, .. } = record;
-    match grants.own_grants.get_mut(at) {
+    match grants.own_grants.get_mut(index) {
         Some(grant) if !grant.revoked => grant.revoked = true,
         _ => return Ok(()),
     }
     let (guard, put) = grants.build_commit(&keys, now, bytes)?;
-    reader.commit(&[guard], &[put])
+    session.commit(&[guard], &[put])
 }
 
-/// The grants that a conversation issued, in that order, until they are swept.
+/// Lists the grants that a conversation issued, in order of creation, without removed grants.
 ///
 /// # Errors
 ///
 /// `not-found`; errors of the store.
-pub(crate) fn list_grants(reader: &mut StoreSession<'_>, conversation: &str) -> Result<JsonWriter> {
-    let record = LoadedGrants::read(reader, conversation, 0)?;
+pub(crate) fn list_grants(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<JsonWriter> {
+    let record = LoadedGrants::read(session, call.conversation, 0)?;
     record.loaded.ensure_exists()?;
     let mut items = JsonWriter::new_array();
     for grant in &record.grants.own_grants {
-        let conversations = conversation_names(reader, &grant.conversations)?;
+        let conversations = conversation_names(session, &grant.conversations)?;
         items.push_object(build_object(&record.grants, grant, &conversations));
     }
     Ok(items)

@@ -1,13 +1,14 @@
-//! Grants: rights to read that are limited in conversations, summaries, depth, tokens and time.
+//! Grants: rights to read, limited in conversations, summaries, depth, tokens and time.
 //!
-//! In: the id of a grant and the conversation that is read. Out: a [`Permit`], which says what may
-//! be read and how many tokens of it, and what a commit has to write when they were. Records, their
-//! checks and their spending are here, making and ending them in [`make`]. Not here: what is read
-//! with one ([`crate::recall`], [`crate::agent_tools`]).
+//! In: the id of a grant and the conversation to read. Out: a [`GrantAccess`] with the covered
+//! conversations, the remaining tokens and the changes that charge tokens. This module holds the
+//! records and their use; [`lifecycle`] creates and revokes grants. [`crate::recall`] and
+//! [`crate::agent_tools`] read on a grant.
 //!
-//! Whoever reads on a grant calls [`Permit::of`], [`Permit::must_cover`] and
-//! [`Permit::must_have_left`], reads at most [`Permit::left`] tokens, and makes [`Permit::charge`]
-//! part of the one commit of the call, or lets [`Permit::spend`] be that commit.
+//! A read on a grant takes these steps: [`GrantAccess::from_grant`],
+//! [`GrantAccess::ensure_covers`], [`GrantAccess::ensure_tokens_left`], and a read of at most
+//! [`GrantAccess::tokens_left`] tokens. The call then commits the changes of
+//! [`GrantAccess::build_charge`] with its own changes, or calls [`GrantAccess::commit_charge`].
 
 mod lifecycle;
 
@@ -17,9 +18,12 @@ use lcm_text::base::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
+    call::Call,
+    changes::Changes,
     codec::{self, SoundRecord},
     head::LoadedHead,
     keys::{self, ConversationKeys},
+    record_key::{GuardedRecord, RecordKey},
     store::{Guard, Put},
     store_session::StoreSession,
     summary,
@@ -35,70 +39,72 @@ use lcm_text::{
 };
 pub(crate) use lifecycle::{create_grant, list_grants, revoke_grant};
 
-/// Grants of one conversation that stand at a time: a record of them all has at most 115 KB.
+/// Most valid grants of one conversation; the full record has at most 115 KB.
 const GRANTS_MAX: usize = 64;
-/// Grants of other conversations that cover one.
+/// Most grants of other conversations that cover one conversation.
 const FOREIGN_GRANTS_MAX: usize = 256;
-/// Conversations that a grant covers: each costs a search of its own.
+/// Most conversations of a grant, because each costs a search.
 const CONVERSATIONS_MAX: usize = 16;
-/// Summaries that a grant may be limited to.
+/// Most summaries of a grant.
 const SUMMARIES_MAX: usize = 64;
-/// Steps of one expansion, the most and by default, as in the reference system.
+/// Most steps of one expansion, as in the reference system.
 pub(crate) const DEPTH_MAX: u32 = 10;
+/// Default steps of one expansion, as in the reference system.
 pub(crate) const DEPTH_DEFAULT: u32 = 3;
-/// Tokens of one grant: the greatest windows of models. A grant is for a look, not for an export.
+/// Most tokens of a grant: the greatest window of a model, because a grant serves no export.
 const TOKENS_MAX: u32 = 1_000_000;
-/// For how long a grant is, by default (as in the reference system) and at most (a day).
+/// Default lifetime of a grant, as in the reference system.
 const TTL_MS_DEFAULT: u64 = 5 * 60 * 1_000;
+/// Greatest lifetime of a grant: one day.
 const TTL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
-/// Conversations or summaries that a message names.
+/// Most ids in an error text.
 const NAMED_MAX: usize = 8;
 
-/// The grants of a conversation.
+/// The grants record of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct GrantRecord {
-    /// How many it has made.
+    /// Number of grants that the conversation issued.
     issued_count: u64,
-    /// The greatest `now` of a commit of this record.
+    /// Greatest `now` of the commits of this record.
     time: Timestamp,
-    /// Each behind the one that it inherits from.
+    /// Valid and revoked grants; each grant follows its parent.
     own_grants: Vec<Grant>,
     foreign_grants: Vec<ForeignGrant>,
 }
 
-/// A grant of another conversation that covers this one.
+/// A reference to a grant of another conversation that covers this conversation.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct ForeignGrant {
     id: [u8; 8],
-    /// Hash of the conversation that issued it.
+    /// Hash of the issuing conversation.
     conversation: [u8; 16],
     expires_at: Timestamp,
 }
 
-/// A grant.
+/// The record of one grant.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Grant {
     id: [u8; 8],
-    /// The one that it inherits from.
+    /// Id of the parent grant.
     inherits_from: Option<[u8; 8]>,
     issued_at: Timestamp,
-    /// From then on it is no more.
+    /// Time from which the grant is invalid.
     expires_at: Timestamp,
     revoked: bool,
     depth_max: u32,
     tokens_max: u32,
     tokens_spent: u32,
-    /// Hashes of the conversations that it covers.
+    /// Hashes of the covered conversations.
     conversations: Vec<[u8; 16]>,
-    /// `None`: all of them.
+    /// The covered summaries; `None`: everything in the conversations.
     summaries: Option<Vec<CoveredSummary>>,
 }
 
-/// A summary that a grant covers with what lies below it.
+/// A summary that a grant covers, with its descendants and messages.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct CoveredSummary {
     id: [u8; 8],
-    /// Place of its conversation among those of the grant.
+    /// Index of its conversation in [`Grant::conversations`].
     conversation: u32,
     seq_first: u64,
     seq_last: u64,
@@ -106,9 +112,9 @@ struct CoveredSummary {
 
 impl SoundRecord for GrantRecord {
     fn is_sound(&self) -> bool {
-        let is_behind = |at: usize, grant: &Grant| {
-            let mut before = self.own_grants.iter().take(at);
-            grant.inherits_from.is_none_or(|from| before.any(|one| one.id == from))
+        let follows_parent = |index: usize, grant: &Grant| {
+            let mut before = self.own_grants.iter().take(index);
+            grant.inherits_from.is_none_or(|parent| before.any(|grant| grant.id == parent))
         };
         codec::are_countable(&[self.issued_count])
             && self.time <= time::MS_MAX
@@ -119,7 +125,7 @@ impl SoundRecord for GrantRecord {
                 .own_grants
                 .iter()
                 .enumerate()
-                .all(|(at, one)| one.is_sound() && is_behind(at, one))
+                .all(|(index, grant)| grant.is_sound() && follows_parent(index, grant))
     }
 }
 
@@ -144,7 +150,12 @@ impl SoundRecord for Grant {
 }
 
 impl GrantRecord {
-    /// Reads a record: the one place that does, for the size of the component.
+    /// Returns the key of the grants record of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.grants_key())
+    }
+
+    /// Decodes a record, or creates an empty record; never inlined, which keeps the component small.
     #[inline(never)]
     fn decode_or_default(key: &str, value: Option<&[u8]>) -> Result<Self> {
         value.map_or_else(|| Ok(Self::default()), |value| codec::decode(key, value))
@@ -154,33 +165,34 @@ impl GrantRecord {
         self.own_grants.iter().position(|grant| grant.id == id)
     }
 
-    /// A grant and those that it inherits from, nearest first.
-    fn inheritance_chain(&self, at: usize) -> Vec<usize> {
-        let mut line = alloc::vec![at];
-        let mut next = self.own_grants.get(at).and_then(|grant| grant.inherits_from);
-        while let Some(at) = next.and_then(|id| self.find_index(id)) {
-            line.push(at);
-            next = self.own_grants.get(at).and_then(|grant| grant.inherits_from);
+    /// Returns the indices of a grant and its ancestors, nearest first.
+    fn inheritance_chain(&self, index: usize) -> Vec<usize> {
+        let mut chain = alloc::vec![index];
+        let mut next = self.own_grants.get(index).and_then(|grant| grant.inherits_from);
+        while let Some(index) = next.and_then(|id| self.find_index(id)) {
+            chain.push(index);
+            next = self.own_grants.get(index).and_then(|grant| grant.inherits_from);
         }
-        line
+        chain
     }
 
-    /// Whether a grant, or one that it inherits from, was revoked.
-    fn is_revoked(&self, at: usize) -> bool {
-        let line = self.inheritance_chain(at);
-        line.iter().filter_map(|at| self.own_grants.get(*at)).any(|grant| grant.revoked)
+    /// Returns whether a grant or one of its ancestors was revoked.
+    fn is_revoked(&self, index: usize) -> bool {
+        let chain = self.inheritance_chain(index);
+        chain.iter().filter_map(|index| self.own_grants.get(*index)).any(|grant| grant.revoked)
     }
 
-    /// Tokens that may still be read on a grant, and on those that it inherits from.
-    fn tokens_left(&self, at: usize) -> u32 {
-        let line = self.inheritance_chain(at);
-        let grants = line.iter().filter_map(|at| self.own_grants.get(*at));
+    /// Returns the tokens that may still be read on a grant: the least of the grant and its
+    /// ancestors.
+    fn tokens_left(&self, index: usize) -> u32 {
+        let chain = self.inheritance_chain(index);
+        let grants = chain.iter().filter_map(|index| self.own_grants.get(*index));
         grants.map(|grant| grant.tokens_max - grant.tokens_spent).min().unwrap_or(0)
     }
 
-    /// Drops what has expired; returns whether there was anything.
+    /// Removes expired grants and references; returns whether any had expired.
     ///
-    /// None outlives the one that it inherits from, so no line is broken.
+    /// No grant outlives its parent, so no chain is broken.
     fn remove_expired(&mut self, now: Timestamp) -> bool {
         let before = self.own_grants.len() + self.foreign_grants.len();
         self.own_grants.retain(|grant| grant.expires_at > now);
@@ -188,7 +200,7 @@ impl GrantRecord {
         before != self.own_grants.len() + self.foreign_grants.len()
     }
 
-    /// What a commit writes and what guards it.
+    /// Builds the guard and the put of a commit of this record.
     fn build_commit(
         mut self,
         keys: &ConversationKeys,
@@ -201,7 +213,7 @@ impl GrantRecord {
     }
 }
 
-/// The grants of a conversation, read.
+/// The grants record and the head of a conversation, read from the store.
 struct LoadedGrants {
     keys: ConversationKeys,
     loaded: LoadedHead,
@@ -212,64 +224,65 @@ struct LoadedGrants {
 }
 
 impl LoadedGrants {
-    fn read(reader: &mut StoreSession<'_>, conversation: &str, now: Timestamp) -> Result<Self> {
+    fn read(session: &mut StoreSession<'_>, conversation: &str, now: Timestamp) -> Result<Self> {
         let keys = ConversationKeys::new(conversation)?;
         let key = keys.grants_key();
         let wanted = core::slice::from_ref(&key);
-        let (loaded, mut rest) = LoadedHead::read_with_keys(reader, &keys, conversation, wanted)?;
+        let (loaded, mut rest) = LoadedHead::read_with_keys(session, &keys, conversation, wanted)?;
         let bytes = rest.pop().flatten();
         let grants = GrantRecord::decode_or_default(&key, bytes.as_deref())?;
         let now = loaded.effective_time(now)?.max(grants.time);
         Ok(Self { keys, loaded, bytes, grants, now })
     }
 
-    /// The record that a grant stands in, and its place there, found from a conversation that
-    /// issued it or that it covers; `None`: neither knows it.
+    /// Finds the record of a grant and its index, from a conversation that issued the grant or that
+    /// the grant covers; `None`: the conversation does not know the grant.
     fn find_grant(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         conversation: &str,
         name: &str,
         now: Timestamp,
     ) -> Result<Option<(Self, usize)>> {
         let Some(id) = parse_grant_name(name) else { return Ok(None) };
-        let record = Self::read(reader, conversation, now)?;
-        if let Some(at) = record.grants.find_index(id) {
-            return Ok(Some((record, at)));
+        let record = Self::read(session, conversation, now)?;
+        if let Some(index) = record.grants.find_index(id) {
+            return Ok(Some((record, index)));
         }
-        let Some(one) = record.grants.foreign_grants.iter().find(|one| one.id == id) else {
+        let Some(foreign) = record.grants.foreign_grants.iter().find(|foreign| foreign.id == id)
+        else {
             return Ok(None);
         };
-        let issuer = conversation_names(reader, &[one.conversation])?;
+        let issuer = conversation_names(session, &[foreign.conversation])?;
         let Some(issuer) = issuer.first() else { return Ok(None) };
-        let record = Self::read(reader, issuer, now)?;
-        Ok(record.grants.find_index(id).map(|at| (record, at)))
+        let record = Self::read(session, issuer, now)?;
+        Ok(record.grants.find_index(id).map(|index| (record, index)))
     }
 }
 
-/// The printed id of a grant.
+/// Formats the printed id of a grant.
 fn grant_name(id: [u8; 8]) -> String {
     format!("grant_{}", hash::hex(&id))
 }
 
-/// The id from its printed form; `None`: it is none.
+/// Parses the printed id of a grant; `None`: the text is no id.
 fn parse_grant_name(text: &str) -> Option<[u8; 8]> {
     let bytes = hash::decode_hex(text.strip_prefix("grant_")?)?;
     (bytes.len() == 8).then(|| hash::hash_prefix(&bytes))
 }
 
-/// The ids of conversations, from their hashes.
-fn conversation_names(reader: &mut StoreSession<'_>, hashes: &[[u8; 16]]) -> Result<Vec<String>> {
+/// Reads the ids of conversations from their hashes.
+fn conversation_names(session: &mut StoreSession<'_>, hashes: &[[u8; 16]]) -> Result<Vec<String>> {
     let keys: Vec<String> = hashes.iter().copied().map(keys::conversation_name_key).collect();
     let mut names = Vec::with_capacity(keys.len());
-    for (key, value) in keys.iter().zip(reader.read_content_addressed(&keys, &[])?) {
-        let Some(value) = value else { return Err(reader.missing_record_error(key)) };
+    for (key, value) in keys.iter().zip(session.read_content_addressed(&keys, &[])?) {
+        let Some(value) = value else { return Err(session.missing_record_error(key)) };
         let (_, name): (String, String) = codec::decode(key, &value)?;
         names.push(name);
     }
     Ok(names)
 }
 
-/// A list as a message names it.
+/// Formats a list of names for an error text.
 fn format_names(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = names.len() - shown.len();
@@ -277,112 +290,117 @@ fn format_names(names: &[String]) -> String {
     format!("`{}`{note}", shown.join("`, `"))
 }
 
-/// The one error of whoever may not read, whatever the cause.
+/// Builds the error of a read without the right to read, whatever the cause.
 fn denied_error(message: impl lcm_text::base::error::ErrorMessage) -> Error {
     Error::new(ErrorCode::Denied, message)
 }
 
-/// A grant that stands, for one call.
+/// A valid grant, used by one call.
 pub(crate) struct GrantAccess {
     record: LoadedGrants,
     index: usize,
 }
 
 impl GrantAccess {
-    /// The grant of this id, as one finds it from the conversation that issued it or from one that
-    /// it covers: known, then not revoked, then not expired.
+    /// Reads the grant `name` from a conversation that issued the grant or that the grant covers.
     ///
     /// # Errors
     ///
-    /// `denied`: it is not so. Of a grant that is not known from here nothing is told, nor whether
-    /// the conversation exists. `invalid-input`: `conversation` is no id; errors of the store.
+    /// `denied`: the grant is unknown, revoked or expired. The error of an unknown grant does not
+    /// reveal whether the conversation exists. `invalid-input`: `conversation` is no id; errors of
+    /// the store.
     pub(crate) fn from_grant(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         conversation: &str,
         name: &str,
         now: Timestamp,
     ) -> Result<Self> {
         ConversationKeys::new(conversation)?;
-        let Some((record, at)) = LoadedGrants::find_grant(reader, conversation, name, now)? else {
+        let Some((record, index)) = LoadedGrants::find_grant(session, conversation, name, now)?
+        else {
             return Err(denied_error(
-                "the grant gives no right to read this conversation; ask for a new one",
+                "the grant gives no right to read this conversation; ask for a new grant",
             ));
         };
-        if record.grants.is_revoked(at) {
-            return Err(denied_error("the grant was revoked; ask for a new one"));
+        if record.grants.is_revoked(index) {
+            return Err(denied_error("the grant was revoked; ask for a new grant"));
         }
-        let permit = Self { record, index: at };
-        let expires_at = permit.granted_record()?.expires_at;
-        if expires_at <= permit.record.now {
-            let at = time::iso_millis(expires_at);
-            return Err(denied_error(format_args!("the grant expired at {at}; ask for a new one")));
+        let access = Self { record, index };
+        let expires_at = access.granted_record()?.expires_at;
+        if expires_at <= access.record.now {
+            let time = time::iso_millis(expires_at);
+            return Err(denied_error(format_args!(
+                "the grant expired at {time}; ask for a new grant"
+            )));
         }
-        Ok(permit)
+        Ok(access)
     }
 
-    /// As [`Permit::of`] of a call that may name a grant, which must cover the conversation.
+    /// Reads the grant of a call, if the call names one; the grant must cover the conversation.
     ///
     /// # Errors
     ///
-    /// As [`Permit::of`] and [`Permit::must_cover`].
+    /// As [`GrantAccess::from_grant`] and [`GrantAccess::ensure_covers`].
     pub(crate) fn for_call(
-        reader: &mut StoreSession<'_>,
-        conversation: &str,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
         name: Option<&str>,
-        now: Timestamp,
     ) -> Result<Option<Self>> {
         let Some(name) = name else { return Ok(None) };
-        let permit = Self::from_grant(reader, conversation, name, now)?;
-        permit.ensure_covers(reader, conversation)?;
-        Ok(Some(permit))
+        let access = Self::from_grant(session, call.conversation, name, call.now)?;
+        access.ensure_covers(session, call.conversation)?;
+        Ok(Some(access))
     }
 
     fn granted_record(&self) -> Result<&Grant> {
         let grant = self.record.grants.own_grants.get(self.index);
-        grant.ok_or_else(|| Error::corrupt_store("a grant left its record"))
+        grant.ok_or_else(|| Error::corrupt_store("the grant is missing in its record"))
     }
 
-    /// Refuses a conversation that the grant does not cover, in the same words whether there is
-    /// one of this id or not.
+    /// Refuses a conversation that the grant does not cover; the error does not reveal whether the
+    /// conversation exists.
     ///
     /// # Errors
     ///
-    /// `denied`; `invalid-input`: it is no id; errors of the store.
+    /// `denied`; `invalid-input`: `conversation` is no id; errors of the store.
     pub(crate) fn ensure_covers(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         conversation: &str,
     ) -> Result<()> {
         let id = ConversationKeys::new(conversation)?.conversation_hash();
         if self.granted_record()?.conversations.contains(&id) {
             return Ok(());
         }
-        let covered = format_names(&self.list_conversations(reader)?);
+        let covered = format_names(&self.list_conversations(session)?);
         Err(denied_error(format_args!(
             "the grant does not cover that conversation; it covers {covered}"
         )))
     }
 
-    /// The ids of the conversations that it covers.
+    /// Reads the ids of the covered conversations.
     ///
     /// # Errors
     ///
-    /// Of the store.
-    pub(crate) fn list_conversations(&self, reader: &mut StoreSession<'_>) -> Result<Vec<String>> {
-        conversation_names(reader, &self.granted_record()?.conversations)
+    /// Errors of the store.
+    pub(crate) fn list_conversations(&self, session: &mut StoreSession<'_>) -> Result<Vec<String>> {
+        conversation_names(session, &self.granted_record()?.conversations)
     }
 
-    /// What of a conversation it covers, as ranges of seqs, both ends included; `None`: all.
+    /// Returns the covered messages of a conversation as inclusive ranges of seqs; `None`: all.
     pub(crate) fn covered_spans(&self, keys: &ConversationKeys) -> Option<Vec<(u64, u64)>> {
         let grant = self.record.grants.own_grants.get(self.index)?;
         let covered = grant.summaries.as_deref()?;
-        let place = grant.conversations.iter().position(|id| *id == keys.conversation_hash())?;
-        let here = covered.iter().filter(|one| int::to_usize(one.conversation.into()) == place);
-        Some(here.map(|one| (one.seq_first, one.seq_last)).collect())
+        let index = grant.conversations.iter().position(|id| *id == keys.conversation_hash())?;
+        let summaries =
+            covered.iter().filter(|summary| int::to_usize(summary.conversation.into()) == index);
+        Some(summaries.map(|summary| (summary.seq_first, summary.seq_last)).collect())
     }
 
-    /// The error of an id that the grant does not cover, in the same words whether there is such an
-    /// id or not; `None`: it covers everything in its conversations.
+    /// Builds the error of an id that the grant does not cover; `None`: the grant covers everything
+    /// in its conversations.
+    ///
+    /// The error does not reveal whether the id exists.
     pub(crate) fn uncovered_error(&self) -> Option<Error> {
         let grant = self.record.grants.own_grants.get(self.index)?;
         let covered = grant.summaries.as_deref()?;
@@ -390,21 +408,21 @@ impl GrantAccess {
             covered.iter().map(|one| summary::format_summary_id(one.id)).collect();
         let covered = format_names(&names);
         Some(denied_error(format_args!(
-            "the grant does not cover that id; it covers {covered} and what lies below"
+            "the grant does not cover that id; it covers {covered} and their sources"
         )))
     }
 
-    /// Most steps of one expansion.
+    /// Returns the most steps of one expansion.
     pub(crate) fn depth_max(&self) -> u32 {
         self.record.grants.own_grants.get(self.index).map_or(0, |grant| grant.depth_max)
     }
 
-    /// Tokens that may still be read on it.
+    /// Returns the tokens that may still be read on the grant.
     pub(crate) fn tokens_left(&self) -> u32 {
         self.record.grants.tokens_left(self.index)
     }
 
-    /// Refuses a grant on which everything was read.
+    /// Refuses a grant without tokens left.
     ///
     /// # Errors
     ///
@@ -414,48 +432,63 @@ impl GrantAccess {
             return Ok(());
         }
         Err(denied_error(
-            "the grant has no tokens left; answer with what is known, or ask for a new one",
+            "the grant has no tokens left; answer with what is known, or ask for a new grant",
         ))
     }
 
-    /// What the commit of a call writes that read so many tokens, and what guards it: the grant and
-    /// those that it inherits from have so many less.
+    /// Adds the charge of `tokens` to the changes of a commit.
+    ///
+    /// The guard is added even without tokens, so that the commit requires a valid grant.
     ///
     /// # Errors
     ///
-    /// `denied`: it has not so many left.
+    /// As [`GrantAccess::build_charge`].
+    pub(crate) fn add_charge(self, tokens: u32, changes: &mut Changes) -> Result<()> {
+        let (guard, put) = self.build_charge(tokens)?;
+        changes.add_guard(guard);
+        if tokens > 0 {
+            changes.add_put(put);
+        }
+        Ok(())
+    }
+
+    /// Builds the guard and the put that charge `tokens` to the grant and its ancestors.
+    ///
+    /// # Errors
+    ///
+    /// `denied`: the grant has fewer tokens left.
     pub(crate) fn build_charge(self, tokens: u32) -> Result<(Guard, Put)> {
         if tokens > self.tokens_left() {
             return Err(denied_error(format_args!(
-                "the grant has {} tokens left and {tokens} are asked for",
+                "the grant has {} tokens left, {tokens} are needed",
                 self.tokens_left()
             )));
         }
         let LoadedGrants { keys, bytes, mut grants, now, .. } = self.record;
-        for at in grants.inheritance_chain(self.index) {
-            if let Some(grant) = grants.own_grants.get_mut(at) {
+        for index in grants.inheritance_chain(self.index) {
+            if let Some(grant) = grants.own_grants.get_mut(index) {
                 grant.tokens_spent += tokens;
             }
         }
         grants.build_commit(&keys, now, bytes)
     }
 
-    /// The one commit of a call that read so many tokens; of one that read none there is none.
+    /// Charges `tokens` in a commit; 0 tokens need no commit.
     ///
     /// # Errors
     ///
-    /// As [`Permit::charge`]; `conflict`: another call was faster, so that nothing of what was read
-    /// may be handed out; errors of the store.
-    pub(crate) fn commit_charge(self, reader: &mut StoreSession<'_>, tokens: u32) -> Result<()> {
+    /// As [`GrantAccess::build_charge`]; `conflict`: another call was faster, and the result of the
+    /// read must not be returned; errors of the store.
+    pub(crate) fn commit_charge(self, session: &mut StoreSession<'_>, tokens: u32) -> Result<()> {
         if tokens == 0 {
             return Ok(());
         }
         let (guard, put) = self.build_charge(tokens)?;
-        reader.commit(&[guard], &[put])
+        session.commit(&[guard], &[put])
     }
 
-    /// What an answer says of the tokens that it takes, and of those that are left after it;
-    /// `truncated`: a text was cut to what was left.
+    /// Builds the member of a result that reports the charged tokens, the tokens left, and whether
+    /// a text was truncated to the tokens left.
     pub(crate) fn build_note(&self, tokens: u32, left: u32, truncated: bool) -> JsonWriter {
         let mut note = JsonWriter::new_object();
         note.add_number("tokens", tokens.into());
@@ -465,67 +498,74 @@ impl GrantAccess {
     }
 }
 
-/// Whether seqs lie in one of the spans; without any everything does.
+/// Returns whether a range of seqs lies in one of the spans; `None` covers every seq.
 pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> bool {
     spans.is_none_or(|spans| spans.iter().any(|span| span.0 <= first && last <= span.1))
 }
 
-/// What `maintain` writes of the record that it read with the head, when anything in it expired.
+/// Removes expired grants from the record that `maintain` read with the head; the changes are empty
+/// if no grant expired.
 ///
 /// # Errors
 ///
-/// `corrupt`.
-pub(crate) fn sweep_record(
-    keys: &ConversationKeys,
-    bytes: Option<Vec<u8>>,
+/// `limit-exceeded`: the record is too large, which its bounds prevent.
+pub(crate) fn remove_expired_grants(
+    mut read: GuardedRecord<GrantRecord>,
     now: Timestamp,
-) -> Result<Option<(Guard, Put)>> {
-    let mut grants = GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?;
-    if !grants.remove_expired(now) {
-        return Ok(None);
+) -> Result<Changes> {
+    let mut changes = Changes::default();
+    if let Some(mut record) = read.record.take()
+        && record.remove_expired(now)
+    {
+        record.time = record.time.max(now);
+        changes.replace_record(&read, &record)?;
     }
-    grants.build_commit(keys, now, bytes).map(Some)
+    Ok(changes)
 }
 
-/// What is wrong with the record of a conversation, for its check.
+/// Lists the findings of the grants record, for the check of the conversation.
 ///
 /// # Errors
 ///
-/// `corrupt`: it cannot be read; errors of the store.
-pub(crate) fn check(reader: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Vec<String>> {
+/// `corrupt`: the record cannot be decoded; errors of the store.
+pub(crate) fn check(
+    session: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+) -> Result<Vec<String>> {
     let key = keys.grants_key();
     let (start, end) = keys.record_range("g");
     let mut findings = Vec::new();
     let mut grants = GrantRecord::default();
-    reader.scan_range(&start, &end, &mut |found, value| {
+    session.scan_range(&start, &end, &mut |found, value| {
         if found == key {
             grants = GrantRecord::decode_or_default(found, Some(value))?;
         } else {
-            findings.push(format!("`{found}` is no key of grants"));
+            findings.push(format!("`{found}` is not the key of the grants record"));
         }
         Ok(())
     })?;
     if int::to_u64(grants.own_grants.len()) > grants.issued_count {
         findings.push(format!(
-            "{} grants of {} issued",
+            "the record has {} grants, but counts {} issued grants",
             grants.own_grants.len(),
             grants.issued_count
         ));
     }
-    for (at, grant) in grants.own_grants.iter().enumerate() {
+    for (index, grant) in grants.own_grants.iter().enumerate() {
         let id = grant_name(grant.id);
-        if grants.find_index(grant.id) != Some(at) {
-            findings.push(format!("`{id}` stands twice"));
+        if grants.find_index(grant.id) != Some(index) {
+            findings.push(format!("`{id}` is in the record twice"));
         }
-        let Some(above) =
+        let Some(parent) =
             grant.inherits_from.and_then(|from| grants.own_grants.get(grants.find_index(from)?))
         else {
             continue;
         };
-        let within = grant.conversations.iter().all(|id| above.conversations.contains(id));
-        let less = grant.depth_max < above.depth_max && grant.expires_at <= above.expires_at;
-        if !within || !less {
-            findings.push(format!("`{id}` allows more than `{}`", grant_name(above.id)));
+        let is_covered = grant.conversations.iter().all(|id| parent.conversations.contains(id));
+        let is_limited =
+            grant.depth_max < parent.depth_max && grant.expires_at <= parent.expires_at;
+        if !is_covered || !is_limited {
+            findings.push(format!("`{id}` allows more than `{}`", grant_name(parent.id)));
         }
     }
     Ok(findings)

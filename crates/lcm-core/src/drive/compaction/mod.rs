@@ -4,86 +4,37 @@
 //! `turn` decides after an append whether to compact now. `observed_tokens` counts until the first
 //! summary, because the observed prompt had the context before that summary.
 
+mod instruction;
+mod result;
+mod task;
+
 use alloc::{format, string::String, vec::Vec};
 
-use crate::compaction::{build_model_option, reason};
+use crate::compaction::reason;
 use lcm_text::{
     base::error::Result,
     base::int,
     base::json::{JsonFields, JsonKind, JsonWriter},
-    types::api::Timestamp,
 };
 
 use super::{
     event::{
         CallFailure, DriveEvent, EVENT, FAILED, MISSING, RequestAnswer, UNASKED, is_exhausted,
+        unanswered_error,
     },
-    instruction::{self, DriveInstruction, DriveReply},
+    instruction::{DriveReply, build_completion_failure},
     state::DriveState,
-    unanswered_error,
 };
+use result::{
+    NULL, add_deferred, build_maintain_result, build_turn_result, read_deferred, read_explanation,
+};
+pub(super) use task::CompactionTask;
+use task::CompactionTaskKind;
 
 /// Most plans in a row without a request. Two are normal: one ends a sweep, the next finds nothing.
 pub(super) const EMPTY_PLANS_MAX: u64 = 8;
 /// Most requests of one plan.
 const REQUESTS_MAX: usize = 64;
-
-/// The members of a compaction task.
-pub(super) struct CompactionTask {
-    kind: CompactionTaskKind,
-    conversation: String,
-    budget: u32,
-    mode: Option<String>,
-    force: bool,
-    target: Option<u32>,
-    observed_tokens: Option<u32>,
-    requests_max: u32,
-    lease_ms: Option<u32>,
-    model: Option<String>,
-    extra_json: Option<String>,
-    /// Whether `apply` is told that a model refused its key or the content.
-    counts_refusals: bool,
-    /// Whether compaction that can wait is left for `maintain`.
-    defer: bool,
-}
-
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum CompactionTaskKind {
-    Compact,
-    Maintain,
-    Turn,
-}
-
-impl CompactionTask {
-    /// Reads the members of a task; `place` is the index of the task name in the list of names.
-    pub(super) fn read(fields: &mut JsonFields<'_>, place: usize) -> Self {
-        let kind = match place {
-            2 => CompactionTaskKind::Compact,
-            3 => CompactionTaskKind::Maintain,
-            _ => CompactionTaskKind::Turn,
-        };
-        Self {
-            kind,
-            conversation: fields.take_text("conversation"),
-            budget: fields.take_u32("budget"),
-            mode: fields.take_optional_text("mode"),
-            force: fields.take_flag("force"),
-            target: fields.take_optional_u32("target"),
-            observed_tokens: fields.take_optional_u32("observed_tokens"),
-            requests_max: fields.take_optional_u32("requests_max").unwrap_or(1),
-            lease_ms: fields.take_optional_u32("lease_ms"),
-            model: fields.take_optional_text("model"),
-            extra_json: fields.take_optional_text("extra_json"),
-            counts_refusals: fields.take_optional_flag("counts_refusals").unwrap_or(true),
-            defer: fields.take_flag("defer"),
-        }
-    }
-
-    /// Builds `extra_json` of a call, which names the model whose tokens the call counts.
-    fn build_extra_options(&self) -> Option<String> {
-        build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
-    }
-}
 
 /// The next step of a compaction task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -285,7 +236,7 @@ impl CompactionProgress {
         note.add_json("decision", json);
         reply.note = Some(note);
         let waits = is_due && !must && task.defer;
-        self.result = turn_result(is_due && !waits, false);
+        self.result = build_turn_result(is_due && !waits, false);
         self.phase = if waits { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
     }
 
@@ -302,7 +253,7 @@ impl CompactionProgress {
             // Where the record sees nothing due, compaction would never be done later: it is
             // forced, or of a mode that acts below the threshold.
             let is_deferred = deferred != NULL;
-            self.result = turn_result(!is_deferred, is_deferred);
+            self.result = build_turn_result(!is_deferred, is_deferred);
         } else if is_time {
             self.phase = CompactionPhase::Plan;
         } else {
@@ -406,9 +357,9 @@ impl CompactionProgress {
             let mut pass = JsonWriter::new_object();
             pass.add_flag("capped", fields.take_flag("capped"));
             pass.add_number("depth", fields.take_u64("depth"));
-            pass.add_text("kind", &fields.take_text("purpose"));
+            pass.add_text("purpose", &fields.take_text("purpose"));
             pass.add_text("level", &fields.take_text("level"));
-            pass.add_text("summary", &fields.take_text("summary"));
+            pass.add_text("summary_id", &fields.take_text("summary_id"));
             pass.add_number("tokens_after", after);
             pass.add_number("tokens_before", before);
             reply.pass = Some(pass);
@@ -492,7 +443,7 @@ impl CompactionProgress {
         let mut result = JsonWriter::new_object();
         result.add_number("completions", self.completions);
         if self.failure.is_some() {
-            result.add_object("failure", instruction::completion_failure(&self.failure));
+            result.add_object("failure", build_completion_failure(&self.failure));
         } else {
             result.add_null("failure");
         }
@@ -516,150 +467,7 @@ impl CompactionProgress {
             CompactionEnd::NothingDue => "done",
         }
     }
-
-    /// Returns the next instruction for the host.
-    pub(super) fn next_instruction(
-        &self,
-        task: &CompactionTask,
-        now: Timestamp,
-    ) -> DriveInstruction {
-        let mut arguments = JsonWriter::new_object();
-        match self.phase {
-            CompactionPhase::Complete => DriveInstruction::complete(self.place, self.count),
-            CompactionPhase::Done if self.error.is_some() => {
-                DriveInstruction::new_failed(instruction::build_failure(&self.error))
-            }
-            CompactionPhase::Done => DriveInstruction::new_done(&self.result),
-            CompactionPhase::Apply => self.apply(task, now),
-            CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred => {
-                arguments.add_text("arguments_json", &self.deferred_arguments(task));
-                arguments.add_text("conversation", &task.conversation);
-                arguments.add_number("now", now);
-                arguments.add_text("verb", "maintain");
-                DriveInstruction::call("admin.call", arguments)
-            }
-            CompactionPhase::Decide | CompactionPhase::Plan | CompactionPhase::Evaluate => {
-                let is_plan = self.phase == CompactionPhase::Plan;
-                arguments.add_number("budget", task.budget.into());
-                arguments.add_text("conversation", &task.conversation);
-                arguments.add_number("now", now);
-                arguments.add_object("options", self.build_options(task));
-                let function = if is_plan { "compaction.plan" } else { "compaction.evaluate" };
-                DriveInstruction::call(function, arguments)
-            }
-        }
-    }
-
-    /// Builds the options of `plan` and `evaluate`. The last `evaluate` forces nothing and has no
-    /// observed tokens, because these belong to the context before the passes.
-    fn build_options(&self, task: &CompactionTask) -> JsonWriter {
-        let is_end = self.phase == CompactionPhase::Evaluate;
-        let mut options = JsonWriter::new_object();
-        if let Some(extra) = task.build_extra_options() {
-            options.add_text("extra_json", &extra);
-        }
-        options.add_flag("force", task.force && !is_end);
-        if let Some(lease_ms) = task.lease_ms {
-            options.add_number("lease_ms", lease_ms.into());
-        }
-        if let Some(mode) = &task.mode {
-            options.add_text("mode", mode);
-        }
-        if let Some(observed) = task.observed_tokens.filter(|_| !is_end) {
-            options.add_number("observed_tokens", observed.into());
-        }
-        options.add_number("requests_max", task.requests_max.into());
-        if !self.sweep.is_empty() && !is_end {
-            options.add_text("sweep", &self.sweep);
-        }
-        if let Some(target) = task.target {
-            options.add_number("target", target.into());
-        }
-        options
-    }
-
-    /// Builds the arguments of the command `maintain`. Observed tokens count only before the first
-    /// pass.
-    fn deferred_arguments(&self, task: &CompactionTask) -> String {
-        let mut asked = JsonWriter::new_object();
-        asked.add_number("budget", task.budget.into());
-        if !self.reason.is_empty() {
-            asked.add_text("ended", &self.reason);
-        }
-        if let Some(model) = &task.model {
-            asked.add_text("model", model);
-        }
-        if let Some(observed) = task.observed_tokens.filter(|_| self.passes == 0) {
-            asked.add_number("observed_tokens", observed.into());
-        }
-        asked.end_object()
-    }
-
-    fn apply(&self, task: &CompactionTask, now: Timestamp) -> DriveInstruction {
-        let mut arguments = JsonWriter::new_object();
-        if self.answer_state(self.place) == UNASKED {
-            let mut answer = JsonWriter::new_object();
-            answer.add_object("failed", instruction::completion_failure(&self.exhausted));
-            arguments.add_object("answer", answer);
-        }
-        arguments.add_text("conversation", &task.conversation);
-        arguments.add_number("now", now);
-        let mut options = JsonWriter::new_object();
-        if let Some(extra) = build_model_option(task.model.as_deref()) {
-            options.add_text("extra_json", &extra);
-        }
-        if self.is_without_model() {
-            options.add_number("fallback_over_tokens", task.budget.into());
-        }
-        arguments.add_object("options", options);
-        DriveInstruction::call("compaction.apply", arguments).with_request(self.place)
-    }
 }
 
 /// Answer state: the model refused the content.
 const REFUSED_POLICY: u64 = FAILED + 1;
-const NULL: &str = "null";
-
-fn turn_result(compact: bool, deferred: bool) -> String {
-    let mut result = JsonWriter::new_object();
-    result.add_flag("compact", compact);
-    result.add_flag("deferred", deferred);
-    result.end_object()
-}
-
-/// Builds the result of `maintain` without the record of deferred compaction.
-fn build_maintain_result(compacted: Option<JsonWriter>, failure: &CallFailure) -> String {
-    let mut result = JsonWriter::new_object();
-    match compacted {
-        Some(compacted) => result.add_object("compacted", compacted),
-        None => result.add_null("compacted"),
-    }
-    if failure.is_some() {
-        let plain = CallFailure { number: None, ..failure.clone() };
-        result.add_object("failure", instruction::build_failure(&plain));
-    } else {
-        result.add_null("failure");
-    }
-    result.end_object()
-}
-
-/// Reads the tokens of the stored context and the warnings from an explanation.
-fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> {
-    let mut fields = JsonFields::parse_argument(EVENT, explanation)?;
-    let warnings = fields.take_texts("warnings");
-    let inputs = fields.take_any("inputs").map(|(raw, _)| raw).unwrap_or_default();
-    let mut inputs = JsonFields::parse_argument(EVENT, &inputs)?;
-    Ok((inputs.take_u64("stored_tokens"), warnings))
-}
-
-/// Reads the record of deferred compaction as JSON; `null`: there is none.
-fn read_deferred(fields: &mut JsonFields<'_>) -> String {
-    fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
-}
-
-/// Adds the record of deferred compaction to the result.
-fn add_deferred(deferred: &str, reply: &mut DriveReply) {
-    let mut note = JsonWriter::new_object();
-    note.add_json("debt", deferred);
-    reply.note = Some(note);
-}

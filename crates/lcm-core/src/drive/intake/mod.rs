@@ -5,95 +5,33 @@
 //! revision of the plan. An append of unknown outcome is repeated unchanged, and the engine
 //! recognises the repetition.
 
+mod instruction;
+mod task;
+
 use alloc::{string::String, vec::Vec};
 
 use lcm_text::{
     base::error::Result,
     base::hash,
     base::int,
-    base::json::{self, JsonFields, JsonWriter},
+    base::json::{self, JsonFields},
     types::api::Timestamp,
 };
 
 use super::{
-    CONFLICTS_MAX,
-    event::{CallFailure, DriveEvent, EVENT},
-    instruction::{self, BYTES_MAX, DriveInstruction, DriveReply, MESSAGES_MAX},
+    event::{CallFailure, DriveEvent, EVENT, unanswered_error},
+    instruction::DriveReply,
     state::DriveState,
-    unanswered_error,
 };
+use task::IndexRange;
+pub(super) use task::IntakeTask;
 
+/// Most repeated plans after conflicts while the number of missing messages does not fall.
+pub(super) const CONFLICTS_MAX: u64 = 256;
 /// Most repetitions of an append of unknown outcome.
 const REPEATS_MAX: u64 = 8;
 /// Most ranges of missing messages in a token. For further ranges the task plans again.
 const RANGES_MAX: usize = 32;
-
-/// The members of an intake task.
-pub(super) struct IntakeTask {
-    conversation: String,
-    dialect: String,
-    family: Option<String>,
-    count: u64,
-    /// Bytes of all messages.
-    bytes: u64,
-    /// Bytes of the longest message.
-    bytes_longest: u64,
-    /// All messages are new, unless their ids are stored.
-    is_new: bool,
-    /// Whether a later task may repeat this task: its appends are then parts of a named list.
-    is_list: bool,
-    /// Whether this task repeats an earlier task.
-    repeat: bool,
-    refuse_replay: bool,
-    /// Number of first messages that are known to be stored, and the revision at which they are.
-    proven: Option<(u64, u64)>,
-}
-
-impl IntakeTask {
-    /// Reads the members of a task; `is_append`: the task is `append`, not `ingest`.
-    pub(super) fn read(fields: &mut JsonFields<'_>, is_append: bool) -> Self {
-        let proven =
-            fields.take_optional_u64("proven").zip(fields.take_optional_u64("proven_revision"));
-        let count = fields.take_u64("count");
-        Self {
-            conversation: fields.take_text("conversation"),
-            dialect: fields.take_optional_text("dialect").unwrap_or_else(|| "lcm".into()),
-            family: fields.take_optional_text("family"),
-            count,
-            bytes: fields.take_u64("bytes"),
-            bytes_longest: fields.take_u64("bytes_longest"),
-            is_new: fields.take_optional_choice("mode", &["transcript", "new"]) == Some(1),
-            is_list: is_append,
-            repeat: fields.take_flag("repeat"),
-            refuse_replay: fields.take_flag("refuse_replay"),
-            proven: proven.filter(|(messages, _)| *messages < count),
-        }
-    }
-
-    /// Whether one call takes everything.
-    fn is_whole(&self) -> bool {
-        self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
-    }
-
-    fn has_uploads(&self) -> bool {
-        self.bytes_longest > BYTES_MAX
-    }
-
-    fn list_all_ranges(&self) -> Vec<IndexRange> {
-        self.ranges_from(0)
-    }
-
-    fn ranges_from(&self, from: u64) -> Vec<IndexRange> {
-        (from < self.count).then_some(IndexRange { from, end: self.count }).into_iter().collect()
-    }
-}
-
-/// Indexes from 0; `end` is behind the last.
-#[derive(Clone, Copy)]
-struct IndexRange {
-    from: u64,
-    end: u64,
-}
 
 /// How the messages are stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -370,7 +308,7 @@ impl IntakeProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
-        let missing = fields.take_list("missing");
+        let missing = fields.take_list("missing_ranges");
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
         if self.confirmed == 0 {
@@ -385,11 +323,11 @@ impl IntakeProgress {
             if let Ok(mut found) =
                 JsonFields::parse_argument(EVENT, json::slice_span(json, element.span))
             {
-                range.from = found.take_u64("from");
-                range.end = found.take_u64("to").saturating_add(1);
+                range.from = found.take_u64("index_first");
+                range.end = found.take_u64("index_last").saturating_add(1);
             }
             if range.from < behind || range.end <= range.from || range.end > task.count {
-                fields.reject_field("missing", "ranges in the order of the messages");
+                fields.reject_field("missing_ranges", "ranges in the order of the messages");
             }
             behind = range.end;
             total = total.saturating_add(behind.saturating_sub(range.from));
@@ -464,101 +402,6 @@ impl IntakeProgress {
             _ => {}
         }
     }
-
-    /// Returns the next instruction for the host.
-    pub(super) fn next_instruction(&self, task: &IntakeTask) -> DriveInstruction {
-        if self.failure.is_some() {
-            return DriveInstruction::new_failed(instruction::build_failure(&self.failure));
-        }
-        let mut arguments = JsonWriter::new_object();
-        match self.phase {
-            IntakePhase::Identify => {
-                arguments.add_text("dialect", &task.dialect);
-                DriveInstruction::call("ingest.identify", arguments)
-                    .with_messages(self.place, task.count.saturating_sub(self.place))
-                    .with_flag("keep")
-            }
-            IntakePhase::Reconcile => {
-                arguments.add_text("conversation", &task.conversation);
-                arguments.add_number("now", self.now);
-                arguments.add_text("transcript_json", &self.build_transcript(task));
-                DriveInstruction::call("ingest.reconcile", arguments)
-                    .with_flag("entries")
-                    .with_wait(self.wait_ms)
-            }
-            IntakePhase::Stage => {
-                arguments.add_text("conversation", &task.conversation);
-                arguments.add_optional_text("family", task.family.as_deref());
-                arguments.add_number("now", self.now);
-                let range = self.ranges.get(int::to_usize(self.place));
-                let (from, end) = range.map_or((0, 0), |range| (range.from, range.end));
-                DriveInstruction::stage(from, end.saturating_sub(from), arguments)
-            }
-            IntakePhase::Append => self.append(task),
-            IntakePhase::Done => {
-                DriveInstruction::new_done(&self.totals.build_result(task).end_object())
-            }
-        }
-    }
-
-    /// Builds `transcript_json` without its entries, which the host adds.
-    fn build_transcript(&self, task: &IntakeTask) -> String {
-        let mut asked = JsonWriter::new_object();
-        asked.add_number("confirmed", self.confirmed);
-        if task.repeat && task.is_list {
-            asked.add_text("list", &self.name);
-        }
-        asked.add_flag("new", task.is_new);
-        asked.add_flag("refuse_replay", task.refuse_replay);
-        asked.end_object()
-    }
-
-    fn append(&self, task: &IntakeTask) -> DriveInstruction {
-        let range = self.ranges.first().copied();
-        let (from, count) =
-            range.map_or((0, 0), |range| (range.from, range.end.saturating_sub(range.from)));
-        let is_planned =
-            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && count > 0;
-        let is_whole = self.route == IntakeRoute::Whole;
-        let is_part = count > 0
-            && match self.route {
-                IntakeRoute::List => true,
-                IntakeRoute::Aligned => task.is_list,
-                IntakeRoute::Whole | IntakeRoute::Proven => false,
-            };
-        let mut extra = JsonWriter::new_object();
-        if let Some(family) = &task.family {
-            extra.add_text("family", family);
-        }
-        if is_part {
-            extra.add_number("from", from);
-            extra.add_text("list", &self.name);
-        }
-        if is_whole && task.refuse_replay {
-            extra.add_flag("refuse_replay", true);
-        }
-        if self.repeats > 0 || (task.repeat && !is_planned && (is_whole || is_part)) {
-            extra.add_flag("repeat", true);
-        }
-        if is_planned {
-            extra.add_number("revision", self.revision);
-        }
-        let mut options = JsonWriter::new_object();
-        if !extra.is_empty() {
-            options.add_text("extra_json", &extra.end_object());
-        }
-        options.add_text("mode", if task.is_new || !is_whole { "new" } else { "transcript" });
-        options.add_flag("partial", !is_whole);
-        let mut arguments = JsonWriter::new_object();
-        arguments.add_text("conversation", &task.conversation);
-        arguments.add_text("dialect", &task.dialect);
-        arguments.add_number("now", self.now);
-        arguments.add_object("options", options);
-        let call = DriveInstruction::call("ingest.append", arguments)
-            .with_messages(from, count)
-            .with_wait(self.wait_ms);
-        if is_planned { call.with_flag("once") } else { call }
-    }
 }
 
 /// Returns the name of a list with these parts.
@@ -569,18 +412,4 @@ fn name(parts: &[&[u8]]) -> String {
 /// Returns the longest pause before a repetition, in milliseconds; the pause doubles from 1 ms.
 fn pause_ms(repeats: u64, max: u64) -> u64 {
     (1 << repeats.min(16)).min(max)
-}
-
-impl IntakeTotals {
-    fn build_result(&self, task: &IntakeTask) -> JsonWriter {
-        let mut result = JsonWriter::new_object();
-        result.add_number("context_tokens", self.context_tokens);
-        result.add_number("ingested", self.ingested);
-        result.add_number("revision", self.revision);
-        let stored = |seq: u64| (seq > 0).then_some(seq);
-        result.add_optional_number("seq_first", stored(self.seq_first));
-        result.add_optional_number("seq_last", stored(self.seq_last));
-        result.add_number("skipped", task.count.saturating_sub(self.ingested));
-        result
-    }
 }

@@ -1,0 +1,52 @@
+//! A call of a tool, and the reply of the tool.
+
+use alloc::string::String;
+
+use super::arguments::ToolArguments;
+use crate::storage::{call::Call, read_scope::ReadLimits, records::grants::GrantAccess};
+
+/// Most tokens of an answer, without the content of a file, which has its own bound.
+///
+/// Every later turn pays for the answer. 2,000 tokens hold a summary of the usual target.
+pub(super) const TOKENS_MAX: u32 = 2_000;
+/// Tokens reserved for the lines that report a cut and name the next call.
+pub(super) const CLOSING_TOKENS: u32 = 100;
+
+/// A call of a tool.
+pub(super) struct ToolInvocation<'a> {
+    /// The call on the conversation of the caller.
+    pub(super) call: Call<'a>,
+    /// The same call on the conversation that the tool reads.
+    pub(super) target: Call<'a>,
+    pub(super) arguments: &'a ToolArguments,
+    /// Access by the caller's grant; `None`: unlimited access.
+    pub(super) permit: Option<&'a GrantAccess>,
+}
+
+impl<'a> ToolInvocation<'a> {
+    /// Returns the limits of the reads. The tools cut texts themselves.
+    pub(super) fn read_limits(&self) -> ReadLimits<'a> {
+        ReadLimits { permit: self.permit, tokens_max: None, searched_ranges: None }
+    }
+
+    /// Returns whether the call searches one conversation without its family.
+    ///
+    /// A caller who names a conversation means this conversation alone, unless the caller asks for
+    /// all conversations.
+    pub(super) fn is_single_conversation(&self) -> bool {
+        let is_named = self.arguments.get_text("conversationId").is_some();
+        is_named && !self.arguments.is_set("allConversations")
+    }
+
+    /// Returns the most tokens of stored text in the answer.
+    pub(super) fn tokens_left(&self) -> u32 {
+        self.read_limits().tokens_left()
+    }
+}
+
+/// Reply of a tool.
+pub(super) struct ToolReply {
+    pub(super) text: String,
+    /// Tokens of the stored text in it, which a grant pays for.
+    pub(super) tokens: u32,
+}

@@ -1,0 +1,137 @@
+//! The slot of a conversation's question: the record as read, and the commit that replaces it.
+//!
+//! In: a record, and the charge of a grant. Out: one commit. Not here: the record itself
+//! ([`crate::storage::records::question`]).
+
+use alloc::string::String;
+use lcm_text::base::hash;
+
+use crate::storage::{
+    call::Call,
+    changes::Changes,
+    record_key::GuardedRecord,
+    records::{
+        grants::GrantAccess,
+        question::{QuestionRecord, QuestionState},
+    },
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::JsonWriter,
+        time,
+    },
+    types::api::Timestamp,
+};
+
+/// First characters of a continuation.
+const CONTINUATION_PREFIX: &str = "ask1.";
+
+/// Charge of one call to its grant.
+#[derive(Default)]
+pub(super) struct GrantCharge {
+    /// Access by the grant; `None`: unlimited access.
+    pub(super) permit: Option<GrantAccess>,
+    /// Tokens of this call.
+    pub(super) tokens: u32,
+    /// Whether the tokens left of the grant limited the evidence.
+    pub(super) truncated: bool,
+}
+
+impl GrantCharge {
+    /// Builds the note on the grant of a question that has spent `tokens` in all.
+    pub(super) fn build_grant_note(&self, tokens: u32) -> Option<JsonWriter> {
+        let permit = self.permit.as_ref()?;
+        Some(permit.build_note(
+            tokens,
+            permit.tokens_left().saturating_sub(self.tokens),
+            self.truncated,
+        ))
+    }
+}
+
+/// The record of a conversation's question as read, with its guard.
+pub(super) struct QuestionSlot(GuardedRecord<QuestionRecord>);
+
+impl QuestionSlot {
+    /// Reads the record of a conversation.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(super) fn read(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
+        session.read_guarded(QuestionRecord::key(call.keys)).map(Self)
+    }
+
+    /// Returns the question if it is open at the time `now`.
+    pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
+        let is_open = |record: &&QuestionRecord| {
+            matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
+        };
+        self.0.record.as_ref().filter(is_open)
+    }
+
+    /// Takes the record that a continuation names.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the text is not a continuation of a question; `not-found`: another question
+    /// replaced the question.
+    pub(super) fn take_by_continuation(&mut self, continuation: &str) -> Result<QuestionRecord> {
+        let digits = continuation.strip_prefix(CONTINUATION_PREFIX).and_then(hash::decode_hex);
+        let Some(id) = digits.filter(|id| id.len() == 8) else {
+            return Err(Error::invalid_input(
+                "`continuation` must be the `continuation` of `ask-plan` or `ask-apply`",
+            ));
+        };
+        self.0.record.take().filter(|record| record.id == *id).ok_or_else(|| {
+            Error::not_found("the question of `continuation` does not exist any more; ask again")
+        })
+    }
+
+    /// Replaces the record and charges `paid` in the same commit.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: another call committed first; `denied`: the grant has fewer tokens left;
+    /// `limit-exceeded`; errors of the store.
+    pub(super) fn write(
+        self,
+        session: &mut StoreSession<'_>,
+        record: &QuestionRecord,
+        paid: GrantCharge,
+    ) -> Result<()> {
+        let mut changes = Changes::default();
+        changes.replace_record(&self.0, record)?;
+        if let Some(permit) = paid.permit {
+            // A call without tokens has the guard, too: an answer requires a grant that is valid.
+            permit.add_charge(paid.tokens, &mut changes)?;
+        }
+        session.commit_changes(&changes)
+    }
+
+    /// Creates the record of the question that follows the question of the slot.
+    pub(super) fn create_next(
+        &self,
+        call: Call<'_>,
+        now: Timestamp,
+        deadline_ms: u64,
+    ) -> QuestionRecord {
+        let number = self.0.record.as_ref().map_or(0, |record| record.number).saturating_add(1);
+        let conversation = call.keys.conversation_hash();
+        let parts: [&[u8]; 4] =
+            [b"lcm ask", &conversation, &number.to_be_bytes(), &now.to_be_bytes()];
+        QuestionRecord {
+            number,
+            id: hash::hash_prefix(&hash::hash_fields(&parts)),
+            expires_at: now.saturating_add(deadline_ms).min(time::MS_MAX),
+            state: QuestionState::Ended(String::new()),
+        }
+    }
+}
+
+/// Formats the text by which a host continues a question.
+pub(super) fn format_continuation(record: &QuestionRecord) -> String {
+    [CONTINUATION_PREFIX, &hash::hex(&record.id)].concat()
+}

@@ -1,0 +1,63 @@
+//! The goal of a compaction: from how many tokens it is due, and how many tokens remain.
+
+use crate::storage::head::ConversationHead;
+use lcm_text::{
+    config::BudgetPolicy,
+    types::api::{CompactionMode, CompactionOptions},
+};
+
+use super::sweep::SweepToken;
+
+/// The goal of a compaction, in tokens of the stored context.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompactionGoal {
+    /// Compaction is due above this many tokens; in mode `until-under` from this many tokens on.
+    pub(super) due_above: u64,
+    /// Tokens that the decision compares: the stored or the observed tokens, whichever are more.
+    pub(super) current: u64,
+    /// Most tokens that the stored context has at the end.
+    pub(crate) target: u64,
+    /// Whether the caller named the target: then leaves stop once the target is reached.
+    pub(crate) is_explicit: bool,
+    /// Whether compaction is due at `due_above` tokens already.
+    pub(super) is_inclusive: bool,
+}
+
+/// Derives the goal of a call from its options.
+pub(crate) fn derive_goal(
+    head: &ConversationHead,
+    policy: &BudgetPolicy,
+    options: &CompactionOptions,
+    sweep: &SweepToken,
+) -> CompactionGoal {
+    let stored = head.context.tokens;
+    let observed = u64::from(options.observed_tokens.unwrap_or(0));
+    let current = stored.max(observed);
+    let threshold = u64::from(policy.threshold);
+    let target = options.target.map_or(threshold, u64::from);
+    let due_above = match options.mode {
+        CompactionMode::Sweep => threshold.min(target),
+        CompactionMode::UntilUnder => target,
+        CompactionMode::Threshold | CompactionMode::Incremental => threshold,
+    };
+    CompactionGoal {
+        due_above,
+        current,
+        // The system prompt and the tools of the host have to fit beside the stored context.
+        target: target.saturating_sub(sweep.overhead).max(1),
+        is_explicit: options.target.is_some(),
+        is_inclusive: options.mode == CompactionMode::UntilUnder,
+    }
+}
+
+impl CompactionGoal {
+    /// Returns whether a stored context of this many tokens must shrink.
+    pub(crate) fn is_over(&self, tokens: u64) -> bool {
+        tokens > self.target || (self.is_inclusive && tokens == self.target)
+    }
+
+    /// Returns whether compaction is due without being forced.
+    pub(crate) fn is_due(&self) -> bool {
+        self.current > self.due_above || (self.is_inclusive && self.current == self.due_above)
+    }
+}

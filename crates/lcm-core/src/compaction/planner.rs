@@ -1,0 +1,461 @@
+//! The planner: which sources of a context become tasks, and with which targets.
+
+use alloc::vec::Vec;
+
+use crate::storage::{
+    call::Call,
+    context::ContextItem,
+    fresh_tail::{self, FreshTail},
+    head::ConversationHead,
+    history::{self, MessageHistory},
+    pack::PlacedMessage,
+    record_key::RecordKey,
+    records::attempts::TaskAttempts,
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{error::Result, int, limits},
+    config::BudgetPolicy,
+    summary::transcript::TranscriptOptions,
+    types::{api::Timestamp, model::Level},
+};
+
+use super::{
+    goal::CompactionGoal,
+    reason,
+    select::{self, CondensationPhase, LeafChunk, SummaryGroup},
+    source_text::{self, GatheredSources},
+    task::{self, SourceSpan, SummaryTask},
+};
+
+/// Most candidates that are read beyond the tasks asked for.
+const SPARE_CANDIDATES_MAX: usize = 32;
+
+/// A task with what its request is made from.
+pub(crate) struct PlannedTask {
+    pub(crate) task: SummaryTask,
+    pub(crate) gathered: GatheredSources,
+    pub(crate) attempts: TaskAttempts,
+    /// Index of the first item of its sources.
+    pub(crate) index: usize,
+}
+
+/// The raw text that mode `incremental` compares with a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EligibleRaw {
+    /// Raw tokens outside the fresh tail and the pinned message.
+    pub(crate) tokens: u64,
+    /// Tokens of a chunk.
+    pub(crate) chunk_tokens: u64,
+}
+
+impl EligibleRaw {
+    /// Returns whether a leaf is due.
+    pub(crate) fn is_due(self) -> bool {
+        self.tokens >= self.chunk_tokens
+    }
+}
+
+/// A search for tasks.
+pub(super) struct TaskSearch {
+    /// Most tasks.
+    pub(super) count: usize,
+    /// Effective time of the call.
+    now: Timestamp,
+    /// Whether the search skipped sources of which nothing smaller can be made.
+    has_exhausted: bool,
+}
+
+impl TaskSearch {
+    /// Returns a search for at most `count` tasks.
+    pub(super) fn new(count: usize, now: Timestamp) -> Self {
+        Self { count, now, has_exhausted: false }
+    }
+
+    /// Returns whether sources with these attempts are skipped.
+    fn skips(&mut self, attempts: &TaskAttempts) -> bool {
+        self.has_exhausted |= attempts.is_exhausted;
+        attempts.is_exhausted || attempts.lease_until > self.now
+    }
+}
+
+/// What a planner is opened with.
+#[derive(Clone, Copy)]
+pub(super) struct PlannerInput<'a> {
+    pub(super) call: Call<'a>,
+    pub(super) head: &'a ConversationHead,
+    pub(super) policy: BudgetPolicy,
+    pub(super) goal: CompactionGoal,
+}
+
+/// A conversation as one plan reads it.
+pub(super) struct Planner<'a> {
+    input: PlannerInput<'a>,
+    items: Vec<ContextItem>,
+    tail: FreshTail,
+}
+
+impl<'a> Planner<'a> {
+    /// Reads the context and the fresh tail, and the first `chunks` chunks into the cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreSession::read_immutable`].
+    pub(super) fn open(
+        session: &mut StoreSession<'_>,
+        input: PlannerInput<'a>,
+        chunks: usize,
+    ) -> Result<Self> {
+        let PlannerInput { call, head, policy, .. } = input;
+        let history = MessageHistory::new(call, head);
+        // Second read: context nodes, and the directory around the oldest raw run and the tail.
+        let oldest = head.context.inline_items().iter().find_map(|item| match item {
+            ContextItem::Run(run) => Some(run.seq_first),
+            ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => None,
+        });
+        let recent_first = history.recent_seq_first();
+        let mut nodes = Vec::new();
+        for seq in [oldest.unwrap_or(head.messages), head.messages] {
+            let node = history::directory_node(seq);
+            for node in [node.saturating_sub(1), node, node + 1] {
+                if node * limits::DIRECTORY_SPAN + 1 < recent_first && !nodes.contains(&node) {
+                    nodes.push(node);
+                }
+            }
+        }
+        history.prefetch_nodes(session, &nodes)?;
+        let items = head.context.load_items(session, call.keys)?;
+        // Third read: the packs of the tail together with the packs of the first chunks.
+        if let Some(run) = fresh_tail::last_raw_run(&items) {
+            let mut packs = fresh_tail::find_tail_packs(session, &history, &run, &policy)?;
+            if let Some(ContextItem::Run(run)) =
+                items.iter().find(|item| matches!(item, ContextItem::Run(_)))
+            {
+                let to = run.seq_last.min(run.seq_first + limits::DIRECTORY_SPAN - 1);
+                let refs = history.find_pack_refs(session, run.seq_first, to)?;
+                let tail_first = packs.first().map_or(u64::MAX, |pack| pack.seq_first);
+                let ahead = select::select_read_ahead(&refs, &policy, chunks).iter();
+                packs.extend(ahead.filter(|pack| pack.seq_first < tail_first));
+            }
+            history.prefetch_packs(session, &packs)?;
+        }
+        let tail = fresh_tail::compute_fresh_tail(session, &history, &items, &policy)?;
+        Ok(Self { input, items, tail })
+    }
+
+    /// Returns the items of the context.
+    pub(super) fn into_items(self) -> Vec<ContextItem> {
+        self.items
+    }
+
+    fn message_history(&self) -> MessageHistory<'a> {
+        MessageHistory::new(self.input.call, self.input.head)
+    }
+
+    fn transcript_options(&self) -> TranscriptOptions<'a> {
+        let injected_tags = &self.input.call.config.strip_injected_context_tags;
+        let part_tokens_max = self.input.policy.leaf_chunk_tokens_max;
+        TranscriptOptions { part_tokens_max, injected_tags }
+    }
+
+    /// Returns the tokens of the fresh tail and the pinned message.
+    pub(super) fn protected_tokens(&self) -> u64 {
+        self.tail.tokens + self.tail.pinned.map_or(0, |pinned| pinned.tokens)
+    }
+
+    /// Measures the raw text outside the fresh tail and the pinned message.
+    pub(super) fn eligible_raw(&self) -> EligibleRaw {
+        let raw =
+            |item: &ContextItem| if let ContextItem::Run(run) = item { run.tokens } else { 0 };
+        let tokens: u64 = self.items.iter().map(raw).sum();
+        let chunk_tokens = u64::from(self.input.policy.leaf_chunk_tokens_max);
+        EligibleRaw { tokens: tokens.saturating_sub(self.protected_tokens()), chunk_tokens }
+    }
+
+    /// Returns the tokens of the summaries outside the fresh tail.
+    pub(super) fn summary_tokens(&self) -> u64 {
+        let is_outside = |item: &&ContextItem| item.seq_last() < self.tail.seq_first;
+        let is_summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
+        self.items.iter().filter(is_outside).filter(is_summary).map(ContextItem::tokens).sum()
+    }
+
+    /// Plans the next tasks: leaves, else condensations.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreSession::read_immutable`].
+    pub(super) fn plan_tasks(
+        &self,
+        session: &mut StoreSession<'_>,
+        search: &mut TaskSearch,
+    ) -> Result<Vec<PlannedTask>> {
+        let PlannerInput { head, policy, goal, .. } = &self.input;
+        let is_over = goal.is_over(head.context.tokens);
+        // A context near its limit of items has no room for leaves before summaries are merged.
+        let is_crowded = head.context.count_items() >= limits::CONTEXT_ITEMS_MERGE_MIN;
+        if (!goal.is_explicit || is_over) && !is_crowded {
+            let leaves = self.plan_leaves(session, search.count, search)?;
+            if !leaves.is_empty() {
+                return Ok(leaves);
+            }
+        }
+        let prefix = u64::from(policy.summary_prefix_tokens_target);
+        // Rendered summaries must fit the budget, too.
+        let is_squeezed = head.context.rendered_tokens > u64::from(policy.budget);
+        let is_pressing = is_over || is_crowded || (is_squeezed && !goal.is_explicit);
+        for phase in
+            [CondensationPhase::Ordinary, CondensationPhase::Pressure, CondensationPhase::Mixed]
+        {
+            let is_due = match phase {
+                CondensationPhase::Ordinary => is_pressing || self.summary_tokens() > prefix,
+                CondensationPhase::Pressure | CondensationPhase::Mixed => is_pressing,
+            };
+            if !is_due {
+                continue;
+            }
+            let groups = self.plan_condensations(session, phase, search)?;
+            if !groups.is_empty() {
+                return Ok(groups);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Plans the next tasks of mode `incremental`: one leaf, then ordinary condensations.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreSession::read_immutable`].
+    pub(super) fn plan_increment(
+        &self,
+        session: &mut StoreSession<'_>,
+        passes: u32,
+        search: &mut TaskSearch,
+    ) -> Result<Vec<PlannedTask>> {
+        if passes == 0 {
+            let leaves = self.plan_leaves(session, 1, search)?;
+            if !leaves.is_empty() {
+                return Ok(leaves);
+            }
+        }
+        let prefix = u64::from(self.input.policy.summary_prefix_tokens_target);
+        if self.summary_tokens() <= prefix {
+            return Ok(Vec::new());
+        }
+        self.plan_condensations(session, CondensationPhase::Ordinary, search)
+    }
+
+    fn plan_leaves(
+        &self,
+        session: &mut StoreSession<'_>,
+        count: usize,
+        search: &mut TaskSearch,
+    ) -> Result<Vec<PlannedTask>> {
+        let PlannerInput { head, policy, goal, .. } = &self.input;
+        let history = self.message_history();
+        let mut out = Vec::new();
+        let mut projected = head.context.tokens;
+        // The read-ahead grows with the skipped candidates, so a long row of them costs few reads.
+        let mut spare = 0usize;
+        for range in select::find_raw_ranges(&self.items, &self.tail) {
+            let mut from = range.seq_first;
+            while from <= range.seq_last && out.len() < count {
+                let rest = select::RawRange { seq_first: from, ..range };
+                let wanted = count - out.len() + spare.min(SPARE_CANDIDATES_MAX);
+                let (chunks, messages) =
+                    select::read_chunks(session, &history, &rest, policy, wanted)?;
+                let Some(last) = chunks.last() else { break };
+                from = last.seq_last + 1;
+                let candidates = self.read_chunk_attempts(session, &history, &chunks)?;
+                let read = history::slice_by_seq(&messages, rest.seq_first, last.seq_last);
+                history.prefetch_texts(session, read)?;
+                for ChunkCandidate { chunk, hash, attempts } in candidates {
+                    let is_enough = goal.is_explicit && !goal.is_over(projected);
+                    if out.len() == count || is_enough {
+                        return Ok(out);
+                    }
+                    spare += 1;
+                    if search.skips(&attempts) {
+                        continue;
+                    }
+                    let of_chunk = history::slice_by_seq(read, chunk.seq_first, chunk.seq_last);
+                    let Some(planned) = self.plan_chunk(session, of_chunk, hash, attempts)? else {
+                        continue;
+                    };
+                    spare -= 1;
+                    let target = u64::from(planned.task.tokens_target);
+                    projected = projected.saturating_sub(chunk.tokens) + target.min(chunk.tokens);
+                    out.push(planned);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Reads the attempts on chunks in one read.
+    fn read_chunk_attempts(
+        &self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        chunks: &[LeafChunk],
+    ) -> Result<Vec<ChunkCandidate>> {
+        let mut hashes = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let frontier = history.frontier_at(session, chunk.seq_last)?;
+            hashes.push(task::hash_messages(chunk.seq_first, chunk.seq_last, &frontier));
+        }
+        let attempts = self.read_attempts(session, &hashes)?;
+        let rows = chunks.iter().copied().zip(hashes).zip(attempts);
+        Ok(rows.map(|((chunk, hash), attempts)| ChunkCandidate { chunk, hash, attempts }).collect())
+    }
+
+    fn read_attempts(
+        &self,
+        session: &mut StoreSession<'_>,
+        hashes: &[[u8; 16]],
+    ) -> Result<Vec<TaskAttempts>> {
+        let keys = self.input.call.keys;
+        let keys: Vec<RecordKey<TaskAttempts>> =
+            hashes.iter().map(|hash| TaskAttempts::key(keys, hash)).collect();
+        Ok(session.read_records(&keys)?.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// Plans the task of a chunk; `None`: the chunk has no text for a model.
+    fn plan_chunk(
+        &self,
+        session: &mut StoreSession<'_>,
+        messages: &[PlacedMessage],
+        hash: [u8; 16],
+        attempts: TaskAttempts,
+    ) -> Result<Option<PlannedTask>> {
+        let (history, options) = (self.message_history(), self.transcript_options());
+        let gathered = source_text::gather_placed(session, &history, messages, options)?;
+        let (seq_first, seq_last) = (gathered.seq_first, gathered.seq_last);
+        if gathered.text.trim().is_empty() {
+            return Ok(None);
+        }
+        let covers = |item: &ContextItem| item.seq_last() >= seq_first;
+        let index = self.items.iter().position(covers).unwrap_or(0);
+        let span = SourceSpan::Messages { seq_first, seq_last };
+        let task = self.build_task(span, hash, &gathered, &attempts);
+        Ok(Some(PlannedTask { task, gathered, attempts, index }))
+    }
+
+    fn plan_condensations(
+        &self,
+        session: &mut StoreSession<'_>,
+        phase: CondensationPhase,
+        search: &mut TaskSearch,
+    ) -> Result<Vec<PlannedTask>> {
+        let PlannerInput { head, policy, goal, .. } = &self.input;
+        let groups = select::find_groups(&self.items, &self.tail, policy, phase);
+        let slice = |group: &SummaryGroup| self.items.get(group.from..group.to).unwrap_or(&[]);
+        let hashes: Vec<[u8; 16]> =
+            groups.iter().map(|group| task::hash_items(slice(group))).collect();
+        let attempts = self.read_attempts(session, &hashes)?;
+        let mut taken: Vec<SummaryGroup> = Vec::new();
+        let mut out = Vec::new();
+        let mut summaries = self.summary_tokens();
+        let mut stored = head.context.tokens;
+        let prefix = u64::from(policy.summary_prefix_tokens_target);
+        for ((group, hash), attempts) in groups.into_iter().zip(hashes).zip(attempts) {
+            let is_enough = !out.is_empty()
+                && !goal.is_over(stored)
+                && (phase != CondensationPhase::Ordinary || summaries <= prefix);
+            if out.len() == search.count || is_enough {
+                break;
+            }
+            // One depth at a time, the shallowest: its summaries may belong to the next depth.
+            if taken.iter().any(|other| group.overlaps_with(other) || group.depth != other.depth)
+                || search.skips(&attempts)
+            {
+                continue;
+            }
+            let planned = self.plan_group(session, &group, hash, attempts)?;
+            let saved = group.tokens.saturating_sub(u64::from(planned.task.tokens_target));
+            summaries = summaries.saturating_sub(saved);
+            stored = stored.saturating_sub(saved);
+            taken.push(group);
+            out.push(planned);
+        }
+        Ok(out)
+    }
+
+    fn plan_group(
+        &self,
+        session: &mut StoreSession<'_>,
+        group: &SummaryGroup,
+        hash: [u8; 16],
+        attempts: TaskAttempts,
+    ) -> Result<PlannedTask> {
+        let items = self.items.get(group.from..group.to).unwrap_or(&[]);
+        let (history, options) = (self.message_history(), self.transcript_options());
+        let gathered = source_text::gather_items(session, &history, items, options)?;
+        let summary_id = |item: Option<&ContextItem>| match item {
+            Some(ContextItem::Summary(summary)) => summary.id,
+            _ => [0; 8],
+        };
+        let count = int::to_u32(items.len());
+        let (first, last) = (summary_id(items.first()), summary_id(items.last()));
+        let span = SourceSpan::Items { first, last, count };
+        let task = self.build_task(span, hash, &gathered, &attempts);
+        Ok(PlannedTask { task, gathered, attempts, index: group.from })
+    }
+
+    fn build_task(
+        &self,
+        span: SourceSpan,
+        hash: [u8; 16],
+        gathered: &GatheredSources,
+        attempts: &TaskAttempts,
+    ) -> SummaryTask {
+        let PlannerInput { call, policy, .. } = &self.input;
+        let level = attempts.completion_level();
+        let tokens = int::saturate_tokens(gathered.tokens);
+        // A summary must be smaller than its sources, whatever the configured targets are.
+        let bound = |target: u32| target.min((tokens / 4).saturating_mul(3).max(1));
+        let target = |level| match span {
+            SourceSpan::Messages { .. } => policy.leaf_target(tokens, level),
+            SourceSpan::Items { .. } => policy.condensed_target(tokens, level),
+        };
+        let (normal, aggressive) = (bound(target(Level::Normal)), bound(target(Level::Aggressive)));
+        let mut task = SummaryTask {
+            span,
+            depth: gathered.depth,
+            sources_hash: hash,
+            level,
+            attempt: attempts.attempt,
+            tokens_target: if level == Level::Normal { normal } else { aggressive },
+            tokens_target_aggressive: aggressive,
+            tokens_cap: normal.saturating_mul(policy.summary_overage_factor),
+            fallback_tokens_max: policy.fallback_tokens_max,
+            part_tokens_max: policy.leaf_chunk_tokens_max,
+            prompt_version: 0,
+            breaker_scope: task::build_breaker_scope(call.config.summary_model.as_deref()),
+        };
+        task.prompt_version = task.prompt_template().version(&call.config.prompt_overrides);
+        task
+    }
+
+    /// Returns why a search found no task.
+    pub(super) fn end_reason(&self, search: &TaskSearch) -> &'static str {
+        let PlannerInput { head, goal, .. } = &self.input;
+        if !goal.is_over(head.context.tokens) {
+            reason::REACHED_TARGET
+        } else if search.has_exhausted {
+            reason::NO_PROGRESS
+        } else if self.protected_tokens() > goal.target {
+            reason::TAIL_OVER_TARGET
+        } else {
+            reason::NO_ELIGIBLE_CHUNK
+        }
+    }
+}
+
+/// A chunk that may become a leaf.
+struct ChunkCandidate {
+    chunk: LeafChunk,
+    /// Hash over the messages.
+    hash: [u8; 16],
+    attempts: TaskAttempts,
+}

@@ -1,0 +1,35 @@
+//! The closed list of reasons why a compaction ends or is not due.
+
+pub(crate) const BELOW_THRESHOLD: &str = "below-threshold";
+pub(crate) const REACHED_TARGET: &str = "reached-target";
+pub(crate) const NO_ELIGIBLE_CHUNK: &str = "no-eligible-chunk";
+pub(crate) const NO_PROGRESS: &str = "no-progress";
+pub(crate) const TAIL_OVER_TARGET: &str = "tail-over-target";
+pub(crate) const PASS_LIMIT: &str = "pass-limit";
+pub(crate) const ROUND_LIMIT: &str = "round-limit";
+pub(crate) const SPEND_LIMIT: &str = "spend-limit";
+pub(crate) const BREAKER_OPEN: &str = "breaker-open";
+pub(crate) const MODEL_AUTH: &str = "model-auth";
+pub(crate) const MODEL_POLICY: &str = "model-policy";
+pub(crate) const MODEL_UNAVAILABLE: &str = "model-unavailable";
+/// The caller of a host stopped the compaction.
+pub(crate) const CANCELLED: &str = "cancelled";
+pub(crate) const CONFLICT: &str = "conflict";
+
+/// All reasons.
+pub(crate) const ALL: [&str; 14] = [
+    BELOW_THRESHOLD,
+    REACHED_TARGET,
+    NO_ELIGIBLE_CHUNK,
+    NO_PROGRESS,
+    TAIL_OVER_TARGET,
+    PASS_LIMIT,
+    ROUND_LIMIT,
+    SPEND_LIMIT,
+    BREAKER_OPEN,
+    MODEL_AUTH,
+    MODEL_POLICY,
+    MODEL_UNAVAILABLE,
+    CANCELLED,
+    CONFLICT,
+];

@@ -1,0 +1,235 @@
+//! The commits of a settlement: a summary, a rejected answer, or the failure of a model.
+
+use alloc::vec::Vec;
+
+use crate::storage::{
+    changes::Changes,
+    head::JournalAction,
+    records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
+    store_session::StoreSession,
+    summary::{self, OFFLINE_MODEL, StoredFinish, StoredLevel, Summary},
+};
+use lcm_text::{
+    base::{error::Result, int},
+    summary::verify,
+    types::{
+        api::{ApplyOutcome, ApplyStatus},
+        model::{Completion, CompletionErrorCode, Level},
+    },
+};
+
+use super::super::{
+    acceptance::RejectionRule,
+    reason,
+    source_text::{SettledAnswer, SummaryDraft},
+    spend_limit,
+    splice::SourceSplice,
+};
+use super::TaskSettlement;
+
+impl TaskSettlement<'_> {
+    /// Records that the model failed to answer. A failure is no attempt, so only the breaker of the
+    /// model may change.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn record_model_failure(
+        self,
+        session: &mut StoreSession<'_>,
+        code: CompletionErrorCode,
+    ) -> Result<ApplyOutcome> {
+        let reason = match code {
+            CompletionErrorCode::Auth => reason::MODEL_AUTH,
+            CompletionErrorCode::Policy => reason::MODEL_POLICY,
+            _ => reason::MODEL_UNAVAILABLE,
+        };
+        let outcome = self.build_outcome(ApplyStatus::Refused, reason, None);
+        let mut changes = Changes::default();
+        if matches!(code, CompletionErrorCode::Auth | CompletionErrorCode::Policy) {
+            let breaker = self.breaker.record.unwrap_or_default();
+            let breaker = breaker.with_failure(self.now, self.call.config);
+            changes.replace_record(&self.breaker, &breaker)?;
+        }
+        match self.rejected_attempts {
+            // Answers were paid for and rejected before the model failed.
+            Some(attempts) => {
+                let sources = self.task.sources_hash;
+                changes.write_record(&TaskAttempts::key(self.call.keys, &sources), &attempts)?;
+                let act = JournalAction::Reject { sources };
+                self.loaded.commit_changes(session, self.call, act, changes)?;
+            }
+            None if !changes.is_empty() => session.commit_changes(&changes)?,
+            None => {}
+        }
+        Ok(outcome)
+    }
+
+    /// Commits only the tokens of the answer, if there is an answer.
+    pub(super) fn commit_charge(
+        mut self,
+        session: &mut StoreSession<'_>,
+        completion: Option<&Completion>,
+        mut outcome: ApplyOutcome,
+    ) -> Result<ApplyOutcome> {
+        if completion.is_none() {
+            return Ok(outcome);
+        }
+        self.charge_answer(&mut outcome, completion, false);
+        let act = JournalAction::Stale { sources: self.task.sources_hash };
+        self.loaded.commit_changes(session, self.call, act, Changes::default())?;
+        Ok(outcome)
+    }
+
+    /// Commits an answer that became no summary.
+    pub(super) fn commit_attempts(
+        self,
+        session: &mut StoreSession<'_>,
+        attempts: &TaskAttempts,
+    ) -> Result<()> {
+        let sources = self.task.sources_hash;
+        let mut changes = Changes::default();
+        changes.write_record(&TaskAttempts::key(self.call.keys, &sources), attempts)?;
+        let act = JournalAction::Reject { sources };
+        self.loaded.commit_changes(session, self.call, act, changes)?;
+        Ok(())
+    }
+
+    /// Commits the answers that `run` rejected, after which a pause began.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(crate) fn commit_pause(mut self, session: &mut StoreSession<'_>) -> Result<ApplyOutcome> {
+        let outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
+        let attempts = self.rejected_attempts.take().or_else(|| self.attempts.clone());
+        self.commit_attempts(session, &attempts.unwrap_or_default())?;
+        Ok(outcome)
+    }
+
+    /// Makes the summary without the model, whose last answer was rejected.
+    ///
+    /// # Errors
+    ///
+    /// As [`super::super::apply()`].
+    pub(crate) fn reject_and_fall_back(
+        mut self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        completion: &Completion,
+        rule: RejectionRule,
+    ) -> Result<ApplyOutcome> {
+        self.add_rejection_warning(rule);
+        self.fall_back(session, splice, Some(completion))
+    }
+
+    /// Makes the summary without the model. If the fallback is not smaller either, plans skip the
+    /// sources until they change.
+    ///
+    /// # Errors
+    ///
+    /// As [`super::super::apply()`].
+    pub(crate) fn fall_back(
+        mut self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        completion: Option<&Completion>,
+    ) -> Result<ApplyOutcome> {
+        if let Some(text) = self.build_fallback_text(&splice.gathered) {
+            let findings = verify::format_findings(&verify::verify(&splice.gathered.text, &text));
+            let (level, model) = (StoredLevel::Fallback, OFFLINE_MODEL);
+            let finish = completion.map(|completion| StoredFinish::from(completion.finish));
+            let answer = SettledAnswer { text, capped: false, findings, level, model, finish };
+            return self.commit_summary(session, splice, completion, answer);
+        }
+        let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
+        outcome.more = true;
+        let known = self.attempts.clone().unwrap_or_default();
+        let tokens = known.tokens + completion.map_or(0, spend_limit::count_tokens);
+        let attempts = TaskAttempts { is_exhausted: true, tokens, lease_until: 0, ..known };
+        self.charge_answer(&mut outcome, completion, false);
+        self.commit_attempts(session, &attempts)?;
+        Ok(outcome)
+    }
+
+    /// Commits a summary in place of its sources.
+    ///
+    /// # Errors
+    ///
+    /// As [`super::super::apply()`].
+    pub(crate) fn commit_summary(
+        mut self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        completion: Option<&Completion>,
+        answer: SettledAnswer<'_>,
+    ) -> Result<ApplyOutcome> {
+        let mut outcome = self.build_outcome(ApplyStatus::Committed, "", None);
+        let keys = self.call.keys;
+        let (level, capped) = (answer.level, answer.capped);
+        let record = splice.gathered.build_summary(SummaryDraft {
+            answer,
+            created_at: self.now,
+            prompt_version: self.task.prompt_version,
+        });
+        let passes_left = self.tokens() / splice.gathered.tokens.max(1);
+        self.index_maintenance.prepare_summary(session, passes_left)?;
+        let before = self.loaded.head.context.clone();
+        let id = record.id();
+        // The context names the size of the record, but its nodes are written before the record.
+        let mut written = Changes::default();
+        let bytes = written.write_record(&Summary::key(keys, id), &record)?;
+        let mut changes = Changes::default();
+        let context =
+            splice.replace_sources(self.call, &self.loaded.head, (&record, bytes), &mut changes)?;
+        let mut records: Vec<(&Summary, u32)> = Vec::new();
+        for bridge in &splice.gathered.bridges {
+            let bytes = changes.write_record(&Summary::key(keys, bridge.id()), bridge)?;
+            records.push((bridge, bytes));
+        }
+        records.push((&record, bytes));
+        changes.append(written);
+        if let summary::SummarySources::Summaries(list) = &record.sources {
+            for source in list {
+                changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
+            }
+        }
+        if self.attempts.is_some() {
+            changes.delete_record(&TaskAttempts::key(keys, &self.task.sources_hash));
+        }
+        if completion.is_some() {
+            self.reset_breaker(&mut changes)?;
+        }
+        self.charge_answer(&mut outcome, completion, level != StoredLevel::Fallback);
+        self.index_maintenance.append_summaries(&records, changes.puts_mut())?;
+        let head = &mut self.loaded.head;
+        head.context = context;
+        let saved = before.tokens.saturating_sub(head.context.tokens);
+        head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
+        head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
+        if let Some(input) = &splice.pack_compaction {
+            let sealed = input.compact_packs(keys, head, changes.puts_mut())?;
+            changes.add_puts(sealed);
+        }
+        let act = JournalAction::Compact { summary: id, made: record.to_provenance(), before };
+        let head = self.loaded.commit_changes(session, self.call, act, changes)?;
+        outcome.summary_id = Some(summary::format_summary_id(id));
+        outcome.level = match level {
+            StoredLevel::Fallback => Level::Fallback,
+            _ => self.task.level,
+        };
+        outcome.capped = capped;
+        outcome.tokens_after = int::saturate_tokens(head.context.tokens);
+        Ok(outcome)
+    }
+
+    /// Resets the failures of a model that answered.
+    fn reset_breaker(&self, changes: &mut Changes) -> Result<()> {
+        match self.breaker.record {
+            Some(breaker) if breaker.failures > 0 => {
+                changes.replace_record(&self.breaker, &ModelBreaker::default())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The settlement of a task: everything that was read about the task, and what an answer becomes.
+
+mod commit;
+mod sources;
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    search::{IndexMaintenance, IndexManifest},
+    storage::{
+        call::Call,
+        head::LoadedHead,
+        record_key::{GuardedRecord, RecordReads},
+        records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
+        session as session_rules,
+        store_session::StoreSession,
+        summary::{self, StoredLevel, Summary},
+    },
+};
+use lcm_text::{
+    base::{error::Result, int},
+    summary::transcript::TranscriptOptions,
+    types::{
+        api::{ApplyOutcome, ApplyStatus, Timestamp},
+        model::{Completion, Level},
+    },
+};
+
+use super::{
+    acceptance::{self, CompletionVerdict, RejectionRule},
+    reason, request,
+    spend_limit::{self, SpendLimits},
+    splice::SourceSplice,
+    task::SummaryTask,
+};
+
+/// Everything that was read about one task, before any decision.
+pub(crate) struct TaskSettlement<'a> {
+    call: Call<'a>,
+    pub(crate) loaded: LoadedHead,
+    pub(crate) task: SummaryTask,
+    attempts: Option<TaskAttempts>,
+    breaker: GuardedRecord<ModelBreaker>,
+    /// The summary that an earlier call made of this answer, with its id.
+    committed_summary: Option<([u8; 8], Summary)>,
+    /// The attempts after the answers that `run` rejected.
+    rejected_attempts: Option<TaskAttempts>,
+    /// Warnings of the outcome.
+    warnings: Vec<String>,
+    spend_limits: SpendLimits,
+    index_maintenance: IndexMaintenance<'a>,
+    /// Effective time of the call.
+    now: Timestamp,
+}
+
+impl<'a> TaskSettlement<'a> {
+    /// Reads the head, the records of the task, and the summary with the id `expected`.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`: no such conversation; `denied`: the conversation is archived; errors of the
+    /// store.
+    pub(crate) fn open(
+        session: &mut StoreSession<'_>,
+        call: Call<'a>,
+        task: SummaryTask,
+        expected: Option<[u8; 8]>,
+    ) -> Result<Self> {
+        let Call { config, keys, .. } = call;
+        let mut reads = RecordReads::default();
+        let attempts = reads.add(TaskAttempts::key(keys, &task.sources_hash));
+        let breaker = reads.add(ModelBreaker::key(&task.breaker_scope));
+        let committed = expected.map(|id| (id, reads.add(Summary::key(keys, id))));
+        let manifest = reads.add(IndexManifest::key(keys));
+        let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+        let index_maintenance = IndexMaintenance::from_manifest(keys, values.decode(&manifest)?);
+        let loaded = loaded.require_existing()?;
+        session_rules::ensure_not_archived(session, &loaded.head)?;
+        let attempts = values.decode(&attempts)?;
+        let breaker = values.decode_guarded(breaker)?;
+        let committed_summary = match committed {
+            Some((id, slot)) => values.decode(&slot)?.map(|record| (id, record)),
+            None => None,
+        };
+        let now = loaded.effective_time(call.now)?;
+        Ok(Self {
+            call,
+            loaded,
+            task,
+            attempts,
+            breaker,
+            committed_summary,
+            rejected_attempts: None,
+            warnings: Vec::new(),
+            spend_limits: SpendLimits::from_config(config),
+            index_maintenance,
+            now,
+        })
+    }
+
+    /// Returns the summary that an earlier call made of this answer, with its id.
+    pub(super) fn committed_summary(&self) -> Option<&([u8; 8], Summary)> {
+        self.committed_summary.as_ref()
+    }
+
+    /// Returns the tokens of the stored context.
+    pub(super) fn tokens(&self) -> u64 {
+        self.loaded.head.context.tokens
+    }
+
+    /// Returns how the sources are read: cut as the task says, without injected context.
+    fn transcript_options(&self) -> TranscriptOptions<'a> {
+        let injected_tags = &self.call.config.strip_injected_context_tags;
+        TranscriptOptions { part_tokens_max: self.task.part_tokens_max, injected_tags }
+    }
+
+    /// Builds the outcome of a call that leaves the context as it is.
+    pub(super) fn build_outcome(
+        &self,
+        applied: ApplyStatus,
+        reason: &str,
+        summary: Option<[u8; 8]>,
+    ) -> ApplyOutcome {
+        let tokens = int::saturate_tokens(self.tokens());
+        ApplyOutcome {
+            applied,
+            reason: reason.into(),
+            summary_id: summary.map(summary::format_summary_id),
+            purpose: self.task.completion_purpose(),
+            depth: self.task.depth,
+            level: self.task.level,
+            capped: false,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            more: matches!(applied, ApplyStatus::Committed | ApplyStatus::Stale),
+            next: None,
+            sweep: String::new(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    /// Judges the answer and commits what follows; `None`: no model will answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`super::apply()`].
+    pub(super) fn settle_answer(
+        mut self,
+        session: &mut StoreSession<'_>,
+        completion: Option<&Completion>,
+    ) -> Result<ApplyOutcome> {
+        let Some(splice) = self.locate_sources(session)? else {
+            return self.settle_stale(session, completion);
+        };
+        let known = self.attempts.clone().unwrap_or_default();
+        if known.is_exhausted {
+            let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
+            outcome.more = true;
+            return self.commit_charge(session, completion, outcome);
+        }
+        if known.attempt != self.task.attempt || known.completion_level() != self.task.level {
+            return self.settle_stale(session, completion);
+        }
+        let Some(answer) = completion else { return self.fall_back(session, &splice, None) };
+        match acceptance::judge_completion(&self.task, answer, &splice.gathered) {
+            CompletionVerdict::Retry { rule, level, findings } => {
+                self.add_rejection_warning(rule);
+                self.request_retry(session, &splice, answer, level, findings)
+            }
+            CompletionVerdict::Accept(accepted) => {
+                let level = StoredLevel::from(self.task.level);
+                let accepted = accepted.into_answer(level, answer);
+                self.commit_summary(session, &splice, completion, accepted)
+            }
+            CompletionVerdict::Fallback { rule } => {
+                self.reject_and_fall_back(session, &splice, answer, rule)
+            }
+        }
+    }
+
+    /// Adds why an answer was rejected to the warnings, once.
+    fn add_rejection_warning(&mut self, rule: RejectionRule) {
+        if !self.warnings.iter().any(|warning| warning == rule.warning_text()) {
+            self.warnings.push(rule.warning_text().into());
+        }
+    }
+
+    /// Settles an answer to sources that are not in the context any more: its tokens are counted.
+    /// An earlier call with this answer may have replaced the sources by a fallback; then the
+    /// outcome is that fallback.
+    fn settle_stale(
+        self,
+        session: &mut StoreSession<'_>,
+        completion: Option<&Completion>,
+    ) -> Result<ApplyOutcome> {
+        if let Some(outcome) = self.find_committed_fallback(session)? {
+            return Ok(outcome);
+        }
+        let outcome = self.build_outcome(ApplyStatus::Stale, reason::CONFLICT, None);
+        self.commit_charge(session, completion, outcome)
+    }
+
+    /// Records a rejected answer and returns the request of the next attempt.
+    fn request_retry(
+        mut self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        answer: &Completion,
+        level: Level,
+        findings: String,
+    ) -> Result<ApplyOutcome> {
+        let mut outcome = self.build_outcome(ApplyStatus::Retry, "", None);
+        let mut attempts = self.attempts.clone().unwrap_or_default();
+        attempts.level = StoredLevel::from(level);
+        attempts.attempt += 1;
+        attempts.findings = findings;
+        attempts.tokens += spend_limit::count_tokens(answer);
+        let next = self.build_task_at(level, attempts.attempt);
+        let previous =
+            splice.read_previous(session, self.call, &self.loaded.head, self.task.depth)?;
+        outcome.next = Some(request::build_request(
+            self.call.config,
+            &next,
+            &splice.gathered,
+            previous.as_deref(),
+            &attempts.findings,
+        ));
+        if self.count_answer(answer, false) {
+            outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
+        }
+        self.commit_attempts(session, &attempts)?;
+        Ok(outcome)
+    }
+
+    /// Counts an answer in the ledger. Returns whether the answer began a pause, and adds its
+    /// warning.
+    fn count_answer(&mut self, completion: &Completion, is_accepted: bool) -> bool {
+        let (limits, now) = (self.spend_limits, self.now);
+        let ledger = &mut self.loaded.head.ledger;
+        let pauses = spend_limit::count_answer(ledger, completion, is_accepted, limits, now);
+        if pauses {
+            self.warnings.push(spend_limit::build_pause_warning(ledger.paused_until));
+        }
+        pauses
+    }
+
+    /// Counts an answer, if there is an answer, and adds the warnings to the outcome.
+    fn charge_answer(
+        &mut self,
+        outcome: &mut ApplyOutcome,
+        completion: Option<&Completion>,
+        is_accepted: bool,
+    ) {
+        if let Some(completion) = completion {
+            self.count_answer(completion, is_accepted);
+            outcome.warnings.clone_from(&self.warnings);
+        }
+    }
+
+    /// Returns whether the stored attempts expect an answer to this task.
+    pub(crate) fn is_current(&self) -> bool {
+        let known = self.attempts.clone().unwrap_or_default();
+        !known.is_exhausted
+            && known.attempt == self.task.attempt
+            && known.completion_level() == self.task.level
+    }
+
+    /// Counts an answer that `run` rejected and advances to the next attempt in memory. Returns
+    /// whether the answer began a pause.
+    pub(crate) fn reject_answer(
+        &mut self,
+        completion: &Completion,
+        rule: RejectionRule,
+        level: Level,
+        findings: String,
+    ) -> bool {
+        self.add_rejection_warning(rule);
+        let pauses = self.count_answer(completion, false);
+        let known =
+            self.rejected_attempts.take().or_else(|| self.attempts.clone()).unwrap_or_default();
+        let attempt = known.attempt + 1;
+        self.task = self.build_task_at(level, attempt);
+        let (level, tokens) =
+            (StoredLevel::from(level), known.tokens + spend_limit::count_tokens(completion));
+        self.rejected_attempts = Some(TaskAttempts { level, attempt, tokens, findings, ..known });
+        pauses
+    }
+
+    /// Returns the task of another attempt at this level.
+    fn build_task_at(&self, level: Level, attempt: u32) -> SummaryTask {
+        let mut task = SummaryTask { level, attempt, ..self.task.clone() };
+        // Another attempt uses the current prompts.
+        task.prompt_version = task.prompt_template().version(&self.call.config.prompt_overrides);
+        if level == Level::Aggressive {
+            task.tokens_target = task.tokens_target_aggressive;
+        }
+        task
+    }
+}

@@ -1,0 +1,201 @@
+//! Finds the sources of a task in the current context.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::storage::{
+    context::ContextItem,
+    history::{self, MessageHistory},
+    pack_compaction,
+    store_session::StoreSession,
+    summary::{self, StoredLevel, Summary},
+    summary_items,
+};
+use lcm_text::{
+    base::{error::Result, int, sort, tokens},
+    summary::offline_summary,
+    types::{
+        api::{ApplyOutcome, ApplyStatus},
+        model::Level,
+    },
+};
+
+use super::super::{
+    source_text::{self, GatheredSources},
+    splice::{SourceSplice, last_compactable_seq},
+    task::{self, SourceSpan},
+};
+use super::TaskSettlement;
+
+impl TaskSettlement<'_> {
+    /// Finds the sources in the context; `None`: they are not there, or have changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreSession::read_immutable`].
+    pub(crate) fn locate_sources(
+        &self,
+        session: &mut StoreSession<'_>,
+    ) -> Result<Option<SourceSplice>> {
+        let options = self.transcript_options();
+        let head = &self.loaded.head;
+        let history = MessageHistory::new(self.call, head);
+        let mut nodes = self.list_directory_nodes();
+        nodes.extend(pack_compaction::list_directory_nodes(&history));
+        sort::sort_and_dedup_numbers(&mut nodes);
+        history.prefetch_nodes(session, &nodes)?;
+        let items = head.context.load_items(session, self.call.keys)?;
+        let Some((from, to)) = self.find_span(session, &history, &items)? else {
+            return Ok(None);
+        };
+        // The sources together with the packs that this commit may seal. Messages outside the
+        // index stay in the packs that an append reads to index them.
+        let until = last_compactable_seq(&items, from, self.task.span).min(head.indexed.messages);
+        let mut wanted = pack_compaction::list_pack_keys(session, &history, until)?;
+        let sources = items.get(from..to).unwrap_or(&[]);
+        match self.task.span {
+            SourceSpan::Messages { seq_first, seq_last } => {
+                let refs = history.find_pack_refs(session, seq_first, seq_last)?;
+                wanted.extend(history.list_pack_keys(&refs));
+            }
+            SourceSpan::Items { .. } => {
+                wanted.extend(summary_items::summary_keys(&history, sources));
+            }
+        }
+        session.prefetch_records(self.call.keys, &wanted, &[])?;
+        let gathered = match self.task.span {
+            SourceSpan::Messages { seq_first, seq_last } => {
+                source_text::gather_messages(session, &history, seq_first, seq_last, options)?
+            }
+            SourceSpan::Items { .. } => {
+                source_text::gather_items(session, &history, sources, options)?
+            }
+        };
+        let is_same =
+            gathered.task_hash == self.task.sources_hash && gathered.depth == self.task.depth;
+        if !is_same {
+            return Ok(None);
+        }
+        let pack_compaction = pack_compaction::read_compactable_packs(session, &history, until)?;
+        Ok(Some(SourceSplice { items, from, to, gathered, pack_compaction }))
+    }
+
+    /// Finds the range of items that contains the sources; `None`: there is no such range.
+    fn find_span(
+        &self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        items: &[ContextItem],
+    ) -> Result<Option<(usize, usize)>> {
+        match self.task.span {
+            SourceSpan::Messages { seq_first, seq_last } => {
+                let contains = |item: &ContextItem| match item {
+                    ContextItem::Run(run) => run.seq_first <= seq_first && seq_last <= run.seq_last,
+                    ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => false,
+                };
+                Ok(match items.iter().position(contains) {
+                    Some(index)
+                        if self.matches_messages(session, history, seq_first, seq_last)? =>
+                    {
+                        Some((index, index + 1))
+                    }
+                    _ => None,
+                })
+            }
+            SourceSpan::Items { first, count, .. } => {
+                let Some(from) = find_summary_item(items, first) else { return Ok(None) };
+                let to = from.saturating_add(int::to_usize(u64::from(count)));
+                let is_same = items
+                    .get(from..to)
+                    .is_some_and(|slice| task::hash_items(slice) == self.task.sources_hash);
+                Ok(is_same.then_some((from, to)))
+            }
+        }
+    }
+
+    /// Returns whether the hash of the task is the hash of these messages. Reads the last message
+    /// only, so a made-up token costs no more.
+    fn matches_messages(
+        &self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        seq_first: u64,
+        seq_last: u64,
+    ) -> Result<bool> {
+        if seq_last > history.head.messages {
+            return Ok(false);
+        }
+        let frontier = history.frontier_at(session, seq_last)?;
+        Ok(task::hash_messages(seq_first, seq_last, &frontier) == self.task.sources_hash)
+    }
+
+    /// Lists the directory nodes of the sources of a leaf.
+    fn list_directory_nodes(&self) -> Vec<u64> {
+        let SourceSpan::Messages { seq_first, seq_last } = self.task.span else {
+            return Vec::new();
+        };
+        let recent_first = MessageHistory::new(self.call, &self.loaded.head).recent_seq_first();
+        let last = seq_last.min(recent_first.saturating_sub(1));
+        if seq_first > last {
+            return Vec::new();
+        }
+        (history::directory_node(seq_first)..=history::directory_node(last)).collect()
+    }
+
+    /// Finds the fallback that replaced exactly these sources and returns its outcome; `None`:
+    /// there is no such fallback.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreSession::read_immutable`].
+    pub(crate) fn find_committed_fallback(
+        &self,
+        session: &mut StoreSession<'_>,
+    ) -> Result<Option<ApplyOutcome>> {
+        let history = MessageHistory::new(self.call, &self.loaded.head);
+        let level = StoredLevel::Fallback;
+        let id = match self.task.span {
+            SourceSpan::Messages { seq_first, seq_last } => {
+                if !self.matches_messages(session, &history, seq_first, seq_last)? {
+                    return Ok(None);
+                }
+                let options = self.transcript_options();
+                let gathered =
+                    source_text::gather_messages(session, &history, seq_first, seq_last, options)?;
+                let Some(text) = self.build_fallback_text(&gathered) else { return Ok(None) };
+                summary::summary_id(&gathered.task_hash, self.task.prompt_version, level, &text)
+            }
+            SourceSpan::Items { first, .. } => {
+                let key = Summary::derived_key(self.call.keys, first);
+                let Some(id) = session.read_record(&key)? else { return Ok(None) };
+                id
+            }
+        };
+        let record = session.read_record(&Summary::key(self.call.keys, id))?;
+        let is_fallback =
+            |record: &Summary| record.task == self.task.sources_hash && record.level == level;
+        Ok(record.filter(is_fallback).map(|_| {
+            let mut outcome = self.build_outcome(ApplyStatus::Committed, "", Some(id));
+            outcome.level = Level::Fallback;
+            outcome
+        }))
+    }
+
+    /// Builds the text of a fallback; `None`: the text would not be smaller than the sources.
+    pub(super) fn build_fallback_text(&self, gathered: &GatheredSources) -> Option<String> {
+        let source_tokens = int::saturate_tokens(gathered.tokens);
+        let text = offline_summary::build_fallback(
+            &gathered.text,
+            source_tokens,
+            self.task.fallback_tokens_max,
+        )?;
+        (u64::from(tokens::estimate(&text)) < gathered.tokens).then_some(text)
+    }
+}
+
+/// Returns the index of the context item that is this summary.
+fn find_summary_item(items: &[ContextItem], id: [u8; 8]) -> Option<usize> {
+    items.iter().position(|item| match item {
+        ContextItem::Summary(summary) => summary.id == id,
+        ContextItem::Run(_) | ContextItem::Withdrawn { .. } => false,
+    })
+}

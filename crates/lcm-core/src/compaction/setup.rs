@@ -1,0 +1,84 @@
+//! The setup of a compaction call: the head, the policy, and the options in estimated tokens.
+
+use alloc::string::String;
+
+use crate::storage::{
+    call::Call,
+    head::LoadedHead,
+    record_key::{RecordReads, RecordValues},
+    records::calibration::{CalibratedModel, Calibration},
+    session::{self as session_rules, PolicyRequest},
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::JsonWriter,
+    },
+    config::BudgetPolicy,
+    types::api::CompactionOptions,
+};
+
+/// Builds the further options of a call for this model; `None`: no model is named.
+pub(crate) fn build_model_option(model: Option<&str>) -> Option<String> {
+    let mut object = JsonWriter::new_object();
+    object.add_text("model", model?);
+    Some(object.end_object())
+}
+
+/// The first read of a compaction call.
+pub(crate) struct CompactionSetup {
+    pub(crate) loaded: LoadedHead,
+    /// Values of the further records of the read.
+    pub(crate) values: RecordValues,
+    pub(crate) policy: BudgetPolicy,
+    /// The options in estimated tokens.
+    pub(crate) options: CompactionOptions,
+    /// The calibration of the model that the call names.
+    pub(super) calibration: Option<Calibration>,
+    /// Index of the configuration override that applies.
+    pub(super) override_index: Option<usize>,
+}
+
+impl CompactionSetup {
+    /// Reads the head, the records of `reads` and the calibration of the named model.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: a budget or target of 0, or wrong further options; errors of the store.
+    pub(crate) fn open(
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        budget: u32,
+        options: &CompactionOptions,
+        mut reads: RecordReads,
+    ) -> Result<Self> {
+        let Call { config, keys, .. } = call;
+        // Before the read, so that a wrong budget is an error even of a conversation that does not
+        // exist: a host calls `evaluate` before the first turn.
+        config.derive_policy(budget)?;
+        if options.target == Some(0) {
+            return Err(Error::invalid_input("`target` must be at least 1, got 0"));
+        }
+        let model = CalibratedModel::from_options(keys, options.extra_json.as_deref())?;
+        let model = model.map(|model| (model.add_to(&mut reads), model));
+        let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+        let calibration = match &model {
+            Some((slot, model)) => model.decode_from(&values, slot)?,
+            None => None,
+        };
+        let mut options = options.clone();
+        let mut estimated = budget;
+        if let Some(calibration) = &calibration {
+            estimated = calibration.to_estimated_floor(budget);
+            options.target = options.target.map(|tokens| calibration.to_estimated_floor(tokens));
+            let observed = options.observed_tokens;
+            options.observed_tokens = observed.map(|tokens| calibration.to_estimated_ceil(tokens));
+        }
+        let model = model.as_ref().map(|(_, model)| model.model_name());
+        let request = PolicyRequest { model, budget, estimated_budget: estimated };
+        let (policy, override_index) =
+            session_rules::select_policy(session, call, &loaded.head, &request)?;
+        Ok(Self { loaded, values, policy, options, calibration, override_index })
+    }
+}

@@ -1,0 +1,112 @@
+//! The instructions that a compaction task gives its host.
+
+use alloc::string::String;
+
+use crate::compaction::build_model_option;
+use lcm_text::{base::json::JsonWriter, types::api::Timestamp};
+
+use super::super::{
+    event::UNASKED,
+    instruction::{self, DriveInstruction},
+};
+use super::{CompactionPhase, CompactionProgress, CompactionTask};
+
+impl CompactionProgress {
+    /// Returns the next instruction for the host.
+    pub(in crate::drive) fn next_instruction(
+        &self,
+        task: &CompactionTask,
+        now: Timestamp,
+    ) -> DriveInstruction {
+        let mut arguments = JsonWriter::new_object();
+        match self.phase {
+            CompactionPhase::Complete => DriveInstruction::complete(self.place, self.count),
+            CompactionPhase::Done if self.error.is_some() => {
+                DriveInstruction::new_failed(instruction::build_failure(&self.error))
+            }
+            CompactionPhase::Done => DriveInstruction::new_done(&self.result),
+            CompactionPhase::Apply => self.build_apply(task, now),
+            CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred => {
+                arguments.add_text("arguments_json", &self.build_deferred_arguments(task));
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_number("now", now);
+                arguments.add_text("verb", "maintain");
+                DriveInstruction::call("admin.call", arguments)
+            }
+            CompactionPhase::Decide | CompactionPhase::Plan | CompactionPhase::Evaluate => {
+                let is_plan = self.phase == CompactionPhase::Plan;
+                arguments.add_number("budget", task.budget.into());
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_number("now", now);
+                arguments.add_object("options", self.build_options(task));
+                let function = if is_plan { "compaction.plan" } else { "compaction.evaluate" };
+                DriveInstruction::call(function, arguments)
+            }
+        }
+    }
+
+    /// Builds the options of `plan` and `evaluate`. The last `evaluate` forces nothing and has no
+    /// observed tokens, because these belong to the context before the passes.
+    fn build_options(&self, task: &CompactionTask) -> JsonWriter {
+        let is_end = self.phase == CompactionPhase::Evaluate;
+        let mut options = JsonWriter::new_object();
+        if let Some(extra) = task.build_extra_options() {
+            options.add_text("extra_json", &extra);
+        }
+        options.add_flag("force", task.force && !is_end);
+        if let Some(lease_ms) = task.lease_ms {
+            options.add_number("lease_ms", lease_ms.into());
+        }
+        if let Some(mode) = &task.mode {
+            options.add_text("mode", mode);
+        }
+        if let Some(observed) = task.observed_tokens.filter(|_| !is_end) {
+            options.add_number("observed_tokens", observed.into());
+        }
+        options.add_number("requests_max", task.requests_max.into());
+        if !self.sweep.is_empty() && !is_end {
+            options.add_text("sweep", &self.sweep);
+        }
+        if let Some(target) = task.target {
+            options.add_number("target", target.into());
+        }
+        options
+    }
+
+    /// Builds the arguments of the command `maintain`. Observed tokens count only before the first
+    /// pass.
+    fn build_deferred_arguments(&self, task: &CompactionTask) -> String {
+        let mut asked = JsonWriter::new_object();
+        asked.add_number("budget", task.budget.into());
+        if !self.reason.is_empty() {
+            asked.add_text("ended", &self.reason);
+        }
+        if let Some(model) = &task.model {
+            asked.add_text("model", model);
+        }
+        if let Some(observed) = task.observed_tokens.filter(|_| self.passes == 0) {
+            asked.add_number("observed_tokens", observed.into());
+        }
+        asked.end_object()
+    }
+
+    fn build_apply(&self, task: &CompactionTask, now: Timestamp) -> DriveInstruction {
+        let mut arguments = JsonWriter::new_object();
+        if self.answer_state(self.place) == UNASKED {
+            let mut answer = JsonWriter::new_object();
+            answer.add_object("failed", instruction::build_completion_failure(&self.exhausted));
+            arguments.add_object("answer", answer);
+        }
+        arguments.add_text("conversation", &task.conversation);
+        arguments.add_number("now", now);
+        let mut options = JsonWriter::new_object();
+        if let Some(extra) = build_model_option(task.model.as_deref()) {
+            options.add_text("extra_json", &extra);
+        }
+        if self.is_without_model() {
+            options.add_number("fallback_over_tokens", task.budget.into());
+        }
+        arguments.add_object("options", options);
+        DriveInstruction::call("compaction.apply", arguments).with_request(self.place)
+    }
+}

@@ -1,0 +1,63 @@
+//! The results of compaction tasks, and the answers of calls that the results are made of.
+
+use alloc::{string::String, vec::Vec};
+
+use lcm_text::base::{
+    error::Result,
+    json::{JsonFields, JsonWriter},
+};
+
+use super::super::{
+    event::{CallFailure, EVENT},
+    instruction::{self, DriveReply},
+};
+
+/// The record of deferred compaction when there is no record.
+pub(super) const NULL: &str = "null";
+
+pub(super) fn build_turn_result(compact: bool, deferred: bool) -> String {
+    let mut result = JsonWriter::new_object();
+    result.add_flag("compact", compact);
+    result.add_flag("deferred", deferred);
+    result.end_object()
+}
+
+/// Builds the result of `maintain` without the record of deferred compaction.
+pub(super) fn build_maintain_result(
+    compacted: Option<JsonWriter>,
+    failure: &CallFailure,
+) -> String {
+    let mut result = JsonWriter::new_object();
+    match compacted {
+        Some(compacted) => result.add_object("compacted", compacted),
+        None => result.add_null("compacted"),
+    }
+    if failure.is_some() {
+        let plain = CallFailure { number: None, ..failure.clone() };
+        result.add_object("failure", instruction::build_failure(&plain));
+    } else {
+        result.add_null("failure");
+    }
+    result.end_object()
+}
+
+/// Reads the tokens of the stored context and the warnings from an explanation.
+pub(super) fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> {
+    let mut fields = JsonFields::parse_argument(EVENT, explanation)?;
+    let warnings = fields.take_texts("warnings");
+    let inputs = fields.take_any("inputs").map(|(raw, _)| raw).unwrap_or_default();
+    let mut inputs = JsonFields::parse_argument(EVENT, &inputs)?;
+    Ok((inputs.take_u64("stored_tokens"), warnings))
+}
+
+/// Reads the record of deferred compaction as JSON; `null`: there is none.
+pub(super) fn read_deferred(fields: &mut JsonFields<'_>) -> String {
+    fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
+}
+
+/// Adds the record of deferred compaction to the result.
+pub(super) fn add_deferred(deferred: &str, reply: &mut DriveReply) {
+    let mut note = JsonWriter::new_object();
+    note.add_json("debt", deferred);
+    reply.note = Some(note);
+}

@@ -1,0 +1,120 @@
+//! The instructions that an intake task gives its host.
+
+use alloc::string::String;
+
+use lcm_text::base::{int, json::JsonWriter};
+
+use super::super::instruction::{self, DriveInstruction};
+use super::{IntakePhase, IntakeProgress, IntakeRoute, IntakeTask, IntakeTotals};
+
+impl IntakeProgress {
+    /// Returns the next instruction for the host.
+    pub(in crate::drive) fn next_instruction(&self, task: &IntakeTask) -> DriveInstruction {
+        if self.failure.is_some() {
+            return DriveInstruction::new_failed(instruction::build_failure(&self.failure));
+        }
+        let mut arguments = JsonWriter::new_object();
+        match self.phase {
+            IntakePhase::Identify => {
+                arguments.add_text("dialect", &task.dialect);
+                DriveInstruction::call("ingest.identify", arguments)
+                    .with_messages(self.place, task.count.saturating_sub(self.place))
+                    .with_flag("keep")
+            }
+            IntakePhase::Reconcile => {
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_number("now", self.now);
+                arguments.add_text("transcript_json", &self.build_transcript(task));
+                DriveInstruction::call("ingest.reconcile", arguments)
+                    .with_flag("entries")
+                    .with_wait(self.wait_ms)
+            }
+            IntakePhase::Stage => {
+                arguments.add_text("conversation", &task.conversation);
+                arguments.add_optional_text("family", task.family.as_deref());
+                arguments.add_number("now", self.now);
+                let range = self.ranges.get(int::to_usize(self.place));
+                let (from, end) = range.map_or((0, 0), |range| (range.from, range.end));
+                DriveInstruction::stage(from, end.saturating_sub(from), arguments)
+            }
+            IntakePhase::Append => self.build_append(task),
+            IntakePhase::Done => {
+                DriveInstruction::new_done(&self.totals.build_result(task).end_object())
+            }
+        }
+    }
+
+    /// Builds `transcript_json` without its entries, which the host adds.
+    fn build_transcript(&self, task: &IntakeTask) -> String {
+        let mut asked = JsonWriter::new_object();
+        asked.add_text("append_mode", if task.is_new { "new" } else { "transcript" });
+        asked.add_number("confirmed", self.confirmed);
+        if task.repeat && task.is_list {
+            asked.add_text("list", &self.name);
+        }
+        asked.add_flag("refuse_replay", task.refuse_replay);
+        asked.end_object()
+    }
+
+    fn build_append(&self, task: &IntakeTask) -> DriveInstruction {
+        let range = self.ranges.first().copied();
+        let (from, count) =
+            range.map_or((0, 0), |range| (range.from, range.end.saturating_sub(range.from)));
+        let is_planned =
+            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && count > 0;
+        let is_whole = self.route == IntakeRoute::Whole;
+        let is_part = count > 0
+            && match self.route {
+                IntakeRoute::List => true,
+                IntakeRoute::Aligned => task.is_list,
+                IntakeRoute::Whole | IntakeRoute::Proven => false,
+            };
+        let mut extra = JsonWriter::new_object();
+        if let Some(family) = &task.family {
+            extra.add_text("family", family);
+        }
+        if is_part {
+            extra.add_text("list", &self.name);
+            extra.add_number("list_offset", from);
+        }
+        if is_whole && task.refuse_replay {
+            extra.add_flag("refuse_replay", true);
+        }
+        if self.repeats > 0 || (task.repeat && !is_planned && (is_whole || is_part)) {
+            extra.add_flag("repeat", true);
+        }
+        if is_planned {
+            extra.add_number("revision", self.revision);
+        }
+        let mut options = JsonWriter::new_object();
+        if !extra.is_empty() {
+            options.add_text("extra_json", &extra.end_object());
+        }
+        options
+            .add_text("append_mode", if task.is_new || !is_whole { "new" } else { "transcript" });
+        options.add_flag("partial", !is_whole);
+        let mut arguments = JsonWriter::new_object();
+        arguments.add_text("conversation", &task.conversation);
+        arguments.add_text("dialect", &task.dialect);
+        arguments.add_number("now", self.now);
+        arguments.add_object("options", options);
+        let call = DriveInstruction::call("ingest.append", arguments)
+            .with_messages(from, count)
+            .with_wait(self.wait_ms);
+        if is_planned { call.with_flag("once") } else { call }
+    }
+}
+
+impl IntakeTotals {
+    fn build_result(&self, task: &IntakeTask) -> JsonWriter {
+        let mut result = JsonWriter::new_object();
+        result.add_number("context_tokens", self.context_tokens);
+        result.add_number("ingested", self.ingested);
+        result.add_number("revision", self.revision);
+        let stored = |seq: u64| (seq > 0).then_some(seq);
+        result.add_optional_number("seq_first", stored(self.seq_first));
+        result.add_optional_number("seq_last", stored(self.seq_last));
+        result.add_number("skipped", task.count.saturating_sub(self.ingested));
+        result
+    }
+}

@@ -1,0 +1,74 @@
+//! The members of an intake task.
+
+use alloc::{string::String, vec::Vec};
+
+use lcm_text::base::json::JsonFields;
+
+use super::super::instruction::{BYTES_MAX, MESSAGES_MAX};
+
+/// The members of an intake task.
+pub(in crate::drive) struct IntakeTask {
+    pub(super) conversation: String,
+    pub(super) dialect: String,
+    pub(super) family: Option<String>,
+    pub(super) count: u64,
+    /// Bytes of all messages.
+    pub(super) bytes: u64,
+    /// Bytes of the longest message.
+    pub(super) bytes_longest: u64,
+    /// All messages are new, unless their ids are stored.
+    pub(super) is_new: bool,
+    /// Whether a later task may repeat this task: its appends are then parts of a named list.
+    pub(super) is_list: bool,
+    /// Whether this task repeats an earlier task.
+    pub(super) repeat: bool,
+    pub(super) refuse_replay: bool,
+    /// Number of first messages that are known to be stored, and the revision at which they are.
+    pub(super) proven: Option<(u64, u64)>,
+}
+
+impl IntakeTask {
+    /// Reads the members of a task; `is_append`: the task is `append`, not `ingest`.
+    pub(in crate::drive) fn read(fields: &mut JsonFields<'_>, is_append: bool) -> Self {
+        let proven =
+            fields.take_optional_u64("proven").zip(fields.take_optional_u64("proven_revision"));
+        let count = fields.take_u64("count");
+        Self {
+            conversation: fields.take_text("conversation"),
+            dialect: fields.take_optional_text("dialect").unwrap_or_else(|| "lcm".into()),
+            family: fields.take_optional_text("family"),
+            count,
+            bytes: fields.take_u64("bytes"),
+            bytes_longest: fields.take_u64("bytes_longest"),
+            is_new: fields.take_optional_choice("append_mode", &["transcript", "new"]) == Some(1),
+            is_list: is_append,
+            repeat: fields.take_flag("repeat"),
+            refuse_replay: fields.take_flag("refuse_replay"),
+            proven: proven.filter(|(messages, _)| *messages < count),
+        }
+    }
+
+    /// Whether one call takes everything.
+    pub(super) fn is_whole(&self) -> bool {
+        self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
+    }
+
+    pub(super) fn has_uploads(&self) -> bool {
+        self.bytes_longest > BYTES_MAX
+    }
+
+    pub(super) fn list_all_ranges(&self) -> Vec<IndexRange> {
+        self.ranges_from(0)
+    }
+
+    pub(super) fn ranges_from(&self, from: u64) -> Vec<IndexRange> {
+        (from < self.count).then_some(IndexRange { from, end: self.count }).into_iter().collect()
+    }
+}
+
+/// Indexes from 0; `end` is behind the last.
+#[derive(Clone, Copy)]
+pub(super) struct IndexRange {
+    pub(super) from: u64,
+    pub(super) end: u64,
+}

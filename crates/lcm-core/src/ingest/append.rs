@@ -1,0 +1,147 @@
+//! Append: the messages of a batch become stored messages.
+
+use alloc::{string::String, vec::Vec};
+
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+    },
+    message::batch_limit,
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
+};
+
+use crate::{
+    search::{IndexMaintenance, IndexManifest},
+    storage::{
+        call::Call,
+        head::{ConversationHead, LoadedHead},
+        record_key::{RecordReads, RecordSlot},
+        records::upload::Upload,
+        session as session_rules,
+        store_session::StoreSession,
+    },
+};
+
+use super::{
+    append_options::parse_append_extra,
+    batch::{self, AppendCandidate, CandidateParser, StagedUploads},
+    commit::{AppendCommit, UnchangedAppend, build_receipt, join_family},
+    idempotency::IdempotencyKey,
+    new_messages::{count_stored, select_new},
+    replay::{add_replay_warnings, ensure_no_replay},
+    stored_state::StoredState,
+};
+
+/// Stores the messages of a batch that are not stored yet.
+///
+/// # Errors
+///
+/// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
+/// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
+/// family; `denied`: the conversation is archived; errors of the store.
+pub(crate) fn append(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    dialect: Dialect,
+    messages: &[String],
+    options: &AppendOptions,
+) -> Result<Receipt> {
+    let extra = parse_append_extra(options)?;
+    let list = batch_limit::take_fitting(messages, options.partial)?;
+    let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
+    let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
+    let mut candidates = batch::read_candidates(&parser, list, options.partial)?;
+    let mut reads = RecordReads::default();
+    let slots = add_uploads(&mut reads, call, &candidates);
+    let manifest = reads.add(IndexManifest::key(call.keys));
+    let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+    let family = extra.family.as_deref();
+    if let Some(receipt) = skip_session(session, call, &loaded, family, candidates.len())? {
+        return Ok(receipt);
+    }
+    session_rules::ensure_not_archived(session, &loaded.head)?;
+    let changes = join_family(&mut loaded, call, family)?;
+    let mut index_maintenance =
+        IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
+    let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
+    batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
+    let consumed = int::to_u32(candidates.len());
+    let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
+    let repeated = key.count_repeated(&loaded.head, consumed, &extra, options.append_mode);
+    let is_repeated = consumed > 0 && repeated == consumed;
+    // Before the revision check: the commit of unknown outcome may have moved the revision.
+    let revision = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
+    ensure_revision(&loaded.head, revision)?;
+    if is_repeated {
+        let unchanged = UnchangedAppend { skipped: consumed, warnings: Vec::new() };
+        return unchanged.finish(session, call, loaded, changes);
+    }
+    let mut stored =
+        StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
+    let aligned = match options.append_mode {
+        AppendMode::Transcript => {
+            count_stored(session, call, &loaded.head, &candidates, &stored.identities)?
+        }
+        AppendMode::New => int::to_usize(u64::from(repeated)),
+    };
+    let identities = core::mem::take(&mut stored.identities);
+    let mut decision = select_new(&loaded.head, &candidates, identities, aligned);
+    // `reconcile` has compared the whole transcript: equal messages in its plan are new.
+    if extra.revision.is_none() || extra.refuse_replay {
+        add_replay_warnings(call.config, &candidates, &mut decision);
+    }
+    if decision.new_messages.is_empty() {
+        let unchanged = UnchangedAppend { skipped: consumed, warnings: decision.warnings };
+        return unchanged.finish(session, call, loaded, changes);
+    }
+    ensure_no_replay(extra.refuse_replay, &decision)?;
+    AppendCommit {
+        dialect,
+        candidates: &candidates,
+        times: &[],
+        decision,
+        stored,
+        batch_record: Some(key.to_batch_record(consumed)),
+        index_maintenance,
+        changes,
+    }
+    .commit(session, call, loaded)
+}
+
+/// Adds the records of the pending uploads to a read.
+pub(super) fn add_uploads(
+    reads: &mut RecordReads,
+    call: Call<'_>,
+    candidates: &[AppendCandidate<'_>],
+) -> Vec<RecordSlot<Upload>> {
+    let uploads = candidates.iter().filter_map(AppendCandidate::pending_upload);
+    uploads.map(|sha256| reads.add(Upload::key(call.keys, &sha256))).collect()
+}
+
+/// Returns the receipt of a call of a session that the configuration skips; `None`: the session is
+/// stored.
+fn skip_session(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    loaded: &LoadedHead,
+    family: Option<&str>,
+    count: usize,
+) -> Result<Option<Receipt>> {
+    let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
+    Ok(reason.map(|reason| {
+        let warnings = Vec::from([session_rules::build_skip_warning(reason)]);
+        build_receipt(&loaded.head, 0, int::to_u32(count), None, warnings)
+    }))
+}
+
+/// Refuses a conversation at another revision than the caller relies on.
+fn ensure_revision(head: &ConversationHead, revision: Option<u64>) -> Result<()> {
+    match revision {
+        Some(revision) if revision != head.revision => Err(Error::revision_conflict(format_args!(
+            "`revision` must be the current revision, {}, got {revision}; call `reconcile` again",
+            head.revision
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,110 @@
+//! The further options of an append: what the caller knows of earlier calls.
+
+use alloc::string::String;
+
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        hash, int,
+        json::JsonFields,
+        limits,
+    },
+    types::api::{AppendMode, AppendOptions},
+};
+
+/// Name of the argument that holds further options.
+pub(super) const EXTRA_ARGUMENT: &str = "extra-json";
+/// Most messages of one list, and most entries of one transcript.
+pub(super) const ENTRIES_MAX: usize = 2_000_000;
+
+/// The further options of an append.
+pub(super) struct AppendExtra {
+    /// Whether the call repeats a call of unknown outcome.
+    pub(super) is_repeat: bool,
+    /// The revision that the conversation must have, from `reconcile`.
+    pub(super) revision: Option<u64>,
+    /// Whether a likely replay is an error.
+    pub(super) refuse_replay: bool,
+    /// Key of the family that the conversation belongs to or joins.
+    pub(super) family: Option<String>,
+    /// The list that this call is a part of.
+    pub(super) list_part: Option<ListPart>,
+}
+
+/// The place of a call in a list of messages that takes several calls.
+#[derive(Clone, Copy)]
+pub(super) struct ListPart {
+    /// Hash of the name of the list.
+    pub(super) hash: [u8; 12],
+    /// Number of messages of the list before the messages of the call.
+    pub(super) offset: u32,
+}
+
+/// Parses the further options of a call; no JSON is an empty object.
+///
+/// # Errors
+///
+/// `invalid-input`: not a JSON object.
+pub(super) fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
+    JsonFields::parse_argument(EXTRA_ARGUMENT, json.filter(|json| !json.is_empty()).unwrap_or("{}"))
+}
+
+/// Parses the further options of an append.
+///
+/// # Errors
+///
+/// `invalid-input`: an unknown option, a wrong value, or `list` in mode `transcript`;
+/// `limit-exceeded`: `list_offset` is beyond every list.
+pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra> {
+    let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
+    let extra = AppendExtra {
+        is_repeat: fields.take_flag("repeat"),
+        revision: fields.take_optional_u64("revision"),
+        refuse_replay: fields.take_flag("refuse_replay"),
+        family: fields.take_optional_text("family"),
+        list_part: parse_list_part(
+            fields.take_optional_text("list"),
+            fields.take_optional_u64("list_offset"),
+        )?,
+    };
+    fields.finish(EXTRA_ARGUMENT)?;
+    if extra.list_part.is_some() && options.append_mode == AppendMode::Transcript {
+        return Err(Error::invalid_input(
+            "`list` requires the append mode `new`; call `reconcile` for a long transcript",
+        ));
+    }
+    Ok(extra)
+}
+
+/// Parses the name of a list and the place of a call in the list; `None`: no list is named.
+///
+/// # Errors
+///
+/// `invalid-input`: an empty or too long name, or a place without a name; `limit-exceeded`: the
+/// place is beyond every list.
+pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result<Option<ListPart>> {
+    let Some(name) = name else {
+        return match from {
+            None => Ok(None),
+            Some(_) => Err(Error::invalid_input("`list_offset` requires `list`")),
+        };
+    };
+    if name.is_empty() || name.len() > limits::CONVERSATION_BYTES_MAX {
+        return Err(Error::invalid_input(format_args!(
+            "`list` must have between 1 and {} bytes, got {}",
+            limits::CONVERSATION_BYTES_MAX,
+            name.len()
+        )));
+    }
+    let most = int::to_u64(ENTRIES_MAX);
+    let from = from.unwrap_or(0);
+    if from > most {
+        return Err(Error::limit_exceeded(format_args!(
+            "`list_offset` must be at most {most}, got {from}"
+        )));
+    }
+    Ok(Some(ListPart {
+        hash: hash::hash_prefix(&hash::hash_fields(&[b"lcm list", name.as_bytes()])),
+        offset: int::saturate_tokens(from),
+    }))
+}

@@ -1,0 +1,261 @@
+//! Lays new messages out in packs and collects what their commit writes.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::storage::{
+    call::Call,
+    changes::Changes,
+    head::{ConversationHead, UserMessageRef},
+    history,
+    pack::{self, DirectoryNode, Pack, PackRef, PlaceholderMessage, RawText, StoredMessage},
+    records::{identity::StoredIdentity, large_payload::payload_record_key, upload::Upload},
+};
+use lcm_text::{
+    base::{
+        derivation_version::DERIVATION_VERSION,
+        error::{Error, Result},
+        hash, int, limits,
+        sort::SortedMap,
+    },
+    message::large_payload,
+    types::api::{Dialect, Timestamp},
+};
+
+use super::{
+    candidate::{AppendCandidate, compute_sha256},
+    commit_limits::PACK_RECORD_BYTES_MAX,
+    record_size::estimate_raw_bytes,
+};
+
+/// Packs that stay in the head when the others move to the directory.
+const PACKS_KEPT: usize = 8;
+
+/// A directory node that a commit may extend.
+pub(in crate::ingest) struct NumberedDirectoryNode {
+    pub(in crate::ingest) number: u64,
+    pub(in crate::ingest) node: DirectoryNode,
+}
+
+/// The pack that is being filled.
+struct OpenPack {
+    pack: Pack,
+    /// Bytes of the texts in the pack.
+    inline_bytes: usize,
+    /// Upper bound of the bytes of the record.
+    record_bytes: usize,
+}
+
+/// A builder of the packs, identities and chunks of new messages.
+pub(in crate::ingest) struct PackBuilder<'a> {
+    call: Call<'a>,
+    dialect: Dialect,
+    /// Chunk lengths of the large texts that are stored.
+    large_chunks: SortedMap<[u8; 32], Vec<u32>>,
+    open_pack: Option<OpenPack>,
+    packs: Vec<PackRef>,
+    changes: &'a mut Changes,
+}
+
+impl<'a> PackBuilder<'a> {
+    /// Returns a builder for one commit; `large_chunks` has the stored large texts by SHA-256.
+    pub(in crate::ingest) fn new(
+        call: Call<'a>,
+        dialect: Dialect,
+        large_chunks: SortedMap<[u8; 32], Vec<u32>>,
+        changes: &'a mut Changes,
+    ) -> Self {
+        Self { call, dialect, large_chunks, open_pack: None, packs: Vec::new(), changes }
+    }
+
+    /// Adds one message and advances the totals of the head.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(in crate::ingest) fn add_message(
+        &mut self,
+        head: &mut ConversationHead,
+        candidate: &AppendCandidate<'_>,
+        keeps_call_id: bool,
+        now: Timestamp,
+    ) -> Result<()> {
+        let message = &candidate.message;
+        let seq = head.messages + 1;
+        head.frontier = pack::advance_frontier(&head.frontier, &candidate.hash);
+        let stored = self.build_record(candidate, keeps_call_id, now, seq)?;
+        let tokens = stored.tokens;
+        let inline = if let RawText::Inline(text) = &stored.raw { text.len() } else { 0 };
+        self.put_identities(candidate, keeps_call_id, seq)?;
+        let shown = stored.placeholder.as_ref();
+        let record = estimate_raw_bytes(&stored.raw, &stored.parts)
+            + shown.map_or(0, |one| estimate_raw_bytes(&one.raw, &one.parts));
+        let full = self.open_pack.as_ref().is_some_and(
+            |OpenPack { pack, inline_bytes: texts, record_bytes: taken }| {
+                pack.messages.len() == limits::PACK_MESSAGES_MAX
+                    || texts + inline > limits::PACK_BYTES_MAX
+                    || taken + record > PACK_RECORD_BYTES_MAX
+                    || history::directory_node(seq) != history::directory_node(pack.seq_first)
+            },
+        );
+        if full {
+            self.close_pack()?;
+        }
+        let open = self.open_pack.get_or_insert_with(|| {
+            let (dialect, tokens_before) = (self.dialect, head.raw_tokens);
+            let (messages, frontiers) = (Vec::new(), Vec::new());
+            let pack = Pack { seq_first: seq, dialect, tokens_before, messages, frontiers };
+            OpenPack { pack, inline_bytes: 0, record_bytes: 0 }
+        });
+        open.pack.messages.push(stored.into());
+        open.pack.frontiers.push(head.frontier);
+        open.inline_bytes += inline;
+        open.record_bytes += record;
+        head.messages = seq;
+        head.raw_bytes += int::to_u64(candidate.raw.len());
+        head.raw_tokens += u64::from(tokens);
+        if message.is_user_text() {
+            head.newest_user = Some(UserMessageRef { seq, tokens });
+        }
+        head.recent_hashes.push(hash::hash_prefix(&candidate.hash));
+        Ok(())
+    }
+
+    /// Builds the record of a message and writes the chunks and payloads that the record names.
+    fn build_record(
+        &mut self,
+        candidate: &AppendCandidate<'_>,
+        keeps_call_id: bool,
+        now: Timestamp,
+        seq: u64,
+    ) -> Result<StoredMessage> {
+        let message = &candidate.message;
+        let raw = match candidate.large_text_name() {
+            None => RawText::Inline(candidate.raw.clone().into_owned()),
+            Some(sha256) => {
+                let staged = candidate.upload.as_ref().map(|(_, upload)| upload);
+                self.put_large_text(sha256, &candidate.raw, staged)?
+            }
+        };
+        let made = candidate.placeholder.as_ref();
+        let placeholder =
+            made.map(|made| self.put_placeholder(made, message.tokens, seq)).transpose()?;
+        Ok(StoredMessage {
+            raw,
+            derivation_version: DERIVATION_VERSION,
+            role: message.role,
+            time: message.timestamp.unwrap_or(now),
+            tokens: made.map_or(message.tokens, |made| made.tokens),
+            entry_id: message.entry_id,
+            event_key: message.event_key,
+            call_key: message.unique_call_id.filter(|_| keeps_call_id),
+            parts: message.parts.clone(),
+            placeholder,
+        })
+    }
+
+    /// Writes the identities of a message, its call id only if `keeps_call_id`.
+    fn put_identities(
+        &mut self,
+        candidate: &AppendCandidate<'_>,
+        keeps_call_id: bool,
+        seq: u64,
+    ) -> Result<()> {
+        for lookup in &candidate.lookups {
+            if lookup.is_call() && !keeps_call_id {
+                continue;
+            }
+            let value = StoredIdentity::new(seq, lookup, &candidate.message);
+            self.changes.write_record(&StoredIdentity::key(self.call.keys, lookup), &value)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the records of payloads and returns the placeholder of their message.
+    fn put_placeholder(
+        &mut self,
+        made: &large_payload::NewPlaceholder,
+        message_tokens: u32,
+        seq: u64,
+    ) -> Result<Box<PlaceholderMessage>> {
+        for (id, file) in &made.files {
+            let file = large_payload::PayloadRecord { seq, ..file.clone() };
+            // An equal payload has the same key; the last record is kept.
+            self.changes.rewrite_record(&payload_record_key(self.call.keys, *id), &file)?;
+        }
+        let raw = match made.raw.len() > limits::PACK_BYTES_MAX {
+            true => self.put_large_text(compute_sha256(&made.raw), &made.raw, None)?,
+            false => RawText::Inline(made.raw.clone()),
+        };
+        let (parts, payload_tokens_min) = (made.parts.clone(), made.payload_tokens_min);
+        Ok(Box::new(PlaceholderMessage { raw, parts, message_tokens, payload_tokens_min }))
+    }
+
+    /// Returns a text in chunks, which are written unless they are stored or uploaded.
+    fn put_large_text(
+        &mut self,
+        sha256: [u8; 32],
+        text: &str,
+        staged: Option<&Upload>,
+    ) -> Result<RawText> {
+        if let Some(chunks) = self.large_chunks.get(&sha256) {
+            return Ok(RawText::Chunked { sha256, chunks: chunks.clone() });
+        }
+        let mut upload = match staged {
+            Some(upload) => upload.clone(),
+            None => Upload::write_chunks(self.call.keys, &sha256, text, self.changes)?,
+        };
+        upload.is_final = true;
+        self.changes.write_record(&Upload::key(self.call.keys, &sha256), &upload)?;
+        self.large_chunks.insert(sha256, upload.chunks.clone());
+        Ok(RawText::Chunked { sha256, chunks: upload.chunks })
+    }
+
+    /// Writes the open pack, if any.
+    fn close_pack(&mut self) -> Result<()> {
+        let Some(OpenPack { pack, .. }) = self.open_pack.take() else { return Ok(()) };
+        let key = Pack::key(self.call.keys, pack.seq_first);
+        let bytes = self.changes.write_record(&key, &pack)?;
+        self.packs.push(pack.to_pack_ref(bytes));
+        Ok(())
+    }
+
+    /// Closes the last pack and returns the references of all packs.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(in crate::ingest) fn finish(mut self) -> Result<Vec<PackRef>> {
+        self.close_pack()?;
+        Ok(self.packs)
+    }
+}
+
+/// Moves older packs from the head to the directory when the head holds too many.
+///
+/// # Errors
+///
+/// `corrupt`: the directory node to extend was not read.
+pub(in crate::ingest) fn flush_packs(
+    call: Call<'_>,
+    head: &mut ConversationHead,
+    node: Option<NumberedDirectoryNode>,
+    changes: &mut Changes,
+) -> Result<()> {
+    if head.packs.len() <= limits::RECENT_PACKS_MAX {
+        return Ok(());
+    }
+    let Some(NumberedDirectoryNode { mut number, mut node }) = node else {
+        return Err(Error::corrupt_store("the directory node to extend was not read"));
+    };
+    let moved = head.packs.len() - PACKS_KEPT;
+    for pack in head.packs.drain(..moved) {
+        let own_number = history::directory_node(pack.seq_first);
+        if own_number != number {
+            changes.write_record(&DirectoryNode::key(call.keys, number), &node)?;
+            (number, node) = (own_number, DirectoryNode::default());
+        }
+        node.packs.push(pack);
+    }
+    changes.write_record(&DirectoryNode::key(call.keys, number), &node)?;
+    Ok(())
+}

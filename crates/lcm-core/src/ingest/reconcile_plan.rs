@@ -1,0 +1,159 @@
+//! The plan of a reconcile: ranges of missing entries, warnings and the next checkpoint.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::storage::head::ConversationHead;
+use lcm_text::{
+    base::{
+        error::{Error, ErrorCode, Result},
+        hash, int,
+        json::JsonWriter,
+        sort,
+    },
+    config::Config,
+};
+
+use super::{
+    backlog::{LastEntry, OverlapSummary},
+    replay::ReplayThresholds,
+    transcript::{ReconcileRequest, TranscriptEntry},
+};
+
+/// What a plan is made from.
+pub(super) struct PlanInput<'a> {
+    pub(super) config: &'a Config,
+    pub(super) head: &'a ConversationHead,
+    pub(super) transcript: &'a ReconcileRequest,
+    /// Indexes of the entries that ingest does not skip.
+    pub(super) effective: &'a [usize],
+}
+
+/// A range of entries, by 0-based inclusive index.
+#[derive(Clone, Copy)]
+struct MissingRange {
+    from: u64,
+    to: u64,
+}
+
+impl PlanInput<'_> {
+    /// Builds the JSON plan; `found_by` names how the stored entries were found, `is_recognised`
+    /// returns whether an entry is stored or skipped.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: a refused likely replay.
+    pub(super) fn build_plan(
+        &self,
+        found_by: &'static str,
+        is_recognised: &dyn Fn(usize) -> bool,
+    ) -> Result<String> {
+        let Self { config, head, transcript, effective } = *self;
+        let ReconcileRequest { entries, confirmed_count, backlog, .. } = transcript;
+        let confirmed = *confirmed_count;
+        let last = effective.iter().rev().find(|index| **index < confirmed);
+        let by =
+            if last.is_none_or(|index| is_recognised(*index)) { found_by } else { "confirmed" };
+        let is_stored = |index: usize| index < confirmed || is_recognised(index);
+        let mut indexes: Vec<usize> =
+            (0..entries.len()).filter(|index| !is_stored(*index)).collect();
+        if transcript.refuse_replay {
+            self.ensure_no_replay(&indexes)?;
+        }
+        let tokens = |index: usize| entries.get(index).map_or(0, |entry| entry.tokens);
+        let first_stored = effective.iter().copied().find(|index| is_stored(*index));
+        let stored = head.messages;
+        let overlap = OverlapSummary { stored, found_by: by, first_stored };
+        let bounded = backlog.limit_missing(config, &mut indexes, &tokens, &overlap);
+        let missing = collect_ranges(&indexes);
+        let mut warnings = self.build_warnings(by, &missing);
+        if let Some(warning) = backlog.build_warning(&bounded) {
+            warnings.push_text(&warning);
+        }
+        // A checkpoint covers what is stored, never what is only planned.
+        let is_complete = missing.is_empty() && bounded.blocked_reason.is_none();
+        let last = entries.last().filter(|_| is_complete);
+        let hash = last.map(|entry| hash::hex(&entry.hash)).unwrap_or_default();
+        let last = last.map(|entry| {
+            let (entry_id, entries) = (entry.entry_id.as_deref(), int::to_u64(entries.len()));
+            LastEntry { entry_id, hash: &hash, entries }
+        });
+        let mut plan = JsonWriter::new_object();
+        plan.add_array("missing_ranges", write_ranges(&missing));
+        plan.add_number("stored", stored);
+        plan.add_text("by", by);
+        // 0: the conversation does not exist.
+        plan.add_number("revision", head.revision);
+        backlog.write_plan(&mut plan, &bounded, last);
+        plan.add_array("warnings", warnings);
+        Ok(plan.end_object())
+    }
+
+    /// Refuses a likely replay: many missing entries that equal the newest stored messages.
+    fn ensure_no_replay(&self, missing: &[usize]) -> Result<()> {
+        let mut hashes = self.head.recent_hashes.clone();
+        sort::sort(&mut hashes);
+        let is_equal = |entry: &&TranscriptEntry| {
+            hashes.binary_search(&hash::hash_prefix(&entry.hash)).is_ok()
+        };
+        let thresholds = ReplayThresholds::from_config(self.config);
+        for (from_user, count_min) in [(true, thresholds.users), (false, thresholds.others)] {
+            let entries = missing.iter().filter_map(|index| self.transcript.entries.get(*index));
+            let of_kind = entries.filter(|entry| entry.is_from_user == from_user);
+            let count = of_kind.filter(is_equal).count();
+            if int::to_u32(count) >= count_min {
+                let message = format!(
+                    "`entries` must have fewer than {count_min} new messages that equal stored \
+                     messages, got {count}: a likely replay; without `refuse_replay` they are \
+                     stored"
+                );
+                return Err(Error::new(ErrorCode::Exists, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the warnings about how the stored entries were found.
+    fn build_warnings(&self, by: &str, missing: &[MissingRange]) -> JsonWriter {
+        let stored = self.head.messages;
+        let mut warnings = JsonWriter::new_array();
+        if by == "none" && stored > 0 && !missing.is_empty() {
+            warnings.push_text(&format!(
+                "no-overlap: the transcript does not continue after the {stored} stored messages; \
+                 all of it counts as new"
+            ));
+        }
+        if by == "branch" {
+            let first = missing.first().map_or(0, |range| range.from) + 1;
+            warnings.push_text(&format!(
+                "branch: message {first} of the transcript differs from the stored message at that \
+                 place; the stored messages stay, and the rest of the transcript is stored after \
+                 them"
+            ));
+        }
+        warnings
+    }
+}
+
+/// Joins sorted indexes into ranges.
+fn collect_ranges(indexes: &[usize]) -> Vec<MissingRange> {
+    let mut ranges: Vec<MissingRange> = Vec::new();
+    for index in indexes {
+        let at = int::to_u64(*index);
+        match ranges.last_mut() {
+            Some(range) if range.to + 1 == at => range.to = at,
+            _ => ranges.push(MissingRange { from: at, to: at }),
+        }
+    }
+    ranges
+}
+
+fn write_ranges(missing: &[MissingRange]) -> JsonWriter {
+    let mut ranges = JsonWriter::new_array();
+    for MissingRange { from, to } in missing {
+        let mut range = JsonWriter::new_object();
+        range.add_number("index_first", *from);
+        range.add_number("index_last", *to);
+        ranges.push_object(range);
+    }
+    ranges
+}

@@ -1,0 +1,78 @@
+//! Likely replays: many new messages that equal the newest stored messages.
+//!
+//! A host that lost track of what it stored would store everything twice. Equal messages alone
+//! prove nothing, so a replay is a warning; the host may ask for an error.
+
+use alloc::{format, vec::Vec};
+
+use lcm_text::{
+    base::{
+        error::{Error, ErrorCode, Result},
+        int,
+    },
+    config::Config,
+    message::Role,
+};
+
+use super::{batch::AppendCandidate, new_messages::AppendDecision};
+
+/// How many equal messages make a likely replay.
+///
+/// Users rarely repeat themselves; tools and models do so all the time.
+pub(super) struct ReplayThresholds {
+    /// Messages of users.
+    pub(super) users: u32,
+    /// Messages of models, tools and the system.
+    pub(super) others: u32,
+}
+
+impl ReplayThresholds {
+    /// Returns the thresholds of a configuration, at least 1.
+    pub(super) fn from_config(config: &Config) -> Self {
+        Self {
+            users: config.replay_flood_threshold_external.max(1),
+            others: config.replay_flood_threshold_internal.max(1),
+        }
+    }
+}
+
+/// Adds a warning when many new messages equal stored messages.
+pub(super) fn add_replay_warnings(
+    config: &Config,
+    candidates: &[AppendCandidate<'_>],
+    decided: &mut AppendDecision,
+) {
+    let is_from_user = |index: usize| {
+        candidates.get(index).is_some_and(|candidate| candidate.message.role == Role::User)
+    };
+    let thresholds = ReplayThresholds::from_config(config);
+    for (from_user, count_min) in [(true, thresholds.users), (false, thresholds.others)] {
+        let duplicates = decided.duplicates.iter();
+        let seqs: Vec<u64> = duplicates
+            .filter(|(index, _)| *index < candidates.len() && is_from_user(*index) == from_user)
+            .map(|(_, seq)| *seq)
+            .collect();
+        let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { continue };
+        if int::to_u32(seqs.len()) >= count_min {
+            let count = seqs.len();
+            decided.is_likely_replay = true;
+            decided.warnings.push(format!(
+                "possible-replay: {count} of the messages with seq {first} to {last} equal stored \
+                 messages"
+            ));
+        }
+    }
+}
+
+/// Refuses a likely replay if `refuse_replay`.
+///
+/// # Errors
+///
+/// `exists`: a likely replay, with its warning.
+pub(super) fn ensure_no_replay(refuse_replay: bool, decided: &AppendDecision) -> Result<()> {
+    if refuse_replay && decided.is_likely_replay {
+        let message = decided.warnings.first().cloned().unwrap_or_default();
+        return Err(Error::new(ErrorCode::Exists, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! The changes of one commit: records to write and to delete, and the guards that must hold.
+
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use crate::storage::{
+    codec::{self, SoundRecord},
+    record_key::{GuardedRecord, RecordKey},
+    store::{Guard, Put},
+    store_session::StoreSession,
+};
+use lcm_text::base::{error::Result, int};
+
+/// What one commit writes, and under which conditions.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(in crate::storage) puts: Vec<Put>,
+    pub(in crate::storage) guards: Vec<Guard>,
+}
+
+impl Changes {
+    /// Returns whether the commit would write nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.puts.is_empty()
+    }
+
+    /// Writes a record and returns the bytes of its value.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the value would be larger than 256 KiB.
+    pub(crate) fn write_record<T>(&mut self, key: &RecordKey<T>, record: &T) -> Result<u32>
+    where
+        T: Serialize + SoundRecord,
+    {
+        let value = codec::encode_record(record)?;
+        let bytes = int::to_u32(value.len());
+        self.puts.push(Put { key: key.name().into(), value: Some(value) });
+        Ok(bytes)
+    }
+
+    /// Writes a record in place of an earlier write of these changes to the same key.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the value would be larger than 256 KiB.
+    pub(crate) fn rewrite_record<T>(&mut self, key: &RecordKey<T>, record: &T) -> Result<u32>
+    where
+        T: Serialize + SoundRecord,
+    {
+        self.puts.retain(|put| put.key != key.name());
+        self.write_record(key, record)
+    }
+
+    /// Deletes a record.
+    pub(crate) fn delete_record<T>(&mut self, key: &RecordKey<T>) {
+        self.puts.push(Put { key: key.name().into(), value: None });
+    }
+
+    /// Writes a record in place of the one that was read; the commit conflicts if the store holds
+    /// another one by then.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the value would be larger than 256 KiB.
+    pub(crate) fn replace_record<T>(&mut self, read: &GuardedRecord<T>, record: &T) -> Result<()>
+    where
+        T: Serialize + SoundRecord,
+    {
+        self.guards.push(read.build_guard());
+        self.write_record(read.key(), record)?;
+        Ok(())
+    }
+
+    /// Adds a condition without a write.
+    pub(crate) fn add_guard(&mut self, guard: Guard) {
+        self.guards.push(guard);
+    }
+
+    /// Adds a write whose key and value were made in the storage or search layer.
+    pub(crate) fn add_put(&mut self, put: Put) {
+        self.puts.push(put);
+    }
+
+    /// Adds writes whose keys and values were made in the storage or search layer.
+    pub(crate) fn add_puts(&mut self, puts: impl IntoIterator<Item = Put>) {
+        self.puts.extend(puts);
+    }
+
+    /// Adds the changes of `other` behind these.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.puts.extend(other.puts);
+        self.guards.extend(other.guards);
+    }
+
+    /// Returns the writes, for the storage and search layers to add to and to measure.
+    pub(crate) fn puts_mut(&mut self) -> &mut Vec<Put> {
+        &mut self.puts
+    }
+}
+
+impl StoreSession<'_> {
+    /// Commits changes without a head: the one commit of the call, and its last store call.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: a guard did not hold, and nothing was written. Others from the store: outcome
+    /// unknown.
+    pub(crate) fn commit_changes(&mut self, changes: &Changes) -> Result<()> {
+        self.commit(&changes.guards, &changes.puts)
+    }
+}

@@ -1,0 +1,107 @@
+//! The list of the store's conversations, in the order of their keys.
+//!
+//! In: a cursor. Out: ids, or a page of conversations with their heads. The order of keys is the
+//! order of hashes, which does not change when conversations are added.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::storage::{
+    codec,
+    head::ConversationHead,
+    keys::{self, ConversationKeys},
+    session::SessionLifecycle,
+    store_session::{self, StoreSession},
+};
+use lcm_text::base::{
+    error::{Error, Result},
+    limits,
+};
+
+/// A conversation of the list.
+pub(crate) struct ListedConversation {
+    pub(crate) head: ConversationHead,
+    pub(crate) life: SessionLifecycle,
+}
+
+/// A page of the list, with the cursor of the next page.
+pub(crate) struct ConversationPage {
+    pub(crate) conversations: Vec<ListedConversation>,
+    /// `None`: this is the last page.
+    pub(crate) cursor: Option<String>,
+}
+
+/// Returns the number of conversations.
+///
+/// # Errors
+///
+/// Errors of the store.
+pub(crate) fn count_conversations(session: &mut StoreSession<'_>) -> Result<u64> {
+    let mut count = 0;
+    session.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |_, _| {
+        count += 1;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+/// Returns the id of the conversation after `previous`, or of the first conversation; `None`: the
+/// list ends.
+///
+/// # Errors
+///
+/// `corrupt`; errors of the store.
+pub(crate) fn next_conversation(
+    session: &mut StoreSession<'_>,
+    previous: Option<&ConversationKeys>,
+) -> Result<Option<String>> {
+    let start = previous.map_or_else(
+        || keys::NAMES_PREFIX.into(),
+        |keys| store_session::successor_key(&keys.name_key()),
+    );
+    let (entries, _) = session.scan_page(&start, keys::NAMES_END, 1)?;
+    let Some(entry) = entries.first() else { return Ok(None) };
+    let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
+    Ok(Some(id))
+}
+
+/// Reads a page of at most `count_max` conversations; `None`: the cursor is not a cursor of this
+/// list.
+///
+/// # Errors
+///
+/// `corrupt`; errors of the store.
+pub(crate) fn read_conversation_page(
+    session: &mut StoreSession<'_>,
+    cursor: Option<&str>,
+    count_max: usize,
+) -> Result<Option<ConversationPage>> {
+    let start = cursor.map_or_else(|| keys::NAMES_PREFIX.into(), store_session::successor_key);
+    if !start.starts_with(keys::NAMES_PREFIX) {
+        return Ok(None);
+    }
+    let (mut entries, has_more) =
+        session.scan_page(&start, keys::NAMES_END, limits::CALL_BYTES_MAX)?;
+    let has_more = has_more || entries.len() > count_max;
+    entries.truncate(count_max);
+    let mut conversations = Vec::new();
+    for entry in &entries {
+        let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
+        conversations.push(ConversationKeys::new(&id)?);
+    }
+    let head_keys: Vec<String> = conversations.iter().map(ConversationKeys::head_key).collect();
+    let mut heads: Vec<ConversationHead> = Vec::new();
+    for (key, value) in head_keys.iter().zip(session.read_uncached(&head_keys)?) {
+        let missing = || Error::corrupt_store(format_args!("`{key}` is missing"));
+        heads.push(codec::decode(key, &value.ok_or_else(missing)?)?);
+    }
+    let life_keys = |(keys, head)| SessionLifecycle::list_keys(keys, head);
+    let wanted: Vec<String> = conversations.iter().zip(&heads).flat_map(life_keys).collect();
+    session.read_content_addressed(&wanted, &[])?;
+    let mut listed = Vec::new();
+    for (keys, head) in conversations.iter().zip(heads) {
+        let life = SessionLifecycle::read(session, keys, &head)?;
+        listed.push(ListedConversation { head, life });
+    }
+    let cursor = entries.pop().filter(|_| has_more).map(|entry| entry.key);
+    Ok(Some(ConversationPage { conversations: listed, cursor }))
+}

@@ -1,0 +1,220 @@
+//! Typed keys, and reads of several records in one host call.
+//!
+//! A key knows the type of its record. An operation names a record by its typed key and gets the
+//! decoded record. The name of the key and the encoding stay in the storage layer.
+
+use alloc::{string::String, vec::Vec};
+use core::marker::PhantomData;
+
+use serde::de::DeserializeOwned;
+
+use crate::storage::{
+    codec::{self, SoundRecord},
+    store::Guard,
+    store_session::StoreSession,
+};
+use lcm_text::base::error::Result;
+
+/// The key of a record of type `T`.
+#[derive(Debug)]
+pub(crate) struct RecordKey<T> {
+    name: String,
+    record: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for RecordKey<T> {
+    fn clone(&self) -> Self {
+        Self::new(self.name.clone())
+    }
+}
+
+impl<T> RecordKey<T> {
+    /// Returns the typed key with this name.
+    pub(crate) fn new(name: String) -> Self {
+        Self { name, record: PhantomData }
+    }
+
+    /// Returns the name of the key in the store.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<T: DeserializeOwned + SoundRecord> RecordKey<T> {
+    /// Decodes the record from the value under the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`codec::decode`].
+    pub(crate) fn decode(&self, value: &[u8]) -> Result<T> {
+        codec::decode(&self.name, value)
+    }
+}
+
+/// A record with the value that the store held when the record was read.
+///
+/// A commit that replaces the record is guarded by that value.
+#[derive(Debug)]
+pub(crate) struct GuardedRecord<T> {
+    key: RecordKey<T>,
+    value: Option<Vec<u8>>,
+    /// The record; `None`: the key is absent.
+    pub(crate) record: Option<T>,
+}
+
+impl<T> GuardedRecord<T> {
+    /// Returns the key of the record.
+    pub(crate) fn key(&self) -> &RecordKey<T> {
+        &self.key
+    }
+
+    /// Returns the condition that the store still holds what was read.
+    pub(crate) fn build_guard(&self) -> Guard {
+        Guard { key: self.key.name.clone(), value: self.value.clone() }
+    }
+}
+
+/// Records of different types that one host call reads.
+#[derive(Debug, Default)]
+pub(crate) struct RecordReads {
+    names: Vec<String>,
+}
+
+/// The place of a record among the records of one read.
+#[derive(Debug)]
+pub(crate) struct RecordSlot<T> {
+    key: RecordKey<T>,
+    index: usize,
+}
+
+impl RecordReads {
+    /// Adds a record to the read and returns its place.
+    pub(crate) fn add<T>(&mut self, key: RecordKey<T>) -> RecordSlot<T> {
+        let index = self.names.len();
+        self.names.push(key.name.clone());
+        RecordSlot { key, index }
+    }
+
+    /// Returns the names of the keys, in the order in which they were added.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Reads the records in one host call.
+    ///
+    /// # Errors
+    ///
+    /// Of the store.
+    pub(crate) fn read(self, session: &mut StoreSession<'_>) -> Result<RecordValues> {
+        Ok(RecordValues::new(session.read_uncached(&self.names)?))
+    }
+}
+
+/// The values of one read, in the order of its records.
+#[derive(Debug)]
+pub(crate) struct RecordValues {
+    values: Vec<Option<Vec<u8>>>,
+}
+
+impl RecordValues {
+    /// Wraps values that were read for [`RecordReads::names`].
+    pub(crate) fn new(values: Vec<Option<Vec<u8>>>) -> Self {
+        Self { values }
+    }
+
+    /// Returns the value at a place; `None`: the key is absent.
+    fn get_value<T>(&self, slot: &RecordSlot<T>) -> Option<&[u8]> {
+        self.values.get(slot.index).and_then(Option::as_deref)
+    }
+
+    /// Decodes the record at a place; `None`: the key is absent.
+    ///
+    /// # Errors
+    ///
+    /// As [`codec::decode`].
+    pub(crate) fn decode<T>(&self, slot: &RecordSlot<T>) -> Result<Option<T>>
+    where
+        T: DeserializeOwned + SoundRecord,
+    {
+        self.get_value(slot).map(|value| slot.key.decode(value)).transpose()
+    }
+
+    /// Decodes the record at a place and keeps its value as the guard of a commit.
+    ///
+    /// # Errors
+    ///
+    /// As [`codec::decode`].
+    pub(crate) fn decode_guarded<T>(&self, slot: RecordSlot<T>) -> Result<GuardedRecord<T>>
+    where
+        T: DeserializeOwned + SoundRecord,
+    {
+        let record = self.decode(&slot)?;
+        let value = self.get_value(&slot).map(Vec::from);
+        Ok(GuardedRecord { key: slot.key, value, record })
+    }
+}
+
+impl StoreSession<'_> {
+    /// Reads a record that may change; `None`: the key is absent.
+    ///
+    /// # Errors
+    ///
+    /// Of the store; as [`codec::decode`].
+    pub(crate) fn read_record<T>(&mut self, key: &RecordKey<T>) -> Result<Option<T>>
+    where
+        T: DeserializeOwned + SoundRecord,
+    {
+        let value = self.read_one_uncached(&key.name)?;
+        value.map(|value| key.decode(&value)).transpose()
+    }
+
+    /// Reads a record that may change, with the guard of a commit that replaces it.
+    ///
+    /// # Errors
+    ///
+    /// Of the store; as [`codec::decode`].
+    pub(crate) fn read_guarded<T>(&mut self, key: RecordKey<T>) -> Result<GuardedRecord<T>>
+    where
+        T: DeserializeOwned + SoundRecord,
+    {
+        let value = self.read_one_uncached(&key.name)?;
+        let record = value.as_deref().map(|value| key.decode(value)).transpose()?;
+        Ok(GuardedRecord { key, value, record })
+    }
+
+    /// Reads records of one type that may change, in the order of `keys`; `None`: the key is absent.
+    ///
+    /// # Errors
+    ///
+    /// Of the store; as [`codec::decode`].
+    pub(crate) fn read_records<T>(&mut self, keys: &[RecordKey<T>]) -> Result<Vec<Option<T>>>
+    where
+        T: DeserializeOwned + SoundRecord,
+    {
+        let names: Vec<String> = keys.iter().map(|key| key.name.clone()).collect();
+        let values = self.read_uncached(&names)?;
+        let decode = |(key, value): (&RecordKey<T>, Option<Vec<u8>>)| {
+            value.map(|value| key.decode(&value)).transpose()
+        };
+        keys.iter().zip(values).map(decode).collect()
+    }
+
+    /// Reads records that are written once, in the order of `wanted`: keys with the size that a
+    /// reference gave for each value.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreSession::read_immutable`]; as [`codec::decode`].
+    pub(crate) fn read_immutable_records<T>(
+        &mut self,
+        wanted: &[(RecordKey<T>, u32)],
+    ) -> Result<Vec<T>>
+    where
+        T: DeserializeOwned + SoundRecord,
+    {
+        let names: Vec<(String, u32)> =
+            wanted.iter().map(|(key, bytes)| (key.name.clone(), *bytes)).collect();
+        let values = self.read_immutable(&names)?;
+        wanted.iter().zip(values).map(|((key, _), value)| key.decode(&value)).collect()
+    }
+}

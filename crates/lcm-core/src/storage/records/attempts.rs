@@ -1,0 +1,66 @@
+//! The record of the attempts to summarise one set of sources.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{
+    codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey, summary::StoredLevel,
+};
+use lcm_text::{
+    base::limits,
+    types::{api::Timestamp, model::Level},
+};
+
+/// The attempts on one set of sources. The record is deleted with the sources.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct TaskAttempts {
+    /// Level of the next attempt.
+    pub(crate) level: StoredLevel,
+    /// Number of the next attempt, from 1.
+    pub(crate) attempt: u32,
+    /// Findings of the verifier in the last answer, one a line, less than 2 KiB; empty: there is
+    /// no finding or no answer.
+    pub(crate) findings: String,
+    /// Tokens spent so far.
+    pub(crate) tokens: u64,
+    /// Whether nothing smaller than the sources can be made of the sources.
+    pub(crate) is_exhausted: bool,
+    /// Until when a planner has leased the sources; 0: no lease.
+    pub(crate) lease_until: Timestamp,
+}
+
+impl Default for TaskAttempts {
+    fn default() -> Self {
+        Self {
+            level: StoredLevel::Normal,
+            attempt: 1,
+            findings: String::new(),
+            tokens: 0,
+            is_exhausted: false,
+            lease_until: 0,
+        }
+    }
+}
+
+impl SoundRecord for TaskAttempts {
+    fn is_sound(&self) -> bool {
+        self.attempt <= limits::ATTEMPTS_MAX + 1 && self.tokens < 1 << 60
+    }
+}
+
+impl TaskAttempts {
+    /// Returns the key of the attempts on the sources with this hash.
+    pub(crate) fn key(keys: &ConversationKeys, sources: &[u8; 16]) -> RecordKey<Self> {
+        RecordKey::new(keys.attempt_key(sources))
+    }
+
+    /// Returns the level of the next attempt.
+    pub(crate) fn completion_level(&self) -> Level {
+        match self.level {
+            StoredLevel::Normal => Level::Normal,
+            StoredLevel::Aggressive => Level::Aggressive,
+            StoredLevel::Fallback => Level::Fallback,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The records by which messages are recognised: which message has an identity.
+//!
+//! An identity is an entry id or event key of the host, or the id of a tool call.
+
+use alloc::{borrow::Cow, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
+use lcm_text::{
+    base::{hash, json},
+    message::ParsedMessage,
+};
+
+/// The part of the hash of an identity that its key holds; shorter to compare than the key.
+pub(crate) type IdentityPrefix = [u8; 9];
+
+/// The kind of an identity.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum IdentityKind {
+    Entry,
+    Event,
+    Call,
+}
+
+/// One identity of a message, as it is looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct IdentityLookup {
+    kind: IdentityKind,
+    pub(crate) hash: [u8; 32],
+}
+
+impl IdentityLookup {
+    fn new(kind: IdentityKind, text: &str) -> Self {
+        let tag: &[u8] = match kind {
+            IdentityKind::Entry => b"entry",
+            IdentityKind::Event => b"event",
+            IdentityKind::Call => b"call",
+        };
+        Self { kind, hash: hash::hash_fields(&[b"lcm identity", tag, text.as_bytes()]) }
+    }
+
+    /// Returns the identity of an entry id without its message.
+    pub(crate) fn from_entry_id(id: &str) -> Self {
+        Self::new(IdentityKind::Entry, id)
+    }
+
+    /// Returns the identity of an event key without its message.
+    pub(crate) fn from_event_key(key: &str) -> Self {
+        Self::new(IdentityKind::Event, key)
+    }
+
+    /// Returns the part of the hash that the key holds. Identities with an equal part share one
+    /// record.
+    pub(crate) fn key_prefix(&self) -> IdentityPrefix {
+        hash::hash_prefix(&self.hash)
+    }
+
+    /// Returns whether the identity is the id of a tool call, which alone proves nothing.
+    pub(crate) fn is_call(&self) -> bool {
+        self.kind == IdentityKind::Call
+    }
+}
+
+/// Collects all identities of a message.
+pub(crate) fn collect_lookups(raw: &str, message: &ParsedMessage) -> Vec<IdentityLookup> {
+    let text = |span| -> Cow<'_, str> { json::text(raw, span) };
+    let mut out = Vec::new();
+    out.extend(message.entry_id.map(|span| IdentityLookup::new(IdentityKind::Entry, &text(span))));
+    out.extend(message.event_key.map(|span| IdentityLookup::new(IdentityKind::Event, &text(span))));
+    out.extend(
+        message.unique_call_id.map(|span| IdentityLookup::new(IdentityKind::Call, &text(span))),
+    );
+    out
+}
+
+/// The stored record of an identity: the message that has the identity.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct StoredIdentity {
+    pub(crate) seq: u64,
+    /// More of the hash than the key holds, so that a crafted id cannot hide a message.
+    hash_check: [u8; 8],
+    /// Of a call id, which counts only together with equal content: the content identity.
+    content_hash: Option<[u8; 8]>,
+}
+
+impl SoundRecord for StoredIdentity {
+    fn is_sound(&self) -> bool {
+        codec::are_countable(&[self.seq])
+    }
+}
+
+impl StoredIdentity {
+    /// Returns the record of an identity of the message at `seq`.
+    pub(crate) fn new(seq: u64, lookup: &IdentityLookup, message: &ParsedMessage) -> Self {
+        let content_hash = lookup.is_call().then(|| hash::hash_prefix(&message.identity));
+        Self { seq, hash_check: compute_hash_check(lookup), content_hash }
+    }
+
+    /// Returns the key of the record of an identity.
+    pub(crate) fn key(keys: &ConversationKeys, lookup: &IdentityLookup) -> RecordKey<Self> {
+        RecordKey::new(keys.identity_key(&lookup.hash))
+    }
+
+    /// Returns whether the record belongs to this identity, not to another with an equal key.
+    pub(crate) fn matches_lookup(&self, lookup: &IdentityLookup) -> bool {
+        self.hash_check == compute_hash_check(lookup)
+    }
+
+    /// Returns whether the record is of a call id and the message has equal content.
+    pub(crate) fn has_equal_content(&self, message: &ParsedMessage) -> bool {
+        self.content_hash == Some(hash::hash_prefix(&message.identity))
+    }
+}
+
+fn compute_hash_check(lookup: &IdentityLookup) -> [u8; 8] {
+    hash::hash_prefix(lookup.hash.get(16..).unwrap_or(&[]))
+}

@@ -1,0 +1,41 @@
+//! The record of the circuit breaker of a model, which all conversations share.
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{codec::SoundRecord, keys, record_key::RecordKey};
+use lcm_text::{config::Config, types::api::Timestamp};
+
+/// The circuit breaker of a model.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct ModelBreaker {
+    /// Consecutive refusals of the key or by policy.
+    pub(crate) failures: u32,
+    /// Until when the model is not asked; 0: the model may be asked.
+    pub(crate) open_until: Timestamp,
+}
+
+impl SoundRecord for ModelBreaker {}
+
+impl ModelBreaker {
+    /// Returns the key of the breaker of the models with this scope.
+    pub(crate) fn key(scope: &str) -> RecordKey<Self> {
+        RecordKey::new(keys::breaker_key(scope))
+    }
+
+    /// Returns the breaker after one more refusal.
+    pub(crate) fn with_failure(self, now: Timestamp, config: &Config) -> Self {
+        let failures = self.failures.saturating_add(1);
+        let is_open = failures >= config.circuit_breaker_threshold;
+        let open_until = if is_open {
+            now.saturating_add(config.circuit_breaker_cooldown_ms)
+        } else {
+            self.open_until
+        };
+        Self { failures, open_until }
+    }
+
+    /// Returns whether the model is not asked at this time.
+    pub(crate) fn is_open(self, now: Timestamp) -> bool {
+        now < self.open_until
+    }
+}

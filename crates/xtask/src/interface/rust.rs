@@ -1,0 +1,238 @@
+//! Writes the Rust structs of the wire, formatted as `cargo fmt` leaves them.
+
+use std::collections::BTreeSet;
+
+use super::{
+    exports::Exports,
+    schema::{Form, FreeJson, JSON_OBJECT, JSON_VALUE, Kind, Member, Schema, Shape},
+    words::{describe_default, generated_line, pascal_case, wrap},
+};
+
+/// Folder of the structs.
+const FOLDER: &str = "crates/lcm-host/src/shapes";
+
+/// Words that are no names in Rust.
+const KEYWORDS: [&str; 4] = ["as", "do", "override", "type"];
+
+/// Files whose names are no names of modules here.
+const RENAMED: [(&str, &str); 1] = [("common", "shared")];
+
+/// Writes the structs, one module for each subject, and the module that has all of them.
+#[must_use]
+pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
+    let shapes: Vec<&Shape> = schema
+        .closure(exports.wire_roots())
+        .into_iter()
+        .filter(|shape| !matches!(shape.form, Form::Free(_)))
+        .collect();
+    let mut files = Vec::new();
+    let mut modules: Vec<(String, String)> = Vec::new();
+    for file in &schema.files {
+        let own: Vec<&Shape> =
+            shapes.iter().copied().filter(|shape| shape.file == file.name).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let module = module_name(&file.name);
+        files
+            .push((format!("{FOLDER}/{module}.rs"), write_module(schema, &file.description, &own)));
+        modules.push((module, file.description.clone()));
+    }
+    modules.sort_unstable();
+    let mut text = format!("//! {}\n//!\n", generated_line());
+    text.push_str("//! The JSON arguments and results of the component, as structs.\n\n");
+    for (module, _) in &modules {
+        text.push_str(&format!("mod {module};\n"));
+    }
+    text.push('\n');
+    for (module, _) in &modules {
+        text.push_str(&format!("pub use {module}::*;\n"));
+    }
+    files.push((format!("{FOLDER}/mod.rs"), text));
+    files
+}
+
+fn module_name(file: &str) -> String {
+    let renamed = RENAMED.iter().find(|(name, _)| *name == file);
+    renamed.map_or(file, |(_, module)| module).to_owned()
+}
+
+fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
+    let mut body = String::new();
+    for shape in own {
+        body.push('\n');
+        body.push_str(&write_shape(schema, shape));
+    }
+    let mut text = format!("//! {}\n//!\n//! {description}\n\n", generated_line());
+    text.push_str("use serde::{Deserialize, Serialize};\n");
+    if body.contains("Map<") {
+        text.push_str("use serde_json::{Map, Value};\n");
+    } else if body.contains("Value") && uses_value(own) {
+        text.push_str("use serde_json::Value;\n");
+    }
+    let names: BTreeSet<&str> = own.iter().flat_map(|shape| shape.references()).collect();
+    let is_foreign = |name: &&str| {
+        own.iter().all(|shape| shape.name != **name) && ![JSON_VALUE, JSON_OBJECT].contains(name)
+    };
+    let foreign: Vec<&str> = names.into_iter().filter(is_foreign).collect();
+    match foreign.as_slice() {
+        [] => {}
+        [one] => text.push_str(&format!("\nuse super::{one};\n")),
+        several => text.push_str(&write_use(several)),
+    }
+    text.push_str(&body);
+    text
+}
+
+fn uses_value(own: &[&Shape]) -> bool {
+    own.iter().any(|shape| shape.references().contains(&JSON_VALUE))
+}
+
+fn write_use(names: &[&str]) -> String {
+    let line = format!("\nuse super::{{{}}};\n", names.join(", "));
+    if line.len() <= 102 {
+        return line;
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        match lines.last_mut() {
+            Some(line) if line.len() + name.len() + 2 <= 100 => {
+                line.push_str(&format!(" {name},"));
+            }
+            _ => lines.push(format!("    {name},")),
+        }
+    }
+    format!("\nuse super::{{\n{}\n}};\n", lines.join("\n"))
+}
+
+fn write_shape(schema: &Schema, shape: &Shape) -> String {
+    let name = &shape.name;
+    let mut text = write_comment(&shape.description, "");
+    match &shape.form {
+        Form::Choice(choices) => {
+            text.push_str("#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]\n");
+            text.push_str("#[serde(rename_all = \"kebab-case\")]\n");
+            text.push_str(&format!("pub enum {name} {{\n"));
+            for choice in choices {
+                text.push_str(&format!("    /// `{choice}`.\n    {},\n", pascal_case(choice)));
+            }
+            text.push_str("}\n");
+        }
+        Form::Union(names) => {
+            text.push_str(&write_derives(schema, shape));
+            text.push_str("#[serde(untagged)]\n");
+            text.push_str(&format!("pub enum {name} {{\n"));
+            for one in names {
+                text.push_str(&format!("    /// [`{one}`].\n    {one}(Box<{one}>),\n"));
+            }
+            text.push_str("}\n");
+        }
+        Form::Object(members) => {
+            text.push_str(&write_derives(schema, shape));
+            text.push_str(&format!("pub struct {name} {{"));
+            for member in members {
+                text.push('\n');
+                text.push_str(write_member(member).trim_end());
+            }
+            text.push_str(if members.is_empty() { "}\n" } else { "\n}\n" });
+        }
+        Form::Free(_) | Form::Host(_) => {}
+    }
+    text
+}
+
+/// The derives of a struct or union: as many as its members allow.
+fn write_derives(schema: &Schema, shape: &Shape) -> String {
+    let reached = schema.closure([shape.name.as_str()]);
+    let members = |shape: &Shape| match &shape.form {
+        Form::Object(members) => members.iter().map(|one| leaf_kind(&one.kind).clone()).collect(),
+        _ => Vec::new(),
+    };
+    let kinds: Vec<Kind> = reached.iter().flat_map(|shape| members(shape)).collect();
+    let is_scalar = |kind: &Kind| matches!(kind, Kind::Bool(_) | Kind::Integer(..) | Kind::Ref(_));
+    let is_object = |shape: &&Shape| matches!(shape.form, Form::Object(_));
+    let lists = reached.iter().any(|shape| has_list(shape));
+    let is_small = kinds.iter().all(is_scalar) && !lists && reached.iter().all(is_object);
+    let is_small = is_small && !kinds.is_empty();
+    let is_exact = !kinds.contains(&Kind::Number);
+    let derives = [
+        ("Clone", true),
+        ("Copy", is_small),
+        ("Debug", true),
+        ("Default", is_small),
+        ("Deserialize", true),
+        ("Eq", is_exact),
+        ("PartialEq", true),
+        ("Serialize", true),
+    ];
+    let names: Vec<&str> = derives.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+    format!("#[derive({})]\n", names.join(", "))
+}
+
+/// The kind of a value or of its elements, without null.
+fn leaf_kind(kind: &Kind) -> &Kind {
+    match kind {
+        Kind::Nullable(inner) | Kind::List(inner, ..) => leaf_kind(inner),
+        other => other,
+    }
+}
+
+fn has_list(shape: &Shape) -> bool {
+    let Form::Object(members) = &shape.form else { return false };
+    members.iter().any(|member| matches!(member.kind.present(), Kind::List(..)))
+}
+
+fn write_member(member: &Member) -> String {
+    let mut description = member.description.clone();
+    if let Some(default) = describe_default(member) {
+        description.push_str(&format!(" Default: {default}."));
+    }
+    let mut text = write_comment(&description, "    ");
+    let mut kind = write_kind(&member.kind);
+    if !member.is_required {
+        text.push_str("    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n");
+        if !matches!(member.kind, Kind::Nullable(_)) {
+            kind = format!("Option<{kind}>");
+        }
+    }
+    let name = member.name.replace('-', "_");
+    if name != member.name {
+        text.push_str(&format!("    #[serde(rename = \"{}\")]\n", member.name));
+    }
+    let is_keyword = KEYWORDS.contains(&name.as_str());
+    let name = if is_keyword { format!("r#{name}") } else { name };
+    text.push_str(&format!("    pub {name}: {kind},\n"));
+    text
+}
+
+fn write_kind(kind: &Kind) -> String {
+    match kind {
+        Kind::Null => "()".into(),
+        Kind::Bool(_) => "bool".into(),
+        Kind::Integer(least, _) if *least < 0 => "i64".into(),
+        Kind::Integer(_, Some(most)) if *most <= u64::from(u32::MAX) => "u32".into(),
+        Kind::Integer(..) => "u64".into(),
+        Kind::Number => "f64".into(),
+        Kind::Text(..) | Kind::Time | Kind::Constant(_) | Kind::Host(_) => "String".into(),
+        Kind::Ref(name) => match free_json(name) {
+            Some(FreeJson::Value) => "Value".into(),
+            Some(FreeJson::Object) => "Map<String, Value>".into(),
+            None => name.clone(),
+        },
+        Kind::Nullable(inner) => format!("Option<{}>", write_kind(inner)),
+        Kind::List(inner, ..) => format!("Vec<{}>", write_kind(inner)),
+    }
+}
+
+fn free_json(name: &str) -> Option<FreeJson> {
+    match name {
+        JSON_VALUE => Some(FreeJson::Value),
+        JSON_OBJECT => Some(FreeJson::Object),
+        _ => None,
+    }
+}
+
+fn write_comment(text: &str, indent: &str) -> String {
+    let lines = wrap(text, 96 - indent.len());
+    lines.iter().map(|line| format!("{indent}/// {line}\n")).collect()
+}

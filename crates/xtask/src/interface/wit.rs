@@ -1,0 +1,113 @@
+//! Writes the lists of members into the prose of `wit/`.
+//!
+//! A list stands between two lines with the name of a shape, `/// <!-- GrepQuery -->` and
+//! `/// <!-- /GrepQuery -->`. What stands between them is replaced.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail, ensure};
+
+use super::{
+    exports::Exports,
+    schema::{Form, Member, Schema, Shape},
+    words::{describe_default, describe_kind, wrap},
+};
+
+/// Replaces the lists in one file; adds the names of its shapes to `seen`.
+///
+/// # Errors
+///
+/// A mark without its end, or of no shape.
+pub(super) fn rewrite(schema: &Schema, text: &str, seen: &mut BTreeSet<String>) -> Result<String> {
+    let mut out = String::new();
+    let mut open: Option<String> = None;
+    for line in text.lines() {
+        let mark = line.trim().strip_prefix("/// <!-- ").and_then(|rest| rest.strip_suffix(" -->"));
+        let indent = &line[..line.len() - line.trim_start().len()];
+        match (mark, &open) {
+            (Some(name), Some(known)) => {
+                ensure!(name.strip_prefix('/') == Some(known), "`{name}` inside of `{known}`");
+                open = None;
+            }
+            (Some(name), None) => {
+                ensure!(!name.starts_with('/'), "`{name}` ends what did not begin");
+                ensure!(seen.insert(name.to_owned()), "`{name}` is listed twice");
+                out.push_str(&format!("{line}\n{}", write_list(schema, name, indent)?));
+                open = Some(name.to_owned());
+                continue;
+            }
+            (None, Some(_)) => continue,
+            (None, None) => {}
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    if let Some(name) = open {
+        bail!("`{name}` has no end");
+    }
+    Ok(out)
+}
+
+/// Names the shapes of the wire that no file lists.
+#[must_use]
+pub(super) fn list_missing(
+    schema: &Schema,
+    exports: &Exports,
+    seen: &BTreeSet<String>,
+) -> Vec<String> {
+    let has_list = |shape: &&Shape| !matches!(shape.form, Form::Choice(_) | Form::Free(_));
+    let shapes = schema.closure(exports.wire_roots());
+    let missing = shapes.into_iter().filter(has_list).map(|shape| shape.name.clone());
+    missing.filter(|name| !seen.contains(name)).collect()
+}
+
+fn write_list(schema: &Schema, name: &str, indent: &str) -> Result<String> {
+    let shape = schema.shape(name)?;
+    let mut lines = write_lines(&format!("`{name}`: {}", shape.description), "", indent);
+    let link = |shape: &Shape| format!("`{}`", shape.name);
+    match &shape.form {
+        Form::Object(members) => {
+            for member in members {
+                let item = describe_member(schema, member, &link);
+                lines.push_str(&write_lines(&item, "- ", indent));
+            }
+        }
+        Form::Union(names) => {
+            for name in names {
+                let description = &schema.shape(name)?.description;
+                lines.push_str(&write_lines(&format!("`{name}`: {description}"), "- ", indent));
+            }
+        }
+        Form::Choice(choices) => {
+            for choice in choices {
+                lines.push_str(&write_lines(&format!("`{choice}`"), "- ", indent));
+            }
+        }
+        Form::Free(_) | Form::Host(_) => {}
+    }
+    Ok(lines)
+}
+
+/// One line of a list: name, rule, description.
+pub(super) fn describe_member(
+    schema: &Schema,
+    member: &Member,
+    link: &dyn Fn(&Shape) -> String,
+) -> String {
+    let mut rule = describe_kind(schema, &member.kind, link);
+    if !member.is_required {
+        let default = describe_default(member).map(|default| format!(", default {default}"));
+        rule = format!("{rule}; optional{}", default.unwrap_or_default());
+    }
+    format!("`{}`: {rule}. {}", member.name, member.description)
+}
+
+fn write_lines(text: &str, mark: &str, indent: &str) -> String {
+    let width = 100 - indent.len() - 4 - mark.len();
+    let mut lines = String::new();
+    for (index, line) in wrap(text, width).iter().enumerate() {
+        let start = if index == 0 { mark } else { &"  "[..mark.len()] };
+        lines.push_str(&format!("{indent}/// {start}{line}\n"));
+    }
+    lines
+}
