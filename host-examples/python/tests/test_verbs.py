@@ -110,7 +110,7 @@ class Surface(unittest.TestCase):
 
     def test_every_verb_of_the_interface_has_a_name_here(self):
         text = (ROOT / "wit/admin.wit").read_text(encoding="utf-8")
-        verbs = set(re.findall(r"/// - `(\w+) \{", text))
+        verbs = set(re.findall(r"(?:Arguments|Answer) of `(\w+)`", text))
         self.assertGreater(len(verbs), 8)
         names = {name.replace("new_session", "new") for name in public(lcm_engine.Lcm)}
         self.assertLessEqual(verbs, names)
@@ -132,10 +132,19 @@ def flows_sources():
 
 
 class Results(unittest.TestCase):
+    def is_described(self, kind, value, path):
+        """Whether a value has the keys and the types of one member of a union."""
+        try:
+            self.check_result(kind, value, path)
+        except AssertionError:
+            return False
+        return True
+
     def check_result(self, kind, value, path):
         """A value has the keys and the types that its description says."""
         origin, inner = get_origin(kind), get_args(kind)
         if is_typeddict(kind):
+            self.assertIsInstance(value, dict, path)
             hints = get_type_hints(kind, include_extras=True)
             self.assertLessEqual(set(value), set(hints), path)
             for name, described in hints.items():
@@ -152,9 +161,9 @@ class Results(unittest.TestCase):
         elif origin is Literal:
             self.assertIn(value, inner, path)
         elif origin in (types.UnionType, Union):
-            if value is not None or type(None) not in inner:
-                (some,) = (one for one in inner if one is not type(None))
-                self.check_result(some, value, path)
+            self.assertTrue(any(self.is_described(one, value, path) for one in inner), path)
+        elif kind is type(None):
+            self.assertIsNone(value, path)
         elif kind is not Any:
             self.assertIsInstance(value, origin or kind, path)
 
@@ -167,27 +176,43 @@ class Results(unittest.TestCase):
             id, grant = context["items"][0]["id"], lcm.grant("c")
             lines = list(lcm.export())
             results = [
-                (results_of.Turn, done),
+                (results_of.TurnReport, done),
                 (results_of.Receipt, lcm.append("c", [said(121)])),
                 (results_of.Decision, lcm.evaluate("c", 4_000)),
-                (results_of.Compaction, lcm.compact("c", 1_500)),
-                (results_of.Maintained, lcm.maintain("c", 4_000)),
-                (results_of.Assembled, context),
-                (results_of.Expanded, lcm.expand("c", id, include_messages=True)),
-                (results_of.Expanded, lcm.expand("c", id, grant=grant["id"])),
-                (results_of.Found, lcm.grep("c", "hall")),
-                (results_of.Found, lcm.grep("c", "hall", grant=grant["id"])),
-                (results_of.Embedded, lcm.embed("c")),
-                (results_of.Asked, lcm.ask("c", "Where is locker 7?")),
-                (results_of.Asked, lcm.ask("c", "Where is locker 7?", grant=grant["id"])),
-                (results_of.Planned, lcm.ask_plan("c", "Where is locker 7?", grant=grant["id"])),
+                (results_of.CompactReport, lcm.compact("c", 1_500)),
+                (results_of.MaintainReport, lcm.maintain("c", 4_000)),
+                (results_of.AssembledContext, context),
+                (results_of.ExpandResult, lcm.expand("c", id, include_messages=True)),
+                (results_of.ExpandResult, lcm.expand("c", id, grant=grant["id"])),
+                (results_of.GrepResult, lcm.grep("c", "hall")),
+                (results_of.GrepResult, lcm.grep("c", "hall", grant=grant["id"])),
+                (results_of.EmbedResult, lcm.embed("c")),
+                (results_of.AskResult, lcm.ask("c", "Where is locker 7?")),
+                (results_of.AskResult, lcm.ask("c", "Where is locker 7?", grant=grant["id"])),
+                (results_of.QuestionPlan, lcm.ask_plan("c", "Where is locker 7?")),
+                (results_of.QuestionPlan, lcm.ask_plan("c", "Locker 7?", grant=grant["id"])),
                 (results_of.Grant, grant),
-                (results_of.Checked, lcm.check("c")),
-                (list[results_of.Prompt], lcm.prompts()),
-                (results_of.Imported, lcm.import_lines(lines)),
-                (results_of.Reported, lcm.usage("c", "turn", input_tokens=5)),
-                (results_of.Advice, lcm.advise("c", 4_000, prices)),
+                (results_of.CheckResult, lcm.check("c")),
+                (list[results_of.SummaryPrompt], lcm.prompts()),
+                (results_of.ImportReport, lcm.import_lines(lines)),
+                (results_of.UsageAnswer, lcm.usage("c", "turn", input_tokens=5)),
+                (results_of.AdviseAnswer, lcm.advise("c", 4_000, prices)),
                 (results_of.ToolAnswer, lcm.call_tool("c", "lcm_budget", {})),
+                (results_of.ConversationStatus, lcm.status("c")),
+                (results_of.StoreStatus, lcm.status()),
+                (results_of.SummaryDescription, lcm.describe("c", id)),
+                (results_of.ConversationDescription, lcm.describe("c", "c")),
+                (list[results_of.ListedConversation], lcm.listing("conversations")),
+                (list[results_of.ListedSummary], lcm.listing("summaries", "c")),
+                (list[results_of.StoredMessage], lcm.listing("messages", "c")),
+                (list[results_of.Grant], lcm.listing("grants", "c")),
+                (results_of.FamilyAnswer, lcm.family("c", "lockers")),
+                (results_of.CalibrateAnswer, lcm.calibrate("c", "m", 1_000, 1_200)),
+                (results_of.FocusAnswer, lcm.focus("c", "Locker 7.")),
+                (results_of.NewSessionAnswer, lcm.new_session("c")),
+                (results_of.ResetAnswer, lcm.reset("c")),
+                (results_of.ArchiveAnswer, lcm.archive("c#2", "session-end")),
+                (results_of.ConfigurationReport, lcm.configure({"enabled": True})),
             ]
         for kind, value in results:
             self.check_result(kind, value, getattr(kind, "__name__", str(kind)))

@@ -66,7 +66,7 @@ fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
     if body.contains("Mapping[") {
         text.push_str("from collections.abc import Mapping\n");
     }
-    let typing = ["Literal", "NotRequired", "TypeAlias", "TypedDict"];
+    let typing = ["TYPE_CHECKING", "Literal", "NotRequired", "TypeAlias", "TypedDict"];
     let used: Vec<&str> = typing.into_iter().filter(|name| body.contains(name)).collect();
     text.push_str(&write_import("typing", &used));
     let mut foreign: Vec<(&str, BTreeSet<&str>)> =
@@ -122,13 +122,14 @@ fn write_shape(shape: &Shape) -> String {
             };
             format!("\n{}", documented(value))
         }
-        Form::Free(FreeJson::Value) => documented(
-            ": TypeAlias = \"None | bool | int | float | str | list[JsonValue] | JsonObject\""
-                .to_owned(),
+        // Whoever evaluates annotations at run time cannot resolve an alias of itself.
+        Form::Free(FreeJson::Value) => format!(
+            "\nif TYPE_CHECKING:\n    {name}: TypeAlias = (\n        \
+             \"None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]\"\n    )\n\
+             else:\n    {name} = None | bool | int | float | str | list | dict\n{}",
+            write_docstring(&shape.description, "")
         ),
-        Form::Free(FreeJson::Object) => {
-            documented(": TypeAlias = \"dict[str, JsonValue]\"".to_owned())
-        }
+        Form::Free(FreeJson::Object) => documented(": TypeAlias = dict[str, JsonValue]".to_owned()),
         Form::Host(_) => documented(" = Mapping[str, object] | str".to_owned()),
         Form::Object(members) => write_object(shape, &words::members_of(members, "python")),
     }

@@ -25,7 +25,7 @@ from .instance import MEMORY_BYTES_MAX, Instance
 from .lines import Lines, Locks, Place
 from .models import Asking, Complete, Model, models_of
 from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
-from .results import CompletionRequest, Configuration, JsonObject, JsonValue
+from .results import CompletionRequest, Configuration, JsonValue
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun

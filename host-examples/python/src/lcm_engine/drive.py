@@ -12,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .completions import Answered
 from .errors import LcmError
 from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed
 from .models import Asking
 from .models_asking import ask
+from .results import CompactionPass, CompletionRequest
 from .texts import byte_length, piece, to_json, upload_id
 
 
@@ -24,7 +26,7 @@ class Outcome:
     """What a task did; `result` has the members that the task has by `wit/drive.wit`."""
 
     result: Fields = field(default_factory=dict)
-    passes: list[Fields] = field(default_factory=list)
+    passes: list[CompactionPass] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def take(self, instruction: Fields) -> None:
@@ -41,12 +43,12 @@ class _Driver:
 
     def __init__(self, texts: list[str], asking: Asking | None) -> None:
         self.texts = list(texts)
-        """Large ones are replaced by references once they are uploaded."""
+        """The messages; a reference replaces a large message after its upload."""
         self.sizes = [byte_length(text) for text in texts]
         self.asking = asking
         self.kept: list[str] = []
-        self.requests: list[Fields] = []
-        self.answers: dict[int, Fields] = {}
+        self.requests: list[CompletionRequest] = []
+        self.answers: dict[int, Answered] = {}
 
     def perform(self, instruction: Fields) -> Flow[Fields]:
         """Carries out an instruction; returns its event."""

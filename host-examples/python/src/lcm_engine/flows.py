@@ -10,10 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from .models import Model
-from .results import CompletionRequest
+from .results import (
+    AssembledContext,
+    CompletionFailure,
+    CompletionRequest,
+    ConfigurationReport,
+    Decision,
+    ModelFailure,
+)
 from .texts import batches, to_json
 
 T = TypeVar("T")
@@ -74,11 +81,11 @@ class Page(Generic[T]):
 
 
 COMPACTING = "a model compacted the conversation whose compaction waits for it"
-"""Why a flow that runs alone is refused inside of another one of its conversation."""
+"""The error of a flow that runs alone inside another such flow of the conversation."""
 
 
 def is_stop(error: BaseException) -> bool:
-    """Whether somebody wants the whole call to end: an interrupt, a cancelled task."""
+    """Whether an exception ends the whole call: an interrupt, a cancelled task."""
     return not isinstance(error, (Exception, GeneratorExit))
 
 
@@ -88,7 +95,7 @@ Fields = dict[str, Any]
 
 
 def model_option(model: str | None, mark_caches: bool = False) -> Fields:
-    """The model whose tokens a call counts in, and whether caches are marked, for the engine."""
+    """Returns the options `model` and `mark_caches` as the engine takes them."""
     extra: Fields = {} if model is None else {"model": model}
     if mark_caches:
         extra["mark_caches"] = True
@@ -97,8 +104,8 @@ def model_option(model: str | None, mark_caches: bool = False) -> Fields:
 
 def assemble(
     conversation: str, budget: int, dialect: str, options: Fields, now: int
-) -> Flow[Any]:
-    """A context that fits, its messages parsed."""
+) -> Flow[AssembledContext]:
+    """Returns a context that fits its budget, with the messages parsed."""
     assembled: Fields = yield Call(
         "context.assemble",
         {
@@ -109,22 +116,23 @@ def assemble(
             "now": now,
         },
     )
-    return {"messages": json.loads(assembled["messages_json"])} | assembled
+    messages = json.loads(assembled["messages_json"])
+    return cast(AssembledContext, {"messages": messages} | assembled)
 
 
 def called(name: str, arguments: Fields) -> Flow[Any]:
-    """A call and its result."""
+    """Calls a function; returns its result."""
     return (yield Call(name, arguments))
 
 
 def parsed(name: str, arguments: Fields) -> Flow[Any]:
-    """A call whose result is a JSON text, parsed."""
+    """Calls a function whose result is a JSON text; returns the parsed result."""
     return json.loads((yield Call(name, arguments)))
 
 
-def configure(config_json: str, keep: Callable[[str], None]) -> Flow[Any]:
-    """Has the engine check a configuration before all instances get it; returns its report."""
-    report = yield from parsed("setup.configure", {"config_json": config_json})
+def configure(config_json: str, keep: Callable[[str], None]) -> Flow[ConfigurationReport]:
+    """Checks a configuration, gives the configuration to all instances, returns the report."""
+    report: ConfigurationReport = yield from parsed("setup.configure", {"config_json": config_json})
     keep(config_json)
     return report
 
@@ -143,3 +151,22 @@ def validate(dialect: str, texts: list[str]) -> Flow[list[str]]:
     arguments = {"dialect": dialect, "messages_json": f"[{','.join(texts)}]"}
     findings: list[str] = yield from parsed("context.validate", arguments)
     return findings
+
+
+def evaluate(question: Fields) -> Flow[Decision]:
+    """Returns the decision of the engine, with the explanation parsed."""
+    return read_decision((yield Call("compaction.evaluate", question)))
+
+
+def read_decision(answer: Fields) -> Decision:
+    """Returns a decision with the explanation parsed."""
+    decision = dict(answer)
+    decision["explanation"] = json.loads(decision.pop("explanation_json"))
+    return cast(Decision, decision)
+
+
+def read_failure(failure: CompletionFailure | None) -> ModelFailure | None:
+    """Returns the code and the message of a failed completion; None: no completion failed."""
+    if failure is None:
+        return None
+    return {"code": failure["code"], "message": failure["message"]}

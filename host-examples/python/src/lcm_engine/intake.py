@@ -1,14 +1,15 @@
-"""How messages enter a conversation: the newest of it, or what is missing of a whole transcript."""
+"""Intake of the newest messages of a conversation, or of a whole transcript."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from .drive import drive
 from .flows import Fields, Flow
+from .results import Receipt
 
 
-def intake(task: Fields, texts: list[str], now: int) -> Flow[Any]:
+def intake(task: Fields, texts: list[str], now: int) -> Flow[Receipt]:
     """Stores messages by task `append` or `ingest`; returns one receipt for all of them."""
     outcome = yield from drive(task, lambda: now, texts)
-    return outcome.result | {"warnings": outcome.warnings}
+    return cast(Receipt, outcome.result | {"warnings": outcome.warnings})

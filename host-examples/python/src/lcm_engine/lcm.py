@@ -20,7 +20,7 @@ from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Asking, Complete, Model, models_of
 from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
-from .results import CompletionRequest, Configuration, JsonObject, JsonValue
+from .results import CompletionRequest, Configuration, JsonValue
 from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking

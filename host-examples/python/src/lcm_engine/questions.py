@@ -6,26 +6,28 @@ The engine decides what to read, what to ask a model, and what an answer is wort
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import cast
 
 from . import completions
+from .completions import Answered
 from .errors import CompletionFailed
-from .flows import Call, Fields, Flow, Together, is_stop, parsed
+from .flows import Call, Fields, Flow, Together, is_stop, parsed, read_failure
 from .models import Asking
 from .models_asking import ask as ask_model
+from .results import AskResult, ModelFailure, QuestionPlan, ToolAnswer
 from .texts import to_json
 
 
 def call_tool(
     conversation: str,
     name: str,
-    arguments: Any,
+    arguments: Mapping[str, object] | str,
     grant: str | None,
     now: Callable[[], int],
     asking: Asking,
-) -> Flow[Any]:
-    """Answers a tool call of an agent; completions it needs are asked of the models."""
+) -> Flow[ToolAnswer]:
+    """Answers a tool call of an agent; the models complete what the answer needs."""
     text = arguments if isinstance(arguments, str) else to_json(arguments)
     outcome = yield Call(
         "tools.call",
@@ -38,7 +40,7 @@ def call_tool(
         },
     )
 
-    def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:
+    def resume(continuation: str, answers: list[Answered]) -> Flow[Fields]:
         arguments = {"conversation": conversation, "continuation": continuation}
         outcome: Fields = yield Call(
             "tools.resume", arguments | {"answers": answers, "now": now()}
@@ -49,19 +51,19 @@ def call_tool(
         return outcome.get("needs-completions")
 
     outcome, failure = yield from _completed(outcome, needs, resume, asking)
-    answer: Fields = outcome["done"]
-    return answer | {"failure": failure}
+    done: Fields = outcome["done"]
+    return {"text": done["text"], "is_error": done["is_error"], "failure": failure}
 
 
 def ask(
     conversation: str, question: Fields, now: Callable[[], int], asking: Asking
-) -> Flow[Any]:
-    """Has a question answered; how the model failed is a status."""
+) -> Flow[AskResult]:
+    """Answers a question; the failure of a model is a status of the result."""
     place: Fields = {"conversation": conversation}
     document = {"question_json": to_json(question), "now": now()}
     step = yield from parsed("recall.ask_plan", place | document)
 
-    def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:
+    def resume(continuation: str, answers: list[Answered]) -> Flow[Fields]:
         arguments = {"continuation": continuation, "answers": answers, "now": now()}
         step: Fields = yield from parsed("recall.ask_apply", place | arguments)
         return step
@@ -70,27 +72,29 @@ def ask(
         return step if step["status"] == "asked" else None
 
     answer, _ = yield from _completed(step, needs, resume, asking)
-    return answer
+    return cast(AskResult, answer)
 
 
-def ask_plan(conversation: str, question: Fields, now: int) -> Flow[Any]:
-    """What a question would read."""
+def ask_plan(conversation: str, question: Fields, now: int) -> Flow[QuestionPlan]:
+    """Returns the evidence that a question would read."""
     document = {"question_json": to_json(question), "now": now}
-    return (yield from parsed("recall.ask_plan", {"conversation": conversation} | document))
+    arguments = {"conversation": conversation} | document
+    plan: QuestionPlan = yield from parsed("recall.ask_plan", arguments)
+    return plan
 
 
 def _completed(
     step: Fields,
     needs: Callable[[Fields], Fields | None],
-    resume: Callable[[str, list[Fields]], Flow[Fields]],
+    resume: Callable[[str, list[Answered]], Flow[Fields]],
     asking: Asking,
-) -> Flow[tuple[Fields, Fields | None]]:
-    """Goes on from a step until nothing has to be completed any more.
+) -> Flow[tuple[Fields, ModelFailure | None]]:
+    """Continues from a step until no completion is needed.
 
-    Returns the last step, and how the model failed that was asked for it, if it did. Whoever is
-    stopped meanwhile says so to the engine: else the question would stay open.
+    Returns the last step, and the last failure of a model that was asked for this step. After a
+    stop the engine gets failed answers: without answers the question would stay open.
     """
-    failure: Fields | None = None
+    failure: ModelFailure | None = None
     while (asked := needs(step)) is not None:
         requests, limit_ms = asked["requests"], asked.get("deadline_ms")
         try:
@@ -102,8 +106,8 @@ def _completed(
             stopped = completions.failed(CompletionFailed("other", "cancelled"))
             yield from resume(asked["continuation"], [stopped for _ in requests])
             raise
-        answers = [answer for answer, _ in answered]
+        answers: list[Answered] = [answer for answer, _ in answered]
         failed = [answer["failed"] for answer in answers if "failed" in answer]
-        failure = {key: failed[-1][key] for key in ("code", "message")} if failed else None
+        failure = read_failure(failed[-1] if failed else None)
         step = yield from resume(asked["continuation"], answers)
     return step, failure

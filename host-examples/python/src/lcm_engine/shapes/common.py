@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
 
 Dialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"]
 """The published shape in which messages come in and go out."""
@@ -64,10 +64,15 @@ ArchiveCause = Literal[
 ]
 """The reason for which a conversation was archived."""
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | JsonObject"
+if TYPE_CHECKING:
+    JsonValue: TypeAlias = (
+        "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+    )
+else:
+    JsonValue = None | bool | int | float | str | list | dict
 """Any JSON value; the engine and the hosts pass the value through unread."""
 
-JsonObject: TypeAlias = "dict[str, JsonValue]"
+JsonObject: TypeAlias = dict[str, JsonValue]
 """A JSON object whose members belong to the caller; the object passes through unread."""
 
 

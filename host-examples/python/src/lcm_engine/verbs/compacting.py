@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from .. import compaction, paging
+from .. import compaction, flows, paging
 from ..flows import Fields, Flow
 from ..opening import Clock
 from ..results import (
@@ -113,7 +113,7 @@ class Compacting(Opened):
             "model": model,
         }
         work = self._work(conversation, budget, options, lambda: self._now(now))
-        return compaction.evaluate(work.question())
+        return flows.evaluate(work.question())
 
     @Verb
     def compact(

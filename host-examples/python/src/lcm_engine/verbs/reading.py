@@ -23,7 +23,6 @@ from ..results import (
     GrepScope,
     GrepSort,
     JsonObject,
-    JsonValue,
     Message,
     QuestionPlan,
     ToolAnswer,
