@@ -34,10 +34,10 @@ from .verbs import Verbs
 T = TypeVar("T")
 
 _COMPACTIONS = Locks()
-"""Of all stores of the process, by event loop, store and conversation."""
+"""The locks of all stores of the process, by event loop, store and conversation."""
 
 _AROUND: ContextVar[frozenset[Hashable]] = ContextVar("around", default=frozenset())
-"""What is under way around the code that runs: calls of a store, and compactions."""
+"""The calls of a store and the compactions that the running code is part of."""
 
 
 def open_async(
@@ -52,7 +52,9 @@ def open_async(
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     timeout_ms: int = completions.TIMEOUT_MS,
 ) -> Opening:
-    """As `lcm.open`; `complete` may be a coroutine function, and the store an `AsyncStore`.
+    """Opens a store for asyncio; the parameters are as for `lcm.open`.
+
+    `complete` may be a coroutine function, and the store an `AsyncStore`.
 
     A path is served by a thread of its own, so that the event loop goes on; a `Store` of yours
     whose calls block is called where the loop runs.
@@ -80,7 +82,7 @@ def open_async(
 
 
 class Opening:
-    """A store that is being opened: to be awaited, or entered."""
+    """A store that is being opened; await or enter the object."""
 
     def __init__(self, opened: Callable[[], Coroutine[object, None, AsyncLcm]]) -> None:
         self._opened = opened
@@ -269,7 +271,7 @@ class AsyncLcm(Verbs, Awaited):
 
 @contextmanager
 def _around(name: Hashable) -> Iterator[None]:
-    """Has the code inside, and what it calls, know that this is under way."""
+    """Marks `name` as under way for the code inside and for the calls of the code."""
     token = _AROUND.set(_AROUND.get() | {name})
     try:
         yield
@@ -283,7 +285,7 @@ def _around(name: Hashable) -> Iterator[None]:
 
 
 async def _answer(request: CompletionRequest, model: Model, seconds: float) -> Any:
-    """What a model answers; one that may block is asked in a thread."""
+    """Returns the answer of a model; a thread runs a function that may block."""
     if model.is_awaited:
         return await model(request, seconds)
 

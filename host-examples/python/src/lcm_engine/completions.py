@@ -1,8 +1,8 @@
-"""The host's rule for a model: how it is asked, when it is asked again, when it is given up.
+"""Answers of models: the form that the engine takes, and when to ask a model again.
 
-In: a completion request and a callback. Out: the answer as the engine takes it. `auth` and
-`policy` are final at once; `rate-limited`, `timeout`, `unavailable` and `other` are asked again
-after a pause. What an answer is worth is judged by the engine.
+In: a completion request and a callback. Out: the answer in the form of the engine. `auth` and
+`policy` are final; after `rate-limited`, `timeout`, `unavailable` and `other` the model is asked
+again after a pause. The engine judges answers.
 """
 
 from __future__ import annotations

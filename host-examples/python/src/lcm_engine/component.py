@@ -34,13 +34,13 @@ class Program:
     interfaces: dict[str, str] = field(default_factory=dict)
     """Full name of each exported interface by its short name, `ingest` for example."""
     version: str = ""
-    """What follows the names of its interfaces: `@` and the version of the package, or nothing."""
+    """The end of the names of its interfaces: `@` and the version of the package, or empty."""
     signatures: dict[str, Any] = field(default_factory=dict)
-    """Types of functions once they were asked for; filled by `Instance`."""
+    """Types of functions, filled by `Instance` on first use."""
 
 
 def default_wasm() -> Path:
-    """Where `lcm.wasm` is: `LCM_WASM`, else inside the package, else `dist/` of a source tree."""
+    """Returns the path of `lcm.wasm`: `LCM_WASM`, else in the package, else in `dist/`."""
     named = os.environ.get("LCM_WASM")
     if named:
         return Path(named)
@@ -54,7 +54,7 @@ def default_wasm() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where compiled components are kept: `LCM_CACHE_DIR`, else the user's cache folder.
+    """Returns the folder of compiled components: `LCM_CACHE_DIR`, else the user's cache folder.
 
     The files are machine code that is run as it is, so the folder must belong to the user alone.
     """
@@ -66,7 +66,7 @@ def cache_folder() -> Path:
 
 
 def load(wasm: bytes | str | os.PathLike[str] | None = None, cache: bool = True) -> Program:
-    """The compiled program of these bytes or of the file at this path; None: `default_wasm`."""
+    """Compiles these bytes or the file at this path; None: `default_wasm`."""
     if not isinstance(wasm, bytes):
         path = default_wasm() if wasm is None else Path(wasm)
         try:
@@ -101,7 +101,7 @@ def _compile(engine: wasmtime.Engine, wasm: bytes, sha256: str, cache: bool) -> 
 
 
 def _write_beside(path: Path, content: bytes) -> None:
-    """Writes a file that other processes see whole or not at all. A cache may fail to be kept."""
+    """Replaces a file atomically; a failure is ignored, because the file is a cache."""
     temporary = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

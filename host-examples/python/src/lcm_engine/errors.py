@@ -1,6 +1,6 @@
-"""The errors of the package: one for the engine, one that a model callback may raise.
+"""The errors of the package: one of the engine, one for callbacks of models.
 
-In: codes and messages of the engine. Out: exceptions. What to do about a code is not here.
+In: codes and messages of the engine. Out: exceptions.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class LcmError(Exception):
 
 
 class CompletionFailed(Exception):
-    """Raised by a `complete` callback to say how its model failed.
+    """The failure of a model, raised by a `complete` callback.
 
     `code` is one of `auth, policy, rate-limited, timeout, context-too-long, unavailable, other`.
-    `retry_after_ms` is the pause the provider asked for; None: it did not say. Any other
+    `retry_after_ms` is the pause that the provider asked for; None: unknown. Any other
     exception of a callback counts as `other`.
     """
 

@@ -1,7 +1,7 @@
 """The package for programs whose calls may block: `open` and `Lcm`.
 
-In: conversations, messages, budgets. Out: plain dicts. What can be called stands in `verbs`; a flow
-is run to its end here.
+In: conversations, messages, budgets. Out: plain dicts. `verbs` describes the calls; this
+module runs their flows to the end.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .verbs import Verbs
 T = TypeVar("T")
 
 _COMPACTIONS: WeakValueDictionary[tuple[str, str], Turn] = WeakValueDictionary()
-"""Of all stores of the process, by store and conversation."""
+"""The turns of all stores of the process, by store and conversation."""
 _COMPACTIONS_LOCK = threading.Lock()
 
 
 def _compaction(place: str, conversation: str) -> Turn:
-    """What only one compaction of a conversation has at a time."""
+    """Returns the turn that one compaction of a conversation has at a time."""
     with _COMPACTIONS_LOCK:
         turn = _COMPACTIONS.get((place, conversation))
         if turn is None:
@@ -107,7 +107,7 @@ class Lcm(Verbs, Blocking):
                 result: Any = None
                 failure: BaseException | None = None
                 if isinstance(effect, flows.Call):
-                    # What breaks off an engine call, such as an interrupt, is not told to the flow.
+                    # The flow does not see an exception that broke off an engine call.
                     result, failure = self._session.outcome(
                         effect.name, effect.arguments, effect.once
                     )

@@ -1,7 +1,7 @@
-"""Which callbacks of the caller are asked for which purpose.
+"""The callbacks of the caller by purpose.
 
-In: `complete` as it was given. Out: callbacks by purpose, each a fallback of the one before it.
-Where there is none, the engine makes the text itself.
+In: the parameter `complete`. Out: callbacks by purpose, each a fallback of the callback before.
+Without a callback the engine makes the text itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Answer = str | Completion
 
 
 class TimedCallback(Protocol):
-    """A callback that is told how long its model may take."""
+    """A callback that takes the time limit of its answer."""
 
     def __call__(
         self, request: CompletionRequest, /, *, timeout: float
@@ -44,9 +44,9 @@ class Model:
 
     callback: Callable[..., Any]
     takes_timeout: bool
-    """Whether it has a parameter `timeout`: the seconds in which it is to answer."""
+    """Whether the callback has a parameter `timeout`, the time limit in seconds."""
     is_awaited: bool
-    """Whether it is a coroutine function; any other one may block."""
+    """Whether the callback is a coroutine function; any other callback may block."""
 
     def __call__(self, request: CompletionRequest, timeout_seconds: float) -> Any:
         if self.takes_timeout:
@@ -61,24 +61,24 @@ class Models:
     by_purpose: Mapping[str, tuple[Model, ...]]
 
     def of(self, purpose: str) -> tuple[Model, ...]:
-        """The models that are asked for this purpose, in order; none: the engine itself."""
+        """Returns the models of a purpose in order; empty: the engine makes the text."""
         return self.by_purpose.get(purpose) or self.by_purpose.get("default", ())
 
 
 @dataclass(frozen=True)
 class Asking:
-    """How models are asked."""
+    """The models, and how often and how long to ask a model."""
 
     models: Models
     asks: int = 1
-    """How often a failing model is asked, the first time included."""
+    """Most requests to a failing model, the first included."""
     together: bool = False
-    """Whether the requests of one plan are asked at the same time."""
+    """Whether the models answer the requests of one plan at the same time."""
     timeout_seconds: float = TIMEOUT_MS / 1000
-    """How long one answer may take."""
+    """Time limit of one answer, in seconds."""
 
     def with_(self, retries: int | None, timeout_ms: int | None) -> Asking:
-        """The same, but for what one call says otherwise."""
+        """Returns a copy with the options of one call; None: as before."""
         asks = self.asks if retries is None else 1 + checked(retries, "retries", 0)
         if timeout_ms is None:
             return replace(self, asks=asks)
@@ -114,11 +114,11 @@ def _listed(given: Callback | Sequence[Callback] | None, name: str) -> tuple[Mod
 
 
 def models_of(complete: Complete | None) -> Models:
-    """The models of `complete`."""
+    """Returns the models of the parameter `complete`."""
     if not isinstance(complete, Mapping):
         return Models({"default": _listed(complete, "complete")})
     for purpose in complete:
         if purpose != "default" and purpose not in PURPOSES:
-            message = f"`complete` names the unknown purpose `{purpose}`"
+            message = f"`complete` must not name the unknown purpose `{purpose}`"
             raise LcmError("invalid-input", message)
     return Models({name: _listed(given, f"complete.{name}") for name, given in complete.items()})

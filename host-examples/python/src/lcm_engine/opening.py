@@ -1,7 +1,7 @@
-"""What opening a store needs, with calls that block and without: clock, path, configuration.
+"""Opening a store for both packages: clock, path, configuration.
 
-In: what `open` and `open_async` were given. Out: a store, and the configuration of every instance.
-Which file a store is, only `stores` knows; what a configuration key means, only the engine.
+In: the parameters of `open` and `open_async`. Out: a store, and the configuration of every
+instance. `stores` reads files; the engine reads the keys of the configuration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RETRIES = 2
 
 
 def wall_clock() -> int:
-    """The time of the machine, in milliseconds since the Unix epoch."""
+    """Returns the time of the machine, in milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
 
 
@@ -37,7 +37,7 @@ AnyStore = TypeVar("AnyStore", Store, AsyncStore, Store | AsyncStore)
 
 
 def open_store(store: str | os.PathLike[str] | AnyStore) -> Store | AnyStore:
-    """A store by its name, a file path or `memory:`, or the caller's own, checked."""
+    """Opens a store by a file path or `memory:`, or checks the store of the caller."""
     if not isinstance(store, (str, os.PathLike)):
         check_store(store)
         return store
@@ -50,16 +50,16 @@ def open_store(store: str | os.PathLike[str] | AnyStore) -> Store | AnyStore:
 
 
 def place_of(store: Store | AsyncStore) -> str:
-    """What is the same for every handle of a store in this process."""
+    """Returns a name that all handles of a store in this process share."""
     return os.path.realpath(store.path) if isinstance(store, SqliteStore) else f"{id(store)}"
 
 
 def configured(
     program: Program, config: Configuration | None, environment: Mapping[str, str] | None
 ) -> str | None:
-    """The configuration for every instance, checked by the engine before the first call.
+    """Returns the configuration of every instance, checked by the engine.
 
-    A key that there is not is warned of.
+    An unknown key is a warning.
     """
     scratch = Instance(program)
 

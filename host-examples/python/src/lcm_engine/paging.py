@@ -1,6 +1,7 @@
-"""Reads whose answers are JSON documents or come in pages, each as one whole result.
+"""Reads whose answers are JSON documents or pages, each as one result.
 
-In: ids, ranges, options. Out: parsed documents. Cursors are the engine's and are only handed back.
+In: ids, ranges, options. Out: parsed documents. The engine makes cursors; the host returns cursors
+unread.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ LISTS = ("file_ids", "summary_ids", "conversations")
 
 
 def named(document: Mapping[str, object] | None, **members: object) -> Fields:
-    """A document of options with the members that were given by name.
+    """Returns a document of options with the members that were given by name.
 
-    Any iterable will do for a list but a text, which would be taken apart into characters.
+    A list may be any iterable but a text, whose items are characters.
     """
     if document is not None and not isinstance(document, Mapping):
         given = type(document).__name__
-        raise LcmError("invalid-input", f"options must be a dict, not {given}")
+        raise LcmError("invalid-input", f"`options` must be a dict, not {given}")
     fields = dict(document or {}) | {
         name: value for name, value in members.items() if value is not None
     }
@@ -53,6 +54,11 @@ def named(document: Mapping[str, object] | None, **members: object) -> Fields:
     return fields
 
 
+def _repeated_cursor(name: str) -> LcmError:
+    message = f"`cursor` of `{name}` must differ from the cursor of the page before"
+    return LcmError("corrupt", message)
+
+
 def _listed(name: str, given: object) -> list[Any]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         message = f"`{name}` must be a list, not {type(given).__name__}"
@@ -61,7 +67,7 @@ def _listed(name: str, given: object) -> list[Any]:
 
 
 def _vector(name: str, given: object) -> list[float]:
-    """The numbers of an embedding, also of those that JSON does not write, such as of numpy."""
+    """Returns the numbers of an embedding as floats; numbers of numpy are converted."""
     try:
         return [float(number) for number in _listed(name, given)]
     except (TypeError, ValueError, OverflowError) as error:
@@ -71,7 +77,7 @@ def _vector(name: str, given: object) -> list[float]:
 def describe(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
 ) -> Flow[Description]:
-    """What is known of a summary or file, and of a file the range that is asked for."""
+    """Describes one id, and returns the range of a file."""
     document: Description = yield from parsed(
         "recall.describe",
         {
@@ -86,7 +92,7 @@ def describe(
 
 
 def grep(conversation: str, query: Fields, grant: str | None, now: int) -> Flow[GrepResult]:
-    """One search."""
+    """Runs one search."""
     document: GrepResult = yield from parsed(
         "recall.grep",
         {
@@ -105,7 +111,7 @@ def embed(
     model: str | None,
     forget: bool,
 ) -> Flow[EmbedResult]:
-    """Vectors by id, kept or forgotten."""
+    """Stores or removes vectors by id."""
     given: Fields = {} if model is None else {"model": model}
     if forget:
         given["forget"] = True
@@ -126,7 +132,7 @@ def embed(
 def expanded(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
 ) -> Callable[[Any], Flow[Page[ExpandResult]]]:
-    """How a page of what a summary was made from is read."""
+    """Returns the reader of the pages of an expansion."""
     options = {name: value for name, value in options.items() if value is not None}
 
     def page(cursor: str | None) -> Flow[Page[ExpandResult]]:
@@ -137,7 +143,7 @@ def expanded(
         following = document.get("cursor")
         is_spent = grant is not None and document["grant"]["truncated"]
         if following is not None and following == asked.get("cursor"):
-            raise LcmError("corrupt", "the pages of `expand` do not go on")
+            raise _repeated_cursor("recall.expand")
         return Page([document], None if is_spent else following)
 
     return page
@@ -146,10 +152,10 @@ def expanded(
 def expand(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
 ) -> Flow[ExpandResult]:
-    """What a summary was made from: one page when `tokens_max` is given, else everything.
+    """Returns the sources of a summary: one page with `tokens_max`, else all pages.
 
-    What was read on a grant is paid for: when something goes wrong behind the first page, that is
-    returned, and its `cursor` leads to the page that failed.
+    Pages read on a grant are paid for. When a later page fails, the pages before are returned, and
+    `cursor` leads to the page that failed.
     """
     read = expanded(conversation, id, options, grant, now)
     page = yield from read(None)
@@ -172,21 +178,21 @@ def expand(
 
 
 def grant(conversation: str, limits: Fields, now: int) -> Flow[Grant]:
-    """Makes a limited right to read."""
+    """Creates a grant."""
     arguments = {"conversation": conversation, "grant_json": to_json(limits), "now": now}
     document: Grant = yield from parsed("recall.grant", arguments)
     return document
 
 
 def revoke(conversation: str, grant: str, now: int) -> Flow[None]:
-    """Ends a grant."""
+    """Revokes a grant."""
     yield Call("recall.revoke", {"conversation": conversation, "grant": grant, "now": now})
 
 
 def messages_from(
     conversation: str, seq_first: int, seq_last: int | None
 ) -> Callable[[Any], Flow[Page[str]]]:
-    """How a page of original texts is read; None: to the newest message."""
+    """Returns the reader of pages of original texts; None: to the newest message."""
     last = SEQ_MAX if seq_last is None else seq_last
 
     def page(seq: int | None) -> Flow[Page[str]]:
@@ -201,12 +207,12 @@ def messages_from(
 
 
 def messages(conversation: str, seq_first: int, seq_last: int | None) -> Flow[list[str]]:
-    """Original texts of a range; None: to the newest message."""
+    """Returns the original texts of a range; None: to the newest message."""
     return (yield from _all_of(messages_from(conversation, seq_first, seq_last)))
 
 
 def _all_of(read: Callable[[Any], Flow[Page[T]]]) -> Flow[list[T]]:
-    """The items of all pages."""
+    """Returns the items of all pages."""
     items: list[T] = []
     cursor = None
     while True:
@@ -218,46 +224,46 @@ def _all_of(read: Callable[[Any], Flow[Page[T]]]) -> Flow[list[T]]:
 
 
 def status(conversation: str | None, now: int) -> Flow[StatusReport]:
-    """Counts and sizes."""
+    """Returns counts and sizes of a conversation, or of the store."""
     arguments = {"conversation": conversation, "now": now}
     document: StatusReport = yield from parsed("admin.status", arguments)
     return document
 
 
 def life(conversation: str, verb: str, arguments: Fields, now: int) -> Flow[Any]:
-    """A verb of `admin.call`; arguments that are None are left out."""
+    """Runs a verb of `admin.call`; arguments that are None are left out."""
     given = {key: value for key, value in arguments.items() if value is not None}
     call = {"conversation": conversation, "verb": verb, "now": now}
     return (yield from parsed("admin.call", call | {"arguments_json": to_json(given)}))
 
 
 def prompts() -> Flow[list[SummaryPrompt]]:
-    """The prompts of summaries; they are of no conversation."""
+    """Returns the prompts of summaries, which belong to no conversation."""
     answer: Fields = yield from life("", "prompts", {}, 0)
     listed: list[SummaryPrompt] = answer["prompts"]
     return listed
 
 
 def _paged(name: str, arguments: Fields) -> Callable[[Any], Flow[Page[Fields]]]:
-    """How a page of a document is read whose `cursor` is the cursor of the next one."""
+    """Returns the reader of documents whose `cursor` leads to the next document."""
 
     def page(cursor: str | None) -> Flow[Page[Fields]]:
         document: Fields = yield from parsed(name, arguments | {"cursor": cursor})
         following = document.get("cursor")
         if following is not None and following == cursor:
-            raise LcmError("corrupt", f"the pages of `{name}` do not go on")
+            raise _repeated_cursor(name)
         return Page([document], following)
 
     return page
 
 
 def _pages(name: str, arguments: Fields) -> Flow[list[Fields]]:
-    """All pages of such a document."""
+    """Returns all pages of a paged document."""
     return (yield from _all_of(_paged(name, arguments)))
 
 
 def check(conversation: str) -> Flow[CheckResult]:
-    """The report of all pages."""
+    """Returns one report of all pages."""
     pages = yield from _pages("admin.check", {"conversation": conversation})
     return {
         "ok": all(page["ok"] for page in pages),
@@ -267,20 +273,20 @@ def check(conversation: str) -> Flow[CheckResult]:
 
 
 def digest(logical: bool) -> Flow[str]:
-    """64 hex digits."""
+    """Returns the digest of the store, 64 hex digits."""
     pages = yield from _pages("admin.digest", {"logical": logical})
     return str(pages[-1]["sha256"])
 
 
 def listing(kind: str, conversation: str | None) -> Flow[list[ListedItem]]:
-    """All entries of a kind."""
+    """Returns all elements of a list."""
     arguments = {"kind": kind, "conversation": conversation, "bytes_max": PAGE_BYTES_MAX}
     pages = yield from _pages("admin.listing", arguments)
     return [entry for page in pages for entry in page["items"]]
 
 
 def exported(conversation: str | None) -> Callable[[Any], Flow[Page[str]]]:
-    """How a page of an export is read; None: of all conversations."""
+    """Returns the reader of pages of an export; None: of all conversations."""
     if conversation == "":
         raise LcmError("invalid-input", "`conversation` must not be empty")
     arguments = {"conversation": conversation or "", "bytes_max": EXPORT_BYTES_MAX}
@@ -294,7 +300,7 @@ def exported(conversation: str | None) -> Callable[[Any], Flow[Page[str]]]:
 
 
 def import_lines(lines: Iterable[str], now: int) -> Flow[ImportReport]:
-    """Hands over the lines of an export, twice where the engine wants to see them again."""
+    """Imports the lines of an export, from the first line again when the engine rewinds."""
     lines = [_line(line) for line in _listed("lines", lines)]
     at, cursor = 0, None
     while True:

@@ -1,7 +1,7 @@
 """The configuration of an instance, as JSON text.
 
-In: the caller's object and the environment. Out: one object. What a key means, and whether there
-is such a key, only the engine knows; it is asked.
+In: the caller's object and the environment. Out: one object. The engine decides what a key means
+and whether the key exists.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def _reference_name(variable: str) -> str:
 
 
 def _finite(text: str) -> float:
-    """A number that JSON can say; `NaN` and `1e999` are none."""
+    """Returns a finite number; raises for `NaN` and `1e999`."""
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"`{text}` is no JSON")
+        raise ValueError(f"`{text}` must be a finite number")
     return number
 
 
@@ -42,7 +42,7 @@ def _value(text: str) -> JsonValue:
 
 
 def from_environment(environment: Mapping[str, str]) -> JsonObject:
-    """What `LCM_*` variables say, under reference names."""
+    """Returns the values of `LCM_*` variables under reference names."""
     return {
         _reference_name(variable): _value(environment[variable])
         for variable in sorted(environment)
@@ -55,10 +55,10 @@ def configuration(
     environment: Mapping[str, str],
     configure: Callable[[str], str],
 ) -> tuple[str | None, list[str]]:
-    """The configuration object as JSON text, and the keys of `config` that there are not.
+    """Returns the configuration as JSON text, and the unknown keys of `config`.
 
-    The environment comes first; without a text there is no configuration. `configure` is the
-    engine's and reports what it made of an object: only it knows which two keys mean the same.
+    The environment takes precedence; text None: no configuration. `configure` of the engine
+    reports the treatment of each key, and which keys are aliases.
     """
     if not isinstance(config, Mapping | None):
         raise LcmError("invalid-input", f"`config` must be a dict, not {type(config).__name__}")
@@ -79,7 +79,7 @@ def configuration(
 def _report(
     configure: Callable[[str], str], given: Mapping[str, object], source: str
 ) -> ConfigurationReport:
-    """What the engine makes of one source; an error names it."""
+    """Returns the engine's report of one source; an error names the source."""
     text = to_json(given, source)
     try:
         report: ConfigurationReport = json.loads(configure(text))

@@ -21,24 +21,24 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def to_json(value: object, path: str = "options") -> str:
-    """Compact JSON text, keys in their order, everything but lone surrogates unescaped.
+    """Returns compact JSON text: keys in order, only lone surrogates escaped.
 
-    `path` names the value in the error of one that JSON cannot hold.
+    `path` names the value in the error of a value that JSON cannot hold.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise LcmError("invalid-input", f"`{path}` is no JSON value: {error}") from error
+        raise LcmError("invalid-input", f"`{path}` must be a JSON value: {error}") from error
     if text.isascii():
         return text
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def to_text(message: Message, path: str) -> str:
-    """The JSON text of a message; `path` names it in errors."""
+    """Returns the JSON text of a message; `path` names the message in errors."""
     if isinstance(message, str):
         if not message.isascii() and _SURROGATE.search(message):
-            raise LcmError("invalid-input", f"`{path}` holds a lone surrogate")
+            raise LcmError("invalid-input", f"`{path}` must not hold a lone surrogate")
         return message
     if not isinstance(message, Mapping):
         given = type(message).__name__
@@ -47,7 +47,7 @@ def to_text(message: Message, path: str) -> str:
 
 
 def to_texts(messages: Iterable[Message]) -> list[str]:
-    """The JSON texts of messages."""
+    """Returns the JSON texts of messages."""
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         given = type(messages).__name__
         raise LcmError("invalid-input", f"`messages` must be a list, not {given}")
@@ -55,7 +55,7 @@ def to_texts(messages: Iterable[Message]) -> list[str]:
 
 
 def byte_length(text: str) -> int:
-    """Length of the text in UTF-8."""
+    """Returns the length of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -64,7 +64,7 @@ def batches(
     messages_max: int = BATCH_MESSAGES_MAX,
     bytes_max: int = BATCH_BYTES_MAX,
 ) -> Iterator[list[str]]:
-    """Splits texts into lists that one call takes; a text over `bytes_max` stands alone."""
+    """Splits texts into the lists of single calls; a text over `bytes_max` is alone in its list."""
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -79,16 +79,17 @@ def batches(
 
 
 def upload_id(raw: bytes) -> str:
-    """What a staged text is called: its SHA-256, 64 hex digits."""
+    """Returns the id of a staged text: its SHA-256, 64 hex digits."""
     return hashlib.sha256(raw).hexdigest()
 
 
 def piece(raw: bytes, offset: int, bytes_max: int) -> str:
-    """The next piece of a staged text from `offset`, cut between two characters."""
+    """Returns the piece of a staged text at `offset`, cut between two characters."""
     end = min(offset + bytes_max, len(raw))
     while end < len(raw) and raw[end] & 0xC0 == 0x80:
         end -= 1
     try:
         return raw[offset:end].decode()
     except UnicodeDecodeError as error:
-        raise LcmError("corrupt", f"staging goes on inside a character, at {offset}") from error
+        message = f"`offset` must be between two characters, got {offset}"
+        raise LcmError("corrupt", message) from error

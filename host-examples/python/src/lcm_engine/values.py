@@ -83,7 +83,7 @@ def _lower_string(value: Any, field: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise LcmError("invalid-input", f"`{field}` holds a lone surrogate") from error
+        raise LcmError("invalid-input", f"`{field}` must not hold a lone surrogate") from error
     return value
 
 
@@ -94,7 +94,8 @@ def _lower_number(ty: Any, value: Any, field: str) -> int:
     bits = int(name[1:])
     lowest, highest = (0, 1 << bits) if name[0] == "U" else (-1 << (bits - 1), 1 << (bits - 1))
     if not lowest <= value < highest:
-        raise LcmError("invalid-input", f"`{field}` is outside of {bits} bits")
+        message = f"`{field}` must be from {lowest} to {highest - 1}, got {value}"
+        raise LcmError("invalid-input", message)
     return value
 
 

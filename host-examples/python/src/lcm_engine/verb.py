@@ -1,8 +1,8 @@
-"""What a call of the package is, described once for programs that block and for asyncio.
+"""Verbs and streams: calls of the package, described once for programs that block and for asyncio.
 
-A verb is a method that returns a flow: `Lcm` runs it to its end, `AsyncLcm` awaits it. A stream is
-one that returns how a page is read: pages are read while its items are taken. Which verbs there
-are stands in `verbs`.
+A verb is a method that returns a flow: `Lcm` runs the flow, `AsyncLcm` awaits the flow. A stream is
+a method that returns a reader of pages: pages are read while items are taken. `verbs` has the verbs
+of the package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Pages = Callable[[Any], Flow[Page[T]]]
 
 
 class Opened:
-    """What verbs need of an open store: its clock, and how models are asked."""
+    """The clock and the models of an open store, for verbs."""
 
     def __init__(self, asking: Asking, clock: Clock) -> None:
         self._asking = asking
@@ -48,7 +48,7 @@ class Blocking(Opened):
 
 
 class Begun(Generic[T]):
-    """A flow that ran to its first effect: what it was given is read by then."""
+    """A flow that ran to its first effect, so that its arguments are read."""
 
     def __init__(self, begin: Callable[[], Flow[T]]) -> None:
         self._end: LcmError | StopIteration | None = None
@@ -56,17 +56,17 @@ class Begun(Generic[T]):
             self._flow = begin()
             self._effect = next(self._flow)
         except (LcmError, StopIteration) as end:
-            self._end = end  # Told to who waits.
+            self._end = end  # Raised when the call is awaited.
 
     def going_on(self) -> tuple[Flow[T], Effect]:
-        """The flow with its first effect; raises how it ended before."""
+        """Returns the flow and its first effect; raises the end of a flow without effects."""
         if self._end is not None:
             raise self._end
         return self._flow, self._effect
 
 
 def begun(flow: Flow[T]) -> Begun[T]:
-    """This flow at its first effect."""
+    """Runs a flow to its first effect."""
     return Begun(lambda: flow)
 
 
@@ -97,7 +97,7 @@ class Verb(Generic[P, T]):
         def __get__(self, opened: Any, kind: Any) -> Any: ...
 
     def method(self, awaited: bool) -> Callable[..., Any]:
-        """The method of a class that awaits flows, or runs them."""
+        """Returns the method for a class that awaits flows, or for a class that runs flows."""
         described: Any = self.described
 
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +105,7 @@ class Verb(Generic[P, T]):
 
         conversation_of = _conversation_of(described)
 
-        # No coroutine function: what it is given may be changed before its coroutine is awaited.
+        # Not a coroutine function: the caller may change arguments before awaiting the coroutine.
         def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
             flow: Begun[Any] = Begun(lambda: described(self, *args, **kwargs))
             return self._run(flow, conversation_of(args, kwargs))
@@ -114,7 +114,7 @@ class Verb(Generic[P, T]):
 
 
 class Stream(Generic[P, T]):
-    """A method that returns how a page is read."""
+    """A method that returns a reader of pages."""
 
     def __init__(self, described: Callable[Concatenate[Any, P], Pages[T]]) -> None:
         self.described = described
@@ -128,7 +128,7 @@ class Stream(Generic[P, T]):
         def __get__(self, opened: Any, kind: Any) -> Any: ...
 
     def method(self, awaited: bool) -> Callable[..., Any]:
-        """The method of a class that awaits flows, or runs them."""
+        """Returns the method for a class that awaits flows, or for a class that runs flows."""
         described: Any = self.described
 
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -159,7 +159,7 @@ class Stream(Generic[P, T]):
 
 
 def _conversation_of(described: Any) -> Callable[[Any, Any], str | None]:
-    """How the conversation of a call is found among its arguments; None: it has none."""
+    """Returns a function that finds the conversation among the arguments of a call."""
     names = list(inspect.signature(described).parameters)[1:]
     at = names.index("conversation") if "conversation" in names else len(names)
 
@@ -171,7 +171,7 @@ def _conversation_of(described: Any) -> Callable[[Any, Any], str | None]:
 
 
 def _make_methods(cls: type, awaited: bool) -> None:
-    """Makes plain methods of the verbs of a class, as whoever looks at it expects."""
+    """Replaces the verbs of a class by plain methods, for `inspect` and `help`."""
     for name in dir(cls):
         described = inspect.getattr_static(cls, name)
         if isinstance(described, (Verb, Stream)):
@@ -179,7 +179,7 @@ def _make_methods(cls: type, awaited: bool) -> None:
 
 
 def _named(method: Any, described: Any, wrapped: Any = None) -> Callable[..., Any]:
-    """The method under the name, the prose and the signature of what describes it."""
+    """Returns the method with the name, the docstring and the signature of its description."""
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(method, name, getattr(described, name))
     returns: Any = str(described.__annotations__["return"]).partition("[")[2].removesuffix("]")

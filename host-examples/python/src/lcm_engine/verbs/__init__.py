@@ -1,4 +1,4 @@
-"""What can be done with an open store, by subject; each is described once for both packages."""
+"""The verbs of an open store by subject, each described once for `Lcm` and `AsyncLcm`."""
 
 from .compacting import Compacting
 from .intake import Intake

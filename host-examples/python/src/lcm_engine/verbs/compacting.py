@@ -1,4 +1,4 @@
-"""How room is made, at once or later, and what that costs."""
+"""Compaction, at once or later, and its cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..verb import Opened, Verb
 
 
 class Compacting(Opened):
-    """Compaction, and its money."""
+    """The verbs of compaction and of its cost."""
 
     @Verb
     def turn(
@@ -53,12 +53,11 @@ class Compacting(Opened):
         defer: bool = False,
         now: int | None = None,
     ) -> Flow[TurnReport]:
-        """One turn: stores messages, asks whether compaction is due, and does what is.
+        """Stores the messages of a turn, and compacts when compaction is due.
 
-        Nothing is stored when an argument is wrong. The messages are then stored whatever the
-        model does: what failed behind that is `failure` beside the receipt. `append_mode` and `repeat`
-        are those of `append`. `defer`: compaction that can wait is left for
-        `maintain`.
+        A call with an invalid argument stores nothing. After the append a failure is `failure`
+        beside the receipt. `append_mode` and `repeat` are options of `append`. `defer`: compaction
+        that can wait is left for `maintain`.
 
         ```python
         turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
@@ -98,7 +97,7 @@ class Compacting(Opened):
         model: str | None = None,
         now: int | None = None,
     ) -> Flow[Decision]:
-        """Whether compaction is due, and why; reads only.
+        """Returns whether compaction is due, and why; reads only.
 
         ```python
         decision = lcm.evaluate("chat", budget=100_000)
@@ -132,10 +131,10 @@ class Compacting(Opened):
         lease_ms: int = 0,
         now: int | None = None,
     ) -> Flow[CompactReport]:
-        """Summarises what is due, pass by pass; does nothing when nothing is.
+        """Summarises messages and summaries, pass by pass, until no compaction is due.
 
-        `requests_max`: how many completions are asked for together. `retries` and `timeout_ms` are
-        those of `open` unless given. `lease_ms`: how long no other compaction gets the same work.
+        `requests_max`: most completions at the same time. `retries` and `timeout_ms`: by default
+        as for `open`. `lease_ms`: time for which no other compaction gets the same requests.
 
         ```python
         done = lcm.compact("chat", budget=2_000)
@@ -170,14 +169,14 @@ class Compacting(Opened):
         lease_ms: int = 0,
         now: int | None = None,
     ) -> Flow[MaintainReport]:
-        """Does compaction that was put off, when it is time for it.
+        """Does deferred compaction when the engine says that it is time to compact.
 
-        To be called after a turn, when nobody waits. The engine measures anew and pauses after
-        failures.
+        Call `maintain` after a turn, when no user waits. The engine compares the context with the
+        budget again and pauses after failures.
 
         ```python
         done = lcm.maintain("chat", budget=8_000)
-        assert done["debt"] is None  # Nothing was put off.
+        assert done["debt"] is None  # No compaction was deferred.
         ```
         """
         options = {
@@ -205,7 +204,7 @@ class Compacting(Opened):
 
     @Verb
     def prompts(self) -> Flow[list[SummaryPrompt]]:
-        """What summaries are asked for as configured, by depth: `name`, `version`, `text`, ...
+        """Returns the prompts of summaries as configured, by depth: `name`, `version`, `text`, ...
 
         ```python
         names = [prompt["name"] for prompt in lcm.prompts()]
@@ -225,10 +224,10 @@ class Compacting(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[CalibrateAnswer]:
-        """Reports what a provider counted of a prompt, and the estimate of the same prompt.
+        """Reports the tokens that a provider counted of a prompt, and the estimate of the prompt.
 
-        The estimate is `tokens` of the assembly and the `estimate` of what was added to it. With
-        `model` the other calls then keep their budgets in this model's tokens.
+        The estimate is `tokens` of the assembly, and `estimate` of the messages that were added.
+        With `model` the budgets of the other calls are in the tokens of this model.
 
         ```python
         lcm.calibrate("chat", "gpt-5", estimated_tokens=1_000, prompt_tokens=1_200)
@@ -257,10 +256,10 @@ class Compacting(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[UsageAnswer]:
-        """Reports what one answer of a model took; returns the sums so far.
+        """Reports the usage of one answer of a model; returns the sums so far.
 
-        `purpose` is `turn` or `summary`. `input_tokens` are those of the whole prompt, in the
-        provider's cache or not; the cost is in millionths of one currency.
+        `purpose` is `turn` or `summary`. `input_tokens` counts the whole prompt, cached or
+        not; the cost is in millionths of one currency.
 
         ```python
         sums = lcm.usage("chat", "turn", input_tokens=1_200, output_tokens=80)["usage"]
@@ -291,11 +290,11 @@ class Compacting(Opened):
         model: str | None = None,
         now: int | None = None,
     ) -> Flow[AdviseAnswer]:
-        """Whether compacting now costs less than waiting: `advice`, `reason` and what both cost.
+        """Compares the cost of compacting now with the cost of waiting; changes nothing.
 
         `prices` are of a million tokens, in millionths of a currency: `input`, `output`, and where
         they differ `cache_read`, `cache_write`, `summary_input`, `summary_output`. `cache_ms` is
-        how long the provider keeps a prefix, `turns` how many prompts are to come. Changes nothing.
+        the time for which the provider keeps a prefix, `turns` the number of prompts to come.
 
         ```python
         prices = {"input": 3_000_000, "output": 15_000_000}

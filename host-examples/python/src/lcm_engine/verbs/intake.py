@@ -1,4 +1,4 @@
-"""How messages enter a conversation."""
+"""Intake: storing and checking messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..verb import Opened, Verb
 
 
 class Intake(Opened):
-    """Appending, ingesting, and what messages are before they are stored."""
+    """The verbs that store messages, or check messages before they are stored."""
 
     @Verb
     def append(
@@ -27,13 +27,12 @@ class Intake(Opened):
         family: str | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
-        """Stores what is not stored yet of the newest messages of a conversation.
+        """Stores the newest messages of a conversation that are not stored yet.
 
-        A list that one engine call takes is recognised against the stored tail; a longer one is
-        ingested (see `ingest`). With the `append_mode` `new`
-        every message is new unless its id or event key is stored.
-        `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
-        is an error (`exists`) instead of a warning.
+        A list that fits into one engine call is compared with the stored tail; a longer list is
+        ingested (see `ingest`). With the `append_mode` `new` every message is new unless its id or
+        event key is stored. `repeat`: the call repeats a call whose outcome is unknown.
+        `refuse_replay`: a likely replay is an error (`exists`) instead of a warning.
 
         ```python
         receipt = lcm.append("new", [{"role": "user", "content": "Where do logs go?"}])
@@ -62,7 +61,7 @@ class Intake(Opened):
         family: str | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
-        """Stores what is missing of a whole transcript, however long it is.
+        """Stores the missing messages of a whole transcript of any length.
 
         ```python
         transcript = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
@@ -81,7 +80,7 @@ class Intake(Opened):
 
     @Verb
     def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> Flow[int]:
-        """Estimated tokens of messages; stores nothing. For what is sent beside the context.
+        """Estimates the tokens of messages that are sent beside the context; stores nothing.
 
         ```python
         tokens = lcm.estimate([{"role": "system", "content": "Answer in one sentence."}])
@@ -92,7 +91,7 @@ class Intake(Opened):
 
     @Verb
     def validate(self, messages: Iterable[Message], dialect: Dialect) -> Flow[list[str]]:
-        """Why the provider of `dialect` would refuse messages, a line each; empty: it would not.
+        """Returns the reasons why the provider of `dialect` would refuse messages, a line each.
 
         ```python
         refusals = lcm.validate([{"role": "user", "content": ""}], "anthropic")

@@ -1,4 +1,4 @@
-"""What a store has, and the life of its conversations."""
+"""Status, checks and exports of a store, and the life of its conversations."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ..verb import Opened, Pages, Stream, Verb
 
 
 class Keeping(Opened):
-    """Status, sessions, checks, exports and configuration."""
+    """The verbs of status, sessions, checks, exports and configuration."""
 
     @Verb
     def configure(self, config: Configuration) -> Flow[ConfigurationReport]:
-        """Replaces the configuration, also what came from the environment.
+        """Replaces the configuration, including values of the environment.
 
-        The answer says what became of each key.
+        The report lists the treatment of each key.
 
         ```python
         report = lcm.configure({"enabled": True})
@@ -43,7 +43,7 @@ class Keeping(Opened):
 
     @Verb
     def version(self) -> Flow[str]:
-        """The version of the engine.
+        """Returns the version of the engine.
 
         ```python
         assert lcm.version().count(".") == 2
@@ -55,7 +55,7 @@ class Keeping(Opened):
     def status(
         self, conversation: str | None = None, *, now: int | None = None
     ) -> Flow[StatusReport]:
-        """Counts and sizes of a conversation, or of the whole store.
+        """Returns counts and sizes of a conversation, or of the whole store.
 
         ```python
         assert lcm.status("chat")["conversation"] == "chat"
@@ -68,7 +68,7 @@ class Keeping(Opened):
     def family(
         self, conversation: str, family: str, *, dry_run: bool = False, now: int | None = None
     ) -> Flow[FamilyAnswer]:
-        """Makes the conversation one of a family, whose members are searched together.
+        """Adds the conversation to a family, whose members are searched together.
 
         ```python
         lcm.family("chat", "orchard")
@@ -88,7 +88,7 @@ class Keeping(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[ResetAnswer]:
-        """Archives the conversation; `conversation` of the answer is the empty one to go on in.
+        """Archives the conversation; `conversation` of the answer is the empty successor.
 
         ```python
         fresh = lcm.reset("chat")["conversation"]
@@ -107,9 +107,9 @@ class Keeping(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[NewSessionAnswer]:
-        """Withdraws messages and summaries of less than this depth from the context.
+        """Withdraws messages and summaries below a depth from the context.
 
-        They are found, expanded and exported as before. -1: everything stays.
+        Withdrawn messages are found, expanded and exported as before. -1: everything stays.
 
         ```python
         assert lcm.new_session("chat")["messages"] > 0
@@ -128,7 +128,7 @@ class Keeping(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[ArchiveAnswer]:
-        """Archives the conversation: it is read as before and not written to.
+        """Archives the conversation: reads work as before, writes fail.
 
         ```python
         lcm.archive("chat", "session-end")
@@ -148,9 +148,9 @@ class Keeping(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[FocusAnswer]:
-        """Sets the brief that stands for the summaries of messages up to `seq_last`.
+        """Sets the brief that replaces the summaries of messages up to `seq_last` in contexts.
 
-        Absent, that is the newest message. Without `text` there is no brief any more.
+        `seq_last` None: the newest message. `text` None: removes the brief.
 
         ```python
         lcm.focus("chat", "The retry queue is fixed; the report is open.")
@@ -162,7 +162,7 @@ class Keeping(Opened):
 
     @Verb
     def check(self, conversation: str) -> Flow[CheckResult]:
-        """Whether what is stored of a conversation agrees with itself.
+        """Checks that the stored records of a conversation are consistent.
 
         ```python
         assert lcm.check("chat")["ok"]
@@ -172,7 +172,7 @@ class Keeping(Opened):
 
     @Verb
     def digest(self, *, logical: bool = False) -> Flow[str]:
-        """SHA-256 of the whole store, 64 hex digits; `logical`: of its meaning, not its bytes.
+        """Returns the SHA-256 of the store, 64 hex digits; `logical`: of the content, not bytes.
 
         ```python
         before = lcm.digest()
@@ -184,7 +184,7 @@ class Keeping(Opened):
 
     @Verb
     def listing(self, kind: ListingKind, conversation: str | None = None) -> Flow[list[ListedItem]]:
-        """All entries of a kind: `conversations`, or `summaries`, `messages`, `grants` of one.
+        """Lists `conversations`, or `summaries`, `messages` or `grants` of a conversation.
 
         ```python
         ids = [entry["conversation"] for entry in lcm.listing("conversations")]
@@ -195,9 +195,9 @@ class Keeping(Opened):
 
     @Stream
     def export(self, conversation: str | None = None) -> Pages[str]:
-        """The lines of an export of a conversation, or of all, without line ends.
+        """Yields the lines of an export of one or all conversations, without line ends.
 
-        `conflict`: somebody wrote to it meanwhile; what was taken is no export.
+        `conflict`: another writer changed the conversation; the lines so far are no export.
 
         ```python
         lines = list(lcm.export("chat"))
@@ -208,9 +208,9 @@ class Keeping(Opened):
 
     @Verb
     def import_lines(self, lines: Iterable[str], *, now: int | None = None) -> Flow[ImportReport]:
-        """Takes an export in; everything is verified before the first message is stored.
+        """Imports an export; all lines are verified before the first message is stored.
 
-        Repeating it changes nothing.
+        A repeated import changes nothing.
 
         ```python
         lines = list(lcm.export("chat"))

@@ -1,4 +1,4 @@
-"""What a conversation gives back: contexts, originals, what is found, answers."""
+"""Contexts, originals, searches, answers and tools of a conversation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GrepQuery(GrepOptions):
 
 
 class Reading(Opened):
-    """Contexts, searches, expansion, questions, and the tools of an agent."""
+    """The verbs that read: contexts, searches, expansion, questions, tools of an agent."""
 
     @Verb
     def assemble(
@@ -58,9 +58,9 @@ class Reading(Opened):
         mark_caches: bool = False,
         now: int | None = None,
     ) -> Flow[AssembledContext]:
-        """A context that fits the budget, in tokens; reads only.
+        """Assembles a context that fits the budget, in tokens; reads only.
 
-        `mark_caches`: messages behind which Anthropic's cache may end are marked, and no others.
+        `mark_caches`: marks the messages behind which Anthropic's cache may end.
 
         ```python
         context = lcm.assemble("chat", budget=3_000, dialect="anthropic")
@@ -95,13 +95,12 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[Description]:
-        """What is known of a summary, message or file.
+        """Describes a summary, message, file or conversation.
 
-        Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
-        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`,
-        `include_content` (False: nothing).
+        The range of a file is `start_line` to `end_line` (from 1, inclusive) or `start_byte` to
+        `end_byte` (from 0, exclusive), at most `bytes_max`; `include_content` False: no content.
         `all_conversations`: the id is looked for in every conversation of the store.
-        `options` is a dict of the same; what is given by name comes before it.
+        `options` is a dict of the same options; an option given by name takes precedence.
 
         ```python
         summary = lcm.listing("summaries", "chat")[0]
@@ -136,7 +135,7 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[ExpandResult]:
-        """What a summary was made from; without `tokens_max` and `cursor` everything, all pages.
+        """Returns the sources of a summary; without `tokens_max` and `cursor` all pages.
 
         ```python
         summary = lcm.listing("summaries", "chat")[0]
@@ -165,7 +164,7 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Pages[ExpandResult]:
-        """The pages of an expansion, each read when it is taken; `tokens_max` is that of a page.
+        """Yields the pages of an expansion; `tokens_max` bounds one page.
 
         ```python
         summary = lcm.listing("summaries", "chat")[0]
@@ -204,7 +203,7 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[GrepResult]:
-        """Searches for a pattern.
+        """Searches messages, summaries or files for a pattern.
 
         `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
         comes before it. `all_conversations`: the whole store; `only`: not the family. With the
@@ -251,9 +250,9 @@ class Reading(Opened):
     ) -> Flow[EmbedResult]:
         """Attaches embeddings to messages and summaries, by id, for `vector` of `grep`.
 
-        None in place of a vector: it is to have none. `model`: the name of the model that made
-        them; `forget`: those that are there are removed, to be called until `stored` is 0. The
-        answer has `missing_ids`, ids to go on with, and `missing_count`, how many there are.
+        None in place of a vector removes the vector. `model`: the model that made the vectors;
+        `forget`: removes stored vectors; repeat the call until `stored` is 0. `missing_ids` of the
+        answer are ids without a vector, `missing_count` is their number.
 
         ```python
         missing = lcm.embed("chat", model="small")["missing_ids"]
@@ -281,12 +280,12 @@ class Reading(Opened):
         timeout_ms: int | None = None,
         now: int | None = None,
     ) -> Flow[AskResult]:
-        """Has a question answered from what was said, with the ids that say so.
+        """Answers a question from stored messages and cites their ids.
 
-        `query`: what to search for in its place; `summary_ids`: those to answer from, without `query`
-        only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
-        the engine's default; `retries` and `timeout_ms` are those of `open`. A model that fails or
-        takes too long is no error but a `status`.
+        `query`: words to search for instead of the question; `summary_ids`: summaries to answer
+        from, without `query` only from their messages; `deadline_ms`: time for the whole call.
+        None: the default of the engine; of `retries` and `timeout_ms`, as for `open`. The failure
+        of a model is a `status`, not an error.
 
         ```python
         asked = lcm.ask("chat", "Who ate the quokka?")
@@ -323,9 +322,10 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[QuestionPlan]:
-        """What `ask` would read, and whether that is worth it; asks no model, writes nothing.
+        """Returns the evidence that `ask` would read; asks no model, writes nothing.
 
-        For programs whose own sub-agents read. Arguments are those of `ask`.
+        `routing` advises whether a sub-agent should read the evidence. The arguments are as for
+        `ask`.
 
         ```python
         plan = lcm.ask_plan("chat", "Why was the frost alert late?")
@@ -350,7 +350,7 @@ class Reading(Opened):
     def messages(
         self, conversation: str, seq_first: int = 1, seq_last: int | None = None
     ) -> Flow[list[str]]:
-        """The original texts of messages `seq_first` to `seq_last`, both included; None: the last.
+        """Returns the original texts of messages `seq_first` to `seq_last`; None: to the newest.
 
         ```python
         first, second = lcm.messages("chat", 1, 2)
@@ -363,7 +363,7 @@ class Reading(Opened):
     def iter_messages(
         self, conversation: str, seq_first: int = 1, seq_last: int | None = None
     ) -> Pages[str]:
-        """The original texts one by one; about a mebibyte is read when its first is taken.
+        """Yields the original texts of messages; one engine call reads at most 1 MiB.
 
         ```python
         for text in lcm.iter_messages("chat"):
@@ -385,10 +385,10 @@ class Reading(Opened):
         parent: str | None = None,
         now: int | None = None,
     ) -> Flow[Grant]:
-        """Makes a grant, a limited right to read for a sub-agent.
+        """Creates a grant, a limited right to read for a sub-agent.
 
         Its `id` is the `grant` of `grep`, `describe`, `expand`, `ask`, `tools` and `call_tool`.
-        `parent`: a grant that it inherits from. What is None is the engine's default.
+        `parent`: the grant one level up. None: the default of the engine.
 
         ```python
         grant = lcm.grant("chat", ttl_ms=60_000)["id"]
@@ -408,7 +408,7 @@ class Reading(Opened):
 
     @Verb
     def revoke(self, conversation: str, grant: str, *, now: int | None = None) -> Flow[None]:
-        """Ends a grant at once, with those that inherit from it.
+        """Revokes a grant and all grants below the grant.
 
         ```python
         grant = lcm.grant("chat")["id"]
@@ -422,10 +422,12 @@ class Reading(Opened):
         return paging.revoke(conversation, grant, self._now(now))
 
     @Verb
-    def tools(self, dialect: Dialect = "lcm", *, grant: str | None = None) -> Flow[list[JsonObject]]:
-        """Definitions of the agent's tools in the provider's format.
+    def tools(
+        self, dialect: Dialect = "lcm", *, grant: str | None = None
+    ) -> Flow[list[JsonObject]]:
+        """Returns the definitions of the agent's tools in the provider's format.
 
-        With `grant`, those of a sub-agent.
+        With `grant`: the tools of a sub-agent.
 
         ```python
         names = [tool["name"] for tool in lcm.tools("anthropic")]
@@ -436,7 +438,7 @@ class Reading(Opened):
 
     @Verb
     def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> Flow[str]:
-        """Text for the system prompt that says when to use the tools.
+        """Returns a text for the system prompt that says when to use the tools.
 
         ```python
         assert "lcm_grep" in lcm.instructions()
@@ -457,10 +459,10 @@ class Reading(Opened):
         timeout_ms: int | None = None,
         now: int | None = None,
     ) -> Flow[ToolAnswer]:
-        """Answers a tool call of the agent; `grant` is that of a sub-agent.
+        """Answers a tool call of the agent, or with `grant` of a sub-agent.
 
-        When a model that was asked for it failed, `failure` says how, to your program; the text
-        says it to the agent's model.
+        `failure` reports the failure of a model to your program; `text` reports the failure to the
+        agent's model.
 
         ```python
         answer = lcm.call_tool("chat", "lcm_grep", {"pattern": "orchard"})
