@@ -53,7 +53,26 @@ def plain() -> int:
         receipt: lcm_engine.Receipt = lcm.append("c", [{"role": "user", "content": "hello"}])
         turn = lcm.turn("c", ["{}"], 1_000, dialect="anthropic", defer=True)
         texts: list[str] = list(lcm.iter_messages("c"))
-        return receipt["ingested"] + turn["decision"]["tokens"] + len(texts)
+        decision = turn["decision"]
+        return receipt["ingested"] + (decision["tokens"] if decision else 0) + len(texts)
+
+
+def configured(config: lcm_engine.Configuration) -> list[str]:
+    async def complete(request: lcm_engine.CompletionRequest) -> lcm_engine.Completion:
+        return {"text": request["prompt"], "finish": "stop"}
+
+    def timed(request: lcm_engine.CompletionRequest, timeout: float) -> str:
+        return request["prompt"][: int(timeout)]
+
+    lcm_engine.open_async(complete={"leaf": complete, "default": [timed, summarise]})
+    with lcm_engine.open(config=config) as lcm:
+        found = lcm.grep("c", {"pattern": "hello", "limit": 5}, scope="messages")
+        described = lcm.describe("c", "sum_0", {"include_content": False})
+        tools = [str(tool["name"]) for tool in lcm.tools("anthropic")]
+        answer = lcm.call_tool("c", tools[0], {"pattern": "hello"})
+        count = lcm.call("ingest.identify", {"dialect": "lcm", "messages": ["{}"]})
+        kind = described["kind"] + lcm.listing("conversations")[0]["updated_at"]
+        return [match["id"] for match in found["matches"]] + [kind, answer["text"], str(count)]
 
 
 async def awaited() -> str | None:
@@ -61,6 +80,8 @@ async def awaited() -> str | None:
         await asyncio.gather(lcm.append("c", []), lcm.compact("c", 1_000))
         async for page in lcm.iter_expand("c", "sum_0"):
             print(page["tokens"])
+        stored = (await lcm.status("c"))["messages"] + (await lcm.status())["entries"]
+        print(stored, [one["tokens"] for one in await lcm.listing("summaries", "c")])
         return (await lcm.assemble("c", 1_000))["system"]
 '''
 
@@ -70,6 +91,10 @@ MISTAKES = {
     'lcm.append("c", [], budget=1)': "call-arg",
     'lcm.apend("c", [])': "attr-defined",
     'lcm.append("c", [])["stored"]': "misc",
+    'lcm.configure({"fresh_tail": 8})': "typeddict-unknown-key",
+    'lcm.describe("c", "sum_0", {"lines": 8})': "arg-type",
+    'lcm.status("c")["size"]': "typeddict-item",
+    'lcm.grep("c", {"limit": "5"})': "arg-type",
 }
 """Lines that a type checker must refuse, each with its code."""
 

@@ -23,6 +23,7 @@ from ..results import (
 )
 from ..texts import to_json
 from ..verb import Opened, Pages, Stream, Verb
+from .overloads import listing_verb, status_verb
 
 
 class Keeping(Opened):
@@ -51,7 +52,7 @@ class Keeping(Opened):
         """
         return flows.called("setup.version", {})
 
-    @Verb
+    @status_verb
     def status(
         self, conversation: str | None = None, *, now: int | None = None
     ) -> Flow[StatusReport]:
@@ -182,7 +183,7 @@ class Keeping(Opened):
         """
         return paging.digest(logical)
 
-    @Verb
+    @listing_verb
     def listing(self, kind: ListingKind, conversation: str | None = None) -> Flow[list[ListedItem]]:
         """Lists `conversations`, or `summaries`, `messages` or `grants` of a conversation.
 
