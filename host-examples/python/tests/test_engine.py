@@ -157,7 +157,8 @@ class Tools(unittest.TestCase):
             prompt = {"prompt": "What is the release called?"}
             asked = lcm.call_tool("c", "lcm_expand_query", prompt)
             self.assertFalse(asked["is_error"], asked["text"])
-            self.assertRegex(asked["text"], r"(?s)Cited: msg_.*The release is called heron\. \[msg_")
+            cited = r"(?s)Cited: msg_.*The release is called heron\. \[msg_"
+            self.assertRegex(asked["text"], cited)
 
     def test_a_sub_agent_reads_on_a_grant_until_it_is_spent_or_revoked(self):
         with opened() as lcm:
@@ -712,7 +713,7 @@ class Reads(unittest.TestCase):
                 (lambda: lcm.grep("c", "plain", vector=[1, "x"]), "`vector` must be a list of"),
                 (lambda: lcm.grep("c", "plain", vector=[float("nan")]), "must be a JSON value"),
                 (lambda: lcm.grep("c", "plain", since=datetime.now()), "must be a JSON value"),
-                (lambda: lcm.ask("c", "what?", summary_ids="sum_1"), "`summary_ids` must be a list"),
+                (lambda: lcm.ask("c", "?", summary_ids="sum_1"), "`summary_ids` must be a list"),
                 (lambda: lcm.grant("c", conversations="c"), "`conversations` must be a list"),
                 (lambda: lcm.embed("c", {"msg_1": "12"}), "`vectors.msg_1` must be a list"),
             ]

@@ -84,7 +84,8 @@ class Order(unittest.IsolatedAsyncioTestCase):
     async def test_closing_waits_for_what_was_called_before(self):
         for store in self.stores():
             lcm = await opened_async(store)
-            tasks = [asyncio.create_task(lcm.append(name, MANY, append_mode="new")) for name in "cd"]
+            appends = [lcm.append(name, MANY, append_mode="new") for name in "cd"]
+            tasks = [asyncio.create_task(append) for append in appends]
             await lcm.close()
             self.assertTrue(all(task.done() for task in tasks))
             self.assertEqual([task.result()["ingested"] for task in tasks], [250, 250])

@@ -147,9 +147,9 @@ class Answers(unittest.TestCase):
             get_many = scan = commit = lambda *_: None
 
         cases = [
-            ({}, "the store has no function `get_many`"),
-            (Endless(), "the store has no function `close`"),
-            (MemoryStore, "the store must be an object, not the class `MemoryStore`"),
+            ({}, "`store` must have a function `get_many`"),
+            (Endless(), "`store` must have a function `close`"),
+            (MemoryStore, "`store` must be an object, not the class `MemoryStore`"),
         ]
         for store, message in cases:
             for call in (

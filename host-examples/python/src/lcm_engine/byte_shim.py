@@ -120,7 +120,7 @@ def _remembered(cls: Any, **answers: Any) -> Any:
 
 
 def remember(ty: Any) -> Any:
-    """The same type with everything that is asked of it already answered."""
+    """Returns a copy of a type that keeps its reflected properties."""
     if isinstance(ty, types.ListType):
         element = ty.element
         if isinstance(element, types.U8):
@@ -144,7 +144,7 @@ def remember(ty: Any) -> Any:
 
 
 class Signature:
-    """Parameter and result types of a function, remembered."""
+    """The kept parameter and result types of a function."""
 
     def __init__(self, func_type: Any) -> None:
         self.params = [(name, remember(ty)) for name, ty in func_type.params]
@@ -153,7 +153,7 @@ class Signature:
 
 
 def remembered_func(func: Any, signature: Signature) -> Any:
-    """An exported function that converts with these types."""
+    """Returns an exported function that converts with these types."""
     fast = _RememberedFunc.__new__(_RememberedFunc)
     fast._func = func._func
     fast.signature = signature
@@ -205,7 +205,7 @@ if available:
 
 
 def add_import(linker_instance: Any, name: str, function: Callable[..., Any]) -> None:
-    """Defines an import whose values are converted with remembered types."""
+    """Defines an import whose values are converted with kept types."""
     index = next(_indexes)
     _imports[index] = _Import(function)
     raw = name.encode()

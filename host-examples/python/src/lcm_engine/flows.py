@@ -1,8 +1,8 @@
-"""What takes more than one engine call, written once for the plain and the asyncio package.
+"""Flows: tasks of one or more engine calls, written once for both packages.
 
-Each flow is a generator: it yields what it wants done (an engine call, a completion, a pause), is
-sent the result and returns its own. `intake` stores messages, `compaction` and `questions` ask
-models.
+A flow is a generator. The flow yields effects (an engine call, a completion, a pause), receives the
+result of each effect and returns the result of the task. `intake` stores messages, `compaction` and
+`questions` ask models.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Pause:
 
 @dataclass(frozen=True)
 class Together:
-    """Run these flows, at the same time where the host can; the results come in their order."""
+    """Run these flows, at the same time where possible; the results keep the order."""
 
     flows: list[Generator[Any, Any, Any]]
 
 
 @dataclass(frozen=True)
 class Alone:
-    """Run this flow when no other one of the conversation runs alone; the result is its own."""
+    """Run this flow while no other flow of the conversation runs alone."""
 
     conversation: str
     flow: Generator[Any, Any, Any]
@@ -74,7 +74,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """One page of a stream; without a `cursor` it is the last."""
+    """One page of a stream; the last page has no `cursor`."""
 
     items: Sequence[T]
     cursor: Any

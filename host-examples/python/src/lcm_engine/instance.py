@@ -21,7 +21,7 @@ from .interrupts import Interrupts
 from .ports import NoStore, Port
 
 MEMORY_BYTES_MAX = 512 * 1024 * 1024
-"""How far the memory of an instance may grow: room for the largest message several times over."""
+"""Most memory of an instance, in bytes: several times the largest message."""
 
 Model = Callable[[dict[str, Any]], dict[str, Any]]
 """Answers a completion request with `{"done": {...}}` or `{"failed": {...}}`."""
@@ -44,7 +44,7 @@ class _PlainSignature:
 
 
 class Instance:
-    """A component instance that is replaced when it has to be."""
+    """A component instance that is replaced after a trap or a fault of its store."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Instance:
             warnings.warn("this wasmtime moves bytes one by one: calls are slow", stacklevel=2)
         self.bulk_bytes = byte_shim.available if bulk_bytes is None else bulk_bytes
         self.made = 0
-        """How many instances were made so far."""
+        """Number of instances made so far."""
         self.config_json = config_json
         self._program = program
         self._model = model
@@ -67,7 +67,7 @@ class Instance:
         self._port: Port = NoStore()
         self._interrupts = Interrupts()
         self._broken_off: BaseException | None = None
-        """What ended the call under way from inside of an import."""
+        """The exception that broke off the call under way inside an import."""
         self._store: wasmtime.Store | None = None
         self._instance: Any = None
         self._functions: dict[str, Any] = {}
@@ -85,7 +85,7 @@ class Instance:
                 self._add(llm, "complete", Instance._complete)
 
     def _add(self, where: Any, name: str, function: Callable[..., Any]) -> None:
-        itself = weakref.ref(self)  # The library holds on to what it calls.
+        itself = weakref.ref(self)  # The library keeps a reference to the function.
 
         def answer(_store: Any, *arguments: Any) -> Any:
             instance = itself()
@@ -98,9 +98,9 @@ class Instance:
             where.add_func(name, answer)
 
     def _answer(self, function: Callable[..., Any], arguments: Any) -> Any:
-        """The answer of an import; no exception but an `Exception` leaves it, which is a trap.
+        """Returns the answer of an import; raises only `Exception`, which is a trap.
 
-        What a signal handler raised breaks the call off: it is no error of the store.
+        An exception of a signal handler breaks the call off and is no error of the store.
         """
         answer, error = None, None
         try:
@@ -179,7 +179,7 @@ class Instance:
                 raise
 
     def _function(self, name: str) -> tuple[Any, Any]:
-        """The exported function and its signature."""
+        """Returns an exported function and its signature."""
         known = self._functions.get(name)
         if known is not None:
             return known  # type: ignore[no-any-return]
@@ -205,7 +205,7 @@ class Instance:
         return func, signature
 
     def parameters(self, name: str) -> dict[str, bool]:
-        """Parameters of a function in snake_case, and of each whether it is optional."""
+        """Returns the parameters of a function in snake_case, and whether each is optional."""
         if self._store is None:
             self._make()
         _, signature = self._function(name)
@@ -214,9 +214,9 @@ class Instance:
     def call(self, name: str, arguments: dict[str, Any], port: Port) -> Any:
         """Calls `interface.function`; the store imports go to `port` meanwhile.
 
-        Raises what the engine answers, the fault of the port, or `trap`; and what broke the call
-        off: an exception of a store or a model that is no `Exception`, such as an interrupt, or of
-        a signal handler. `answered` of the port is the failure that is of the call itself.
+        Raises the error of the engine, the fault of the port, or `trap`. An exception that broke
+        the call off is raised unchanged: an exception of a signal handler, or one of a store or a
+        model that is no `Exception`. `answered` of the port is the error of the call itself.
         """
         outer = self._interrupts
         with Interrupts() as self._interrupts:

@@ -18,7 +18,7 @@ ROOM_FRAMES = 100
 process, too, when a callback has no room to begin."""
 
 _LEFT_ALONE = ("SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT")
-"""Of no concern, or of faults in machine code, by which the runtime notices a trap."""
+"""Signals that are ignored here, or that report faults in machine code to the runtime."""
 
 _NUMBERS: list[int] = sorted(
     number
@@ -28,17 +28,17 @@ _NUMBERS: list[int] = sorted(
 
 
 class Interrupts:
-    """Those of one engine call; a context manager around it."""
+    """The interrupts of one engine call; a context manager around the call."""
 
     def __init__(self) -> None:
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
-        """Those of the caller, by number of the signal."""
+        """The handlers of the caller by number of the signal."""
         self._waiting: list[tuple[int, FrameType | None]] = []
         self._let_through = False
         """Whether the caller's code runs, in which an exception can be caught."""
         self._is_over = False
         self.raised: BaseException | None = None
-        """What a handler raised into the caller's code."""
+        """The exception that a handler raised in the caller's code."""
 
     def __enter__(self) -> Interrupts:
         _need_room(ROOM_FRAMES)
@@ -70,7 +70,7 @@ class Interrupts:
             try:
                 while numbers:
                     number = numbers[-1]
-                    # What the caller's code replaced meanwhile stays.
+                    # A handler that the caller's code set meanwhile stays.
                     if signal.getsignal(number) == self._handle:
                         signal.signal(number, self._handlers[number])
                     numbers.pop()
@@ -84,7 +84,7 @@ class Interrupts:
         if not (self._let_through or self._is_over):
             self._waiting.append((number, frame))
             return
-        # Once: what comes while the first is being handled waits again.
+        # Only once: a further signal waits until the first is handled.
         self._let_through = False
         try:
             self._handlers[number](number, frame)
@@ -94,7 +94,7 @@ class Interrupts:
             raise
 
     def letting_through(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls code of the caller's. Behind it, or when it raised, interrupts wait again."""
+        """Calls code of the caller, during which interrupts do not wait."""
         try:
             self._let_through = True
             return function(*arguments)
@@ -103,6 +103,6 @@ class Interrupts:
 
 
 def _need_room(frames: int) -> None:
-    """Raises `RecursionError` unless so many frames are left."""
+    """Raises `RecursionError` unless `frames` frames are left."""
     if frames:
         _need_room(frames - 1)

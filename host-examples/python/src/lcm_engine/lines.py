@@ -1,7 +1,7 @@
-"""Who waits for whom in asyncio: calls of one conversation in the order they were made.
+"""Lines of asyncio calls: calls of one conversation run in the order in which they were made.
 
-A call keeps its place from one engine call to the next, so that none of another call comes in
-between, and gives it up while it waits for a model. Nothing is called here.
+A call keeps its place between its engine calls, so that no other call comes in between. While the
+call waits for a model, the place is free.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .errors import LcmError
 
 
 def closed() -> LcmError:
-    """What a call is told after `close`."""
+    """Returns the error of a call after `close`."""
     return LcmError("invalid-input", "the store is closed")
 
 
 class Locks:
-    """A lock per name; one that nobody has is forgotten."""
+    """Locks by name; an unused lock is dropped."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     def of(self, name: Hashable) -> asyncio.Lock:
-        """The lock of this name."""
+        """Returns the lock of a name."""
         lock = self._locks.get(name)
         if lock is None:
             lock = self._locks[name] = asyncio.Lock()
@@ -44,7 +44,7 @@ class Lines:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Around a call; refuses it when the store is closed."""
+        """Counts a call as under way; raises when the store is closed."""
         if self._is_closed:
             raise closed()
         self._calls += 1
@@ -57,11 +57,11 @@ class Lines:
                 self._is_idle.set()
 
     def place(self, conversation: str | None) -> Place:
-        """For a call; None: it is of no conversation and waits for nobody."""
+        """Returns the place of a call; without a conversation the call waits for no other."""
         return Place(None if conversation is None else self._locks.of(conversation))
 
     async def close(self) -> None:
-        """Refuses what is called from here on and waits for the rest."""
+        """Refuses later calls and waits for earlier calls."""
         await asyncio.sleep(0)  # Calls of tasks that were made before have begun then.
         self._is_closed = True
         if self._calls:
@@ -76,13 +76,13 @@ class Place:
         self._is_taken = False
 
     async def take(self) -> None:
-        """Waits for the calls before; does nothing when it is taken already."""
+        """Waits for the calls before; does nothing when the place is taken already."""
         if self._lock is not None and not self._is_taken:
             await self._lock.acquire()
             self._is_taken = True
 
     def leave(self) -> None:
-        """Lets the next one go on."""
+        """Lets the next call continue."""
         if self._lock is not None and self._is_taken:
             self._is_taken = False
             self._lock.release()

@@ -1,4 +1,4 @@
-"""What an instance's store imports are connected to during one exported call.
+"""Ports: the store imports of an instance during one exported call.
 
 In: a store and the calls of the guest. Out: plain answers, or the error the guest is told. A port
 lives for one exported call and remembers what its caller must know afterwards: a fault that makes
@@ -23,11 +23,11 @@ class Port(Protocol):
     """The store as the guest sees it during one call."""
 
     fault: LcmError | None
-    """Set when the instance must be dropped and this raised, whatever the guest makes of it."""
+    """The error to raise after the call; the instance is dropped. None: no fault."""
     caught: BaseException | None
-    """What the store raised last."""
+    """The last exception of the store."""
     answered: LcmError | None
-    """How the call failed; what its caller sees beside that was raised by a signal handler."""
+    """The error of the call itself; any other exception came from a signal handler."""
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
         """As `Store.get_many`."""
@@ -43,7 +43,7 @@ class Port(Protocol):
 
 
 class NoStore:
-    """Connected while no call is under way, and for calls that may not touch a store."""
+    """The port between calls, and of calls that must not use a store."""
 
     fault: LcmError | None = None
     caught: BaseException | None = None
@@ -114,7 +114,7 @@ class DirectPort:
 
 
 class DeferredPort:
-    """Answers from what was fetched before; what is missing makes the guest give up the call.
+    """Answers from fetched values; at a missing value the guest ends the call.
 
     The commit is only captured: its caller performs it once the exported call has returned.
     """
@@ -131,7 +131,7 @@ class DeferredPort:
 
     @property
     def blocked(self) -> bool:
-        """Whether something has to be fetched before the call can be repeated."""
+        """Whether values must be fetched before the call is repeated."""
         return bool(self.missing_keys) or self.missing_scan is not None
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:

@@ -1,7 +1,7 @@
-"""How calls reach an instance: in turn, repeated on conflict, over either kind of store.
+"""Sessions: calls of an instance in turn, repeated on conflict, over either kind of store.
 
-In: calls by name with plain values. Out: their results. A result is handed over only once its
-commit has succeeded. Which calls are made is the business of the flows.
+In: calls by name with plain values. Out: their results. A session returns a result after its commit
+succeeded. The flows choose the calls.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .stores.contract import checked_page, checked_values
 T = TypeVar("T")
 
 CONFLICTS_MAX = 256
-"""How often a call that met a conflict is repeated: each time another writer got further."""
+"""Most repetitions of a call after conflicts; at each conflict another writer succeeded."""
 
 ROUNDS_MAX = 2_000
-"""How often one call may ask for more before it is taken for a fault."""
+"""Most rounds of reads of one call; more are a fault."""
 
 LANES = 8
 """Instances over an asynchronous store: conversations of different lanes do not wait for each
@@ -36,28 +36,28 @@ other."""
 
 
 def pause_seconds(attempt: int) -> float:
-    """How long to wait before a repetition after so many others: random, at most 8 ms."""
+    """Returns the random pause before repetition `attempt`, at most 8 ms."""
     return random.uniform(0, 0.001 * min(2**attempt, 8))
 
 
 def _pauses(conflicts_max: int) -> Iterator[float]:
-    """Seconds to wait before each repetition."""
+    """Yields the seconds to wait before each repetition."""
     return map(pause_seconds, range(conflicts_max))
 
 
 class Turn:
-    """What only one thread does at a time; who does it already is refused, not kept for ever."""
+    """A lock of one thread at a time that refuses a nested call of the thread."""
 
     def __init__(self, refusal: str) -> None:
         self._refusal = refusal
-        # One that is taken and given back without Python code of ours, in which an interrupt
-        # could leave it taken.
+        # `with` takes and releases this lock without Python code of ours, in which an interrupt
+        # could leave the lock taken.
         self._lock = threading.RLock()
         self._is_taken = False
         self._at_end: list[Callable[[], None]] = []
 
     def take(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Calls this when all threads before have had their turn."""
+        """Calls a function after the threads that wait before."""
         with self._lock:
             if self._is_taken:
                 raise LcmError("conflict", self._refusal)
@@ -70,7 +70,7 @@ class Turn:
                     self._at_end.pop()()
 
     def take_or_follow(self, function: Callable[[], None]) -> None:
-        """Calls this in a turn, or when that of this thread is over."""
+        """Calls a function in a turn, or at the end of the turn of this thread."""
         with self._lock:
             if self._is_taken:
                 self._at_end.append(function)
@@ -91,7 +91,7 @@ class Session:
         self._is_closed = False
 
     def restart(self, config_json: str | None) -> None:
-        """Has the next call make a new instance of this configuration."""
+        """Sets the configuration; the next call makes a new instance."""
         self._turn.take(self._restart, config_json)
 
     def _restart(self, config_json: str | None) -> None:
@@ -99,7 +99,7 @@ class Session:
         self.instance.drop()
 
     def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
-        """Calls a function; a conflict is repeated unless it is to be called `once`."""
+        """Calls a function; without `once` the call is repeated after a conflict."""
         value, failure = self.outcome(name, arguments, once)
         if failure is not None:
             raise failure
@@ -108,10 +108,10 @@ class Session:
     def outcome(
         self, name: str, arguments: dict[str, Any], once: bool = False
     ) -> tuple[Any, LcmError | None]:
-        """The result of a call, or how it failed. What is raised is of a handler or a store.
+        """Returns the result or the error of a call; raises exceptions of handlers and stores.
 
-        A handler may raise an error of the engine, too: such a conflict is none of this call,
-        whose commit may have landed.
+        A signal handler may raise a `conflict`, too. The call is not repeated then, because its
+        commit may have succeeded.
         """
         pauses = _pauses(0 if once else self._conflicts_max)
         while True:
@@ -129,12 +129,12 @@ class Session:
     def close(self) -> None:
         """Waits for the engine call under way and closes the store; later ones are refused.
 
-        From inside of that call, as a handler of a signal may come, it is done when that is over.
+        Inside an engine call, as in a signal handler, the store is closed after the call.
         """
         self._turn.take_or_follow(self._close)
 
     def _call(self, name: str, arguments: dict[str, Any], port: DirectPort) -> Any:
-        # A step reads nothing: who closes the store within a call still hears how that ended.
+        # A step reads nothing: a call that closed the store still gets its outcome.
         if self._is_closed and not name.startswith("drive."):
             port.answered = closed()
             raise port.answered
@@ -148,16 +148,16 @@ class Session:
 
 
 class ThreadSession:
-    """A session in a thread of its own, so that an event loop goes on while the store is busy."""
+    """A session in its own thread, so that an event loop continues while the store is busy."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lcm-engine")
 
     async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
-        """Calls a function. Who is cancelled meanwhile hears of it when the call is over.
+        """Calls a function; a cancellation takes effect after the call.
 
-        A call that has not begun is not made then.
+        A cancelled call that has not begun is not made.
         """
         running = self._thread.submit(self._session.call, name, arguments, once)
         waiting = asyncio.wrap_future(running)
@@ -170,11 +170,11 @@ class ThreadSession:
             raise
 
     def restart(self, config_json: str | None) -> None:
-        """As `Session.restart`."""
+        """Sets the configuration, as `Session.restart`."""
         self._session.restart(config_json)
 
     async def close(self) -> None:
-        """Waits for what is under way, closes the store and ends the thread."""
+        """Waits for the call under way, closes the store and ends the thread."""
         closing = asyncio.wrap_future(self._thread.submit(self._session.close))
         self._thread.shutdown(wait=False)
         await asyncio.shield(closing)
@@ -183,9 +183,9 @@ class ThreadSession:
 class AsyncSession:
     """Instances over an asynchronous store, one per lane; calls of a lane take turns.
 
-    The engine runs to its end without waiting. What it misses is fetched and the call repeated;
-    its commit is performed afterwards, and when that fails the instance, which believes it
-    happened, is dropped.
+    The engine runs without waiting. Missing values are fetched, and the call is repeated. The
+    commit follows after the call; after a failed commit the instance is dropped, because the state
+    of the instance includes the commit.
     """
 
     def __init__(
@@ -212,9 +212,9 @@ class AsyncSession:
         self._lanes = [None] * len(self._lanes)
 
     async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
-        """Calls a function; a conflict is repeated unless it is to be called `once`."""
+        """Calls a function; without `once` the call is repeated after a conflict."""
         if name.startswith("drive."):
-            # It reads nothing, so it waits for no call of a lane.
+            # A step reads nothing, so no call of a lane is waited for.
             return self._lane("")[0].call(name, arguments, DeferredPort({}, {}))
         instance, turn = self._lane(str(arguments.get("conversation") or ""))
         pauses = _pauses(0 if once else self._conflicts_max)
@@ -246,7 +246,8 @@ class AsyncSession:
             if failure is not None:
                 raise failure
             return value
-        raise LcmError("store-unavailable", f"`{name}` asks for values without end")
+        message = f"`{name}` must end after at most {ROUNDS_MAX} rounds of reads"
+        raise LcmError("store-unavailable", message)
 
     async def _fetch(
         self, port: DeferredPort, values: dict[str, bytes | None], scans: dict[Any, Any]

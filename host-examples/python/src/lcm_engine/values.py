@@ -1,4 +1,4 @@
-"""Converts between plain Python values and those of the component's types.
+"""Converts between plain Python values and values of the component's types.
 
 Plain values are what JSON has: records are dicts with snake_case keys, enum cases kebab-case
 strings, none is None, variants are `{"case": payload}`. What is left out of a dict of arguments
@@ -21,7 +21,7 @@ _NUMBERS = (
 
 
 def neutral(ty: Any) -> Any:
-    """The value of an argument that was left out: none, empty, false, 0 or the first case."""
+    """Returns the value of an absent argument: none, empty, false, 0 or the first case."""
     if isinstance(ty, types.OptionType):
         return None
     if isinstance(ty, types.ListType):
@@ -40,7 +40,7 @@ def neutral(ty: Any) -> Any:
 
 
 def lower(ty: Any, value: Any, field: str) -> Any:
-    """A value as the component's type wants it; `field` names it in errors."""
+    """Converts a plain value to the component's type; `field` names the value in errors."""
     if isinstance(ty, types.OptionType):
         return None if value is None else lower(ty.payload, value, field)
     if isinstance(ty, types.ListType):
@@ -116,13 +116,13 @@ def _lower_record(fields: Any, value: Any, field: str) -> Any:
 
 
 def lower_arguments(params: Any, given: dict[str, Any]) -> list[Any]:
-    """All arguments of a function, from a dict by their snake_case names."""
+    """Returns all arguments of a function, from a dict by snake_case names."""
     record = _lower_record(params, given, "arguments")
     return [getattr(record, name) for name, _ in params]
 
 
 def lift(value: Any) -> Any:
-    """A value of the component as a plain one."""
+    """Converts a value of the component to a plain value."""
     if isinstance(value, Record):
         return {name.replace("-", "_"): lift(one) for name, one in vars(value).items()}
     if isinstance(value, Variant):
@@ -133,7 +133,7 @@ def lift(value: Any) -> Any:
 
 
 def lift_result(ty: Any, value: Any) -> Any:
-    """What a function returned; raises the error that a `result` holds."""
+    """Converts the result of a function; raises the error that a `result` holds."""
     if not isinstance(ty, types.ResultType):
         return lift(value)
     if isinstance(value, Variant) and value.tag in ("ok", "err"):

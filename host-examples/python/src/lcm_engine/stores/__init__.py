@@ -1,4 +1,4 @@
-"""The stores that ship with the package, and what any other store has to offer."""
+"""The stores of the package, and the interface of any other store."""
 
 from .base import AsyncStore, Entries, Guards, Puts, Store
 from .memory import AsyncMemoryStore, MemoryStore

@@ -1,4 +1,4 @@
-"""What the engine asks of a store: an ordered key-value map with atomic, guarded commits.
+"""The interface of a store: an ordered key-value map with atomic, guarded commits.
 
 Keys are printable ASCII and sort bytewise; values are bytes that only the engine understands.
 A store never retries and never interprets. No store is implemented here.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Protocol
 
 Guards = Sequence[tuple[str, bytes | None]]
-"""Conditions of a commit: each key has exactly this value; None: it is absent."""
+"""Conditions of a commit: each key has exactly this value; None: the key is absent."""
 
 Puts = Sequence[tuple[str, bytes | None]]
 """Writes of a commit; None deletes the key."""
@@ -28,13 +28,13 @@ class Store(Protocol):
     """
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Values of at most 1,000 keys, in their order; None where a key is absent."""
+        """Returns the values of at most 1,000 keys, in order; None: the key is absent."""
         ...
 
     def scan(
         self, start: str, end: str, reverse: bool, entries_max: int, bytes_max: int
     ) -> tuple[Entries, bool]:
-        """Entries with `start <= key < end`, and whether more follow.
+        """Returns entries with `start <= key < end`, and whether more follow.
 
         At most `entries_max` entries and `bytes_max` bytes of keys and values, but at least one
         entry when there is one.
@@ -51,7 +51,7 @@ class Store(Protocol):
 
 
 class AsyncStore(Protocol):
-    """The same store with awaitable calls; `asynchronous` declares it."""
+    """A store with awaitable calls; `asynchronous` declares the kind."""
 
     asynchronous: ClassVar[Literal[True]]
 

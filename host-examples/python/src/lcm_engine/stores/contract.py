@@ -1,7 +1,7 @@
-"""What a store may answer: checked before it crosses into the engine.
+"""Checks the answers of a store before the engine reads them.
 
-A store is foreign code; what does not keep the contract would be taken for damage later, so it is a
-clear `store-unavailable`. Nothing is repaired and nothing is asked again.
+A store is foreign code. The engine would take a wrong answer for damage, so a wrong answer is
+`store-unavailable` at once. Answers are not repaired, and calls are not repeated.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ FUNCTIONS = ("get_many", "scan", "commit", "close")
 
 
 def check_store(store: object) -> None:
-    """Raises `invalid-input` for what is no store."""
+    """Raises `invalid-input` unless the object has the functions of a store."""
     if isinstance(store, type):
-        message = f"the store must be an object, not the class `{store.__name__}`"
+        message = f"`store` must be an object, not the class `{store.__name__}`"
         raise LcmError("invalid-input", message)
     for name in FUNCTIONS:
         if not callable(getattr(store, name, None)):
-            raise LcmError("invalid-input", f"the store has no function `{name}`")
+            raise LcmError("invalid-input", f"`store` must have a function `{name}`")
 
 
 def checked_values(answer: object, keys: Sequence[str]) -> list[bytes | None]:
-    """The answer of `get_many`: one value or None for every key."""
+    """Returns the answer of `get_many`: one value or None for every key."""
     values: list[bytes | None] = _listed(answer, "get_many")
     if len(values) != len(keys):
         raise _broken("get_many", f"{len(keys)} keys with {len(values)} values")
@@ -39,7 +39,7 @@ def checked_values(answer: object, keys: Sequence[str]) -> list[bytes | None]:
 def checked_page(
     answer: object, start: str, end: str, reverse: bool, entries_max: int, bytes_max: int
 ) -> tuple[Entries, bool]:
-    """The answer of `scan`: entries of the range, each once and in order, and within the bounds."""
+    """Returns the answer of `scan`: entries of the range, each once and in order."""
     pair = _listed(answer, "scan")
     if len(pair) != 2 or not isinstance(pair[1], bool):
         raise _broken("scan", "no pair of entries and whether more follow")

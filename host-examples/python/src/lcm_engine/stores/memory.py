@@ -1,4 +1,4 @@
-"""Stores that live and die with the process: for tests, vectors and conversations nobody keeps."""
+"""Stores in memory, for tests, vectors and conversations that need not be kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import Entries, Guards, Puts
 
 
 class MemoryStore:
-    """An ordered map in memory. A commit survives nothing but other calls."""
+    """An ordered map in memory; the entries end with the process."""
 
     def __init__(self) -> None:
         self.entries: dict[str, bytes] = {}
@@ -49,7 +49,7 @@ class MemoryStore:
                 self.entries[key] = value
 
     def sha256(self) -> str:
-        """The digest of all entries, as `admin.digest` defines it; 64 hex digits."""
+        """Returns the digest of all entries as `admin.digest` does, 64 hex digits."""
         digest = hashlib.sha256()
         for key in sorted(self.entries):
             name = key.encode("ascii")

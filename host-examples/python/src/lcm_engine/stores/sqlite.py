@@ -17,13 +17,13 @@ from ..errors import LcmError
 from .base import Entries, Guards, Puts
 
 APPLICATION_ID = 0x6C636D31
-"""Marks a file of ours; any other is foreign."""
+"""The application id of a store file; any other file is foreign."""
 
 FORMAT = 1
 """The newest store format this host reads; kept in `user_version`."""
 
 BUSY_MS = 5_000
-"""How long a writer waits for others."""
+"""Time for which a writer waits for other writers."""
 
 LOOK_MS = 2
 """How long SQLite waits before it looks at the lock again. By itself it does so up to 100 ms, and
@@ -34,7 +34,7 @@ KEYS_PER_QUERY = 500  # SQLite before 3.32 takes 999 parameters.
 
 @contextmanager
 def _as_lcm_errors(doing: str) -> Iterator[None]:
-    """Turns errors of SQLite into those of the store contract."""
+    """Turns errors of SQLite into errors of the store contract."""
     try:
         yield
     except sqlite3.Error as error:
