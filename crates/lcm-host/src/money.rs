@@ -118,7 +118,12 @@ impl Lcm {
     /// - `invalid-input`: the options.
     /// - `not-found`: there is no such conversation.
     /// - of the store.
-    pub fn advise(&self, conversation: &str, options: &AdviseOptions, now: u64) -> Result<AdviseAnswer> {
+    pub fn advise(
+        &self,
+        conversation: &str,
+        options: &AdviseOptions,
+        now: u64,
+    ) -> Result<AdviseAnswer> {
         let arguments = serde_json::json!(options).to_string();
         let text = self.admin_call(conversation, "advise", &arguments, now)?;
         json::read("admin.call", &text)

@@ -57,10 +57,10 @@ test("messages go in once, and a context that fits comes out", async () => {
 
   const summary = context.items.find(({ kind }) => kind !== "message");
   assert.equal((await chat.get(`items/${summary.id}`))[1].id, summary.id);
-  const [, expanded] = await chat.get(`summaries/${summary.id}?depth=10`);
+  const [, expanded] = await chat.get(`summaries/${summary.id}?depth_max=10`);
   const originals = expanded.messages.map(({ raw }) => raw);
   assert.deepEqual(originals, lines.slice(0, originals.length));
-  const [, bare] = await chat.post(`summaries/${summary.id}`, { messages: false });
+  const [, bare] = await chat.post(`summaries/${summary.id}`, { include_messages: false });
   assert.deepEqual([bare.messages, originals.length > 0], [[], true]);
 });
 

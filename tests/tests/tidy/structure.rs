@@ -57,7 +57,7 @@ const CIRCLE_MAX: usize = 10;
 
 /// Most functions with more than five parameters, of a thousand. The aim is 10. The facade
 /// `Engine` has one parameter for each argument of the interface.
-const LONG_LISTS_PERMILLE_MAX: usize = 17;
+const LONG_LISTS_PERMILLE_MAX: usize = 14;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

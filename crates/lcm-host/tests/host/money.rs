@@ -1,8 +1,8 @@
 //! What turns and summaries cost, and advice whether compacting now pays.
 
 use lcm_host::{
-    AdviseOptions, Cancel, Code, CompactOptions, CompactStatus, Lcm, TokenPrices, UsageSum, UsagePurpose,
-    UsageReport, store::Memory,
+    AdviseOptions, Cancel, Code, CompactOptions, CompactStatus, Lcm, TokenPrices, UsagePurpose,
+    UsageReport, UsageSum, store::Memory,
 };
 
 use crate::engine::{NOW, ingest, open, transcript};
