@@ -22,7 +22,7 @@ pub struct AppendExtra {
     /// is unknown. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Name of the list that takes several calls; requires the mode `new`.
+    /// Name of the list that takes several calls; requires the append mode `new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
     /// Number of messages of the list before those of this call; requires `list`. Default: 0.
