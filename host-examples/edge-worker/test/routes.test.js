@@ -60,7 +60,7 @@ test("messages go in once, and a context that fits comes out", async () => {
   const [, expanded] = await chat.get(`summaries/${summary.id}?depth_max=10`);
   const originals = expanded.messages.map(({ raw }) => raw);
   assert.deepEqual(originals, lines.slice(0, originals.length));
-  const [, bare] = await chat.post(`summaries/${summary.id}`, { messages: false });
+  const [, bare] = await chat.post(`summaries/${summary.id}`, { include_messages: false });
   assert.deepEqual([bare.messages, originals.length > 0], [[], true]);
 });
 
