@@ -48,7 +48,7 @@ impl UsageReport {
 impl TokenPrices {
     /// Prices of a provider without a cache, whose model also summarises.
     #[must_use]
-    pub const fn new(input: u64, output: u64) -> Self {
+    pub const fn new(input: u32, output: u32) -> Self {
         Self {
             input,
             output,

@@ -4,6 +4,7 @@
 //! done. Whether something is due, whether it may wait and when it is tried again is the
 //! component's decision.
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::{

@@ -576,7 +576,7 @@ export function toSnake(shape, options, path) {
   return result;
 }
 
-/** A result of `shape` under this package's names; a member without a description stays as it is. */
+/** A result of `shape` under this package's names; an undescribed member stays as it is. */
 export function toCamel(shape, result) {
   if (Array.isArray(result)) return result.map((element) => toCamel(shape, element));
   const names = namesOf(toCamelNames, shape, 1, 0);
