@@ -9,9 +9,18 @@ import { ask, askPlan, completed, completerOf } from "./ask.js";
 import { compact, decide, maintain, turn } from "./compact.js";
 import { toJson } from "./convert.js";
 import { invalid } from "./errors.js";
-import { APPEND_OPTIONS, identities, INGEST_OPTIONS, intake } from "./intake.js";
+import { identities } from "./identify.js";
+import { intake } from "./intake.js";
 import { messageTexts, reader } from "./messages.js";
-import { budgeted, checkAsking, knownOptions, optionsOf, rest } from "./options.js";
+import {
+  APPEND_OPTIONS,
+  budgeted,
+  checkAsking,
+  INGEST_OPTIONS,
+  knownOptions,
+  optionsOf,
+  rest,
+} from "./options.js";
 import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
 import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
 

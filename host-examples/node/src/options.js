@@ -48,3 +48,28 @@ export function checkAsking({ retries, timeout_ms: timeout, signal }) {
     throw invalid("`signal` must be an `AbortSignal`");
   }
 }
+
+export const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
+export const APPEND_OPTIONS = [...INGEST_OPTIONS, "mode", "repeat"];
+const PLAN_OPTIONS = ["mode", "force", "target", "observed_tokens", "lease_ms", "extra_json"];
+const OWN_OPTIONS = ["model", "budget", "parallel", "retries", "timeout_ms", "signal", "now"];
+
+/** Checks the options of a compaction; returns the members of its task. */
+export function workOf(call, options) {
+  checkAsking(knownOptions(call, options, [...PLAN_OPTIONS, ...OWN_OPTIONS]));
+  const { parallel, retries, timeout_ms, signal, now, ...work } = options;
+  for (const [key, value] of Object.entries(work)) {
+    // JSON would leave it out.
+    if (typeof value === "function") throw invalid(`\`${key}\` must not be a function`);
+  }
+  return { ...work, requests_max: parallel };
+}
+
+/** Checks the options of a turn; returns those of its append and those of its compaction. */
+export function turnOptions(options, clock) {
+  const { append_mode: mode, repeat, defer = false, ...given } = budgeted("turn", options);
+  if (typeof defer !== "boolean") throw invalid("`defer` must be true or false");
+  const { dialect, refuse_replay, family, ...work } = given;
+  const appended = { dialect, refuse_replay, family, mode, repeat };
+  return { defer, work, now: () => given.now ?? clock(), appended, asked: workOf("turn", work) };
+}
