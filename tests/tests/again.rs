@@ -32,8 +32,8 @@ use lcm_host::{
 };
 use lcm_text::types::{
     api::{
-        AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        AppendMode, PlanStatus,
+        AppendMode, AppendOptions, ApplyOptions, AssembleOptions, CompactionMode,
+        CompactionOptions, Dialect, PlanStatus,
     },
     model::CompletionResult,
 };

@@ -36,8 +36,8 @@ fn plan(host: &mut Host, conversation: &str, question: Json, now: u64) -> Json {
 fn question(words: &str, token_cap: u64, all: bool) -> Json {
     Json::object([
         ("question", words.into()),
-        ("token_cap", token_cap.into()),
-        ("all", Json::Bool(all)),
+        ("tokens_max", token_cap.into()),
+        ("all_conversations", Json::Bool(all)),
     ])
 }
 
@@ -253,7 +253,7 @@ fn what_lies_below_a_named_summary_is_found_among_better_matches() {
     let asked = Json::object([
         ("question", "Which locker is Anna's?".into()),
         ("summaries", Json::Array(vec![summary.get(at..at + 20).unwrap().into()])),
-        ("token_cap", 700_u64.into()),
+        ("tokens_max", 700_u64.into()),
     ]);
     let step = plan(&mut host, "n", asked, 1_700_000_000_000);
     let prompt = text(step.field("requests").unwrap().element(0).unwrap(), "prompt");

@@ -158,14 +158,14 @@ fn a_question_takes_exactly_what_the_model_is_shown() {
 fn a_search_that_the_model_asks_for_is_taken_too_and_an_answer_of_no_use_is_not() {
     let mut host = world(StoreMode::Plain);
     let grant = made(&mut host, r#"{"tokens_max":2000}"#);
-    let first = plan(&mut host, r#","token_cap":200"#, &grant).unwrap();
+    let first = plan(&mut host, r#","tokens_max":200"#, &grant).unwrap();
     let again = apply(&mut host, &first, "no id in it").unwrap();
     assert_eq!(passages(&again), passages(&first));
     assert_eq!(note(&again), note(&first));
     assert_eq!(left(&mut host, &grant), note(&first).1);
     apply(&mut host, &again, "once more").unwrap();
     let before = left(&mut host, &grant);
-    let first = plan(&mut host, r#","token_cap":200"#, &grant).unwrap();
+    let first = plan(&mut host, r#","tokens_max":200"#, &grant).unwrap();
     let second = apply(&mut host, &first, "NOT FOUND\\nSEARCH: parcel 41").unwrap();
     let tokens = counted(&passages(&second));
     assert!(tokens > counted(&passages(&first)), "{second}");
@@ -178,9 +178,9 @@ fn a_search_that_the_model_asks_for_is_taken_too_and_an_answer_of_no_use_is_not(
 fn what_is_not_covered_is_not_read() {
     let mut host = world(StoreMode::Plain);
     let (leaf, first, last) = leaves(&mut host)[1].clone();
-    let grant = made(&mut host, &format!(r#"{{"summaries":["{leaf}"]}}"#));
-    for more in ["", r#","all":true"#, r#","only":true"#] {
-        let query = format!(r#"{more},"query":"parcel weighs","token_cap":4000"#);
+    let grant = made(&mut host, &format!(r#"{{"summary_ids":["{leaf}"]}}"#));
+    for more in ["", r#","all_conversations":true"#, r#","only":true"#] {
+        let query = format!(r#"{more},"query":"parcel weighs","tokens_max":4000"#);
         let asked = plan(&mut host, &query, &grant).unwrap();
         let shown = passages(&asked);
         assert!(shown.len() > 3, "{shown:?}");
@@ -192,14 +192,14 @@ fn what_is_not_covered_is_not_read() {
         apply(&mut host, &asked, "NOT FOUND").unwrap();
     }
     let other = leaves(&mut host)[0].0.clone();
-    let named = |id: &str| format!(r#","summaries":["{id}"]"#);
+    let named = |id: &str| format!(r#","summary_ids":["{id}"]"#);
     assert!(denial(plan(&mut host, &named(&other), &grant)).contains("does not cover that id"));
     let asked = plan(&mut host, &named(&leaf), &grant).unwrap();
     assert!(passages(&asked).iter().any(|passage| id_of(passage) == leaf), "{asked}");
     apply(&mut host, &asked, "NOT FOUND").unwrap();
     // Both conversations of a grant are read, and no third one.
     let both = made(&mut host, r#"{"conversations":["a","b"]}"#);
-    let query = r#","query":"parcel 4 weighs","all":true"#;
+    let query = r#","query":"parcel 4 weighs","all_conversations":true"#;
     let asked = plan(&mut host, query, &both).unwrap();
     let read: Vec<String> = asked
         .field("conversations")
@@ -333,7 +333,7 @@ fn questions_that_meet_are_charged_for_what_is_handed_out() {
         let mut host = world(StoreMode::Plain);
         let grant = made(&mut host, "{}");
         let mine = Json::of(&question("a", "", &grant, NOW));
-        let theirs = Json::of(&question("a", r#","token_cap":100"#, &grant, NOW));
+        let theirs = Json::of(&question("a", r#","tokens_max":100"#, &grant, NOW));
         let (answer, interleaved) =
             host.ask_interleaved("recall.ask_plan", &mine, at, ("recall.ask_plan", &theirs));
         if !interleaved {
@@ -379,10 +379,10 @@ fn sub_agents_are_offered_no_question() {
     let grant = made(&mut host, "{}");
     let args = format!(
         r#"{{"conversation":"a","name":"lcm_expand_query","arguments_json":{{"prompt":"x"}},
-            "caller":"{grant}"}}"#
+            "grant":"{grant}"}}"#
     );
     let outcome = host.told("tools.call", &args).unwrap();
     assert!(outcome.field("done").unwrap().text("text").contains("for the main agent"));
-    let offered = host.told("tools.definitions", &format!(r#"{{"caller":"{grant}"}}"#));
+    let offered = host.told("tools.definitions", &format!(r#"{{"grant":"{grant}"}}"#));
     assert!(!offered.unwrap().to_string().contains("lcm_expand_query"));
 }

@@ -25,7 +25,7 @@ fn per_mib(bytes: u64) -> u64 {
 fn append(host: &mut Host, first: u64, count: u64, tokens: u64) -> CallCounts {
     let args = Json::of(&format!(
         r#"{{"messages":[{{"$generate":{{"count":{count},"tokens":{tokens},
-            "roles":["user","assistant"],"first":{first}}}}}],"options":{{"mode":"new"}}}}"#
+            "roles":["user","assistant"],"first":{first}}}}}],"options":{{"append_mode":"new"}}}}"#
     ));
     host.ask("ingest.append", &args).unwrap();
     host.store.counts()
@@ -370,7 +370,7 @@ fn grep_of_an_expression_reads_units_with_its_grams_and_each_mebibyte_once() {
 #[test]
 fn a_question_reads_by_terms_and_passages_not_by_messages() {
     each_history(|host, place| {
-        let question = r#"{"question":"Which message says 17 or 93?","timeout_ms":1}"#;
+        let question = r#"{"question":"Which message says 17 or 93?","deadline_ms":1}"#;
         let now = 1_700_000_000_000_u64;
         let args = Json::object([("question_json", Json::of(question)), ("now", now.into())]);
         host.restart().unwrap();

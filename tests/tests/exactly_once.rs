@@ -26,7 +26,7 @@ use lcm_core::Engine;
 use lcm_testing::{Fault, FaultStore, ModelStore, simulation::random::Random};
 use lcm_text::{
     base::error::{Error, ErrorCode, Result},
-    types::api::{AppendOptions, Dialect, AppendMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 use serde_json::json;
 
@@ -375,9 +375,9 @@ impl Life {
     /// Stores what a plan says is missing; `false`: the store failed, and it has to be asked again.
     fn store_missing(&mut self, plan: &serde_json::Value) -> std::result::Result<bool, String> {
         let mut revision = plan["revision"].as_u64().expect("a revision");
-        for range in plan["missing"].as_array().expect("a list") {
-            let [from, to] =
-                ["from", "to"].map(|key| range[key].as_u64().expect("a number") as usize);
+        for range in plan["missing_ranges"].as_array().expect("a list") {
+            let [from, to] = ["index_first", "index_last"]
+                .map(|key| range[key].as_u64().expect("a number") as usize);
             for batch in self.file[from..=to].to_vec().chunks(100) {
                 let raws: Vec<String> = batch.iter().map(|n| self.said[*n].raw.clone()).collect();
                 self.note_order(batch);

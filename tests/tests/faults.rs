@@ -65,7 +65,7 @@ fn answer(tokens: u64) -> String {
 
 const MESSAGES: &str = r#"{"messages":[{"$generate":
     {"count":12,"tokens":100,"roles":["user","assistant"],"first":1}}],
-    "options":{"mode":"new"}}"#;
+    "options":{"append_mode":"new"}}"#;
 const PLAN: &str = r#"{"budget":100000,"options":{"force":true}}"#;
 const PLAN_TWO: &str = r#"{"budget":100000,"options":{"force":true,"requests_max":2}}"#;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
@@ -168,7 +168,7 @@ fn granting() -> Vec<Step> {
     vec![
         append(MESSAGES),
         step("recall.grant", r#"{"grant_json":{"tokens_max":100000}}"#),
-        step("recall.grant", r#"{"grant_json":{"from":"$1.id"}}"#),
+        step("recall.grant", r#"{"grant_json":{"parent":"$1.id"}}"#),
         step("recall.grep", found),
         step("recall.grep", &found.replace("$2", "$1")),
         step("recall.revoke", r#"{"grant":"$1.id"}"#),
@@ -219,7 +219,7 @@ struct Undisturbed {
 fn messages(host: &mut Host) -> Vec<String> {
     let (mut texts, mut next) = (Vec::new(), 1_u64);
     loop {
-        let args = Json::object([("seq_from", next.into()), ("seq_to", 1000_u64.into())]);
+        let args = Json::object([("seq_first", next.into()), ("seq_last", 1000_u64.into())]);
         let page = host.ask("recall.messages", &args).unwrap();
         if page.elements().is_empty() {
             return texts;
@@ -355,7 +355,7 @@ fn answered(id: &Json, answer: &str) -> Json {
 
 fn new_messages(text: &str) -> Json {
     Json::of(&format!(
-        r#"{{"messages":[{{"role":"user","content":"{text}"}}],"options":{{"mode":"new"}}}}"#
+        r#"{{"messages":[{{"role":"user","content":"{text}"}}],"options":{{"append_mode":"new"}}}}"#
     ))
 }
 

@@ -73,7 +73,7 @@ fn append_to(host: &mut Host, conversation: &str, raw: &str) {
     let args = Json::object([
         ("conversation", conversation.into()),
         ("messages", Json::Array(vec![message])),
-        ("options", Json::object([("mode", "new".into())])),
+        ("options", Json::object([("append_mode", "new".into())])),
     ]);
     assert_eq!(host.ask("ingest.append", &args).unwrap().field("ingested").unwrap(), &1_u64.into());
 }
@@ -344,8 +344,7 @@ fn a_payload_of_megabytes_is_looked_through_part_by_part() {
             let ids = Json::Array(vec![id.as_str().into()]);
             let start = from.unwrap_or(0_u64);
             host.store.begin_call();
-            let begin: Json = id.as_str().into();
-            let asked = [("file_ids", ids), ("start_id", begin), ("start_byte", start.into())];
+            let asked = [("file_ids", ids), ("start_byte", start.into())];
             let answer = ask(&mut host, query(pattern, "regex", asked)).unwrap();
             let read = host.store.counts().bytes_read;
             assert!(read < 2 * BYTES_MAX, "{read}");
@@ -360,9 +359,9 @@ fn a_payload_of_megabytes_is_looked_through_part_by_part() {
             }
             let limited = number_of(&answer, "scan-limited");
             assert_eq!(answer.field("truncated").unwrap(), &Json::Bool(limited));
-            let Some(next) = answer.field("unscanned_from") else { break };
-            assert_eq!(next.field("id").unwrap().as_str(), Some(id.as_str()));
-            let next = u64::try_from(number(next, "byte")).unwrap();
+            let Some(cursor) = answer.field("cursor").unwrap().as_str() else { break };
+            assert!(cursor.starts_with(&id));
+            let next = u64::try_from(going_on::byte_of(cursor)).unwrap();
             assert!(next > start);
             from = Some(next);
         }
@@ -446,7 +445,7 @@ fn a_filter_and_a_window_of_time_say_which_files() {
         seqs.dedup();
         seqs
     };
-    let none = || [("all", Json::Bool(false))];
+    let none = || [("all_conversations", Json::Bool(false))];
     assert_eq!(seqs("common", none()), [1, 2]);
     assert_eq!(seqs("common speaker:ann", none()), [1]);
     assert_eq!(seqs("common role:tool", none()), [0; 0]);
@@ -506,7 +505,7 @@ fn a_grant_covers_the_files_of_its_messages() {
     let covered: Vec<usize> =
         (0..30).rev().filter(|book| (first..=last).contains(&(2 * book + 2))).collect();
     assert!(!covered.is_empty() && covered.len() < 30, "{covered:?}");
-    let of_leaf = grant(&mut host, &format!("{{\"summaries\":[\"{}\"]}}", leaf.text("id")));
+    let of_leaf = grant(&mut host, &format!("{{\"summary_ids\":[\"{}\"]}}", leaf.text("id")));
     let asked = || query("book\\d+", "regex", []);
     let answer = granted(&mut host, &of_leaf, asked()).unwrap();
     assert_eq!(books(&answer), covered);

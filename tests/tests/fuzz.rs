@@ -102,7 +102,7 @@ fn append(host: &mut Host, dialect: &str, message: &str) -> bool {
     let args = Json::object([
         ("dialect", dialect.into()),
         ("messages", Json::Array(vec![message.into()])),
-        ("options", Json::object([("mode", "new".into())])),
+        ("options", Json::object([("append_mode", "new".into())])),
     ]);
     match host.call("ingest.append", &args).unwrap() {
         Ok(receipt) => receipt.field("ingested").unwrap() == &1_u64.into(),
@@ -137,8 +137,8 @@ fn fuzz_dialect(dialect: &str) {
         }
         let last = u64::try_from(taken.len()).unwrap();
         let args = Json::object([
-            ("seq_from", 1_u64.into()),
-            ("seq_to", last.into()),
+            ("seq_first", 1_u64.into()),
+            ("seq_last", last.into()),
             ("bytes_max", 1_000_000_u64.into()),
         ]);
         let back = host.ask("recall.messages", &args).unwrap();
@@ -249,9 +249,9 @@ fn arguments() {
         "{\"entries\":[{\"entry_id\":\"a\",\"hash\":\"00000000000000000000000000000000\",\"tokens\":5}],\
          \"bounded\":true,\"confirmed\":1,\"checkpoint\":{\"epoch\":\"x\"},\"epoch\":\"y\"}",
         "{\"contextThreshold\":0.5,\"fresh_tail_messages_max\":3,\"ignoreSessionPatterns\":[\"a*\"]}",
-        "{\"start_line\":1,\"end_line\":2,\"bytes_max\":5000,\"messages\":true,\"token_cap\":9}",
+        "{\"start_line\":1,\"end_line\":2,\"bytes_max\":5000,\"include_messages\":true,\"tokens_max\":9}",
         "{\"pattern\":\"x+(y|z)*\",\"mode\":\"auto\",\"since\":\"2024-01-01T00:00:00Z\",\"limit\":5}",
-        "{\"key\":\"f\",\"cause\":\"idle\",\"retain_depth\":1,\"dry_run\":true}",
+        "{\"family\":\"f\",\"cause\":\"idle\",\"retain_depth\":1,\"dry_run\":true}",
     ];
     rounds("arguments", |random| {
         let mut host = host();

@@ -25,7 +25,7 @@ fn append(host: &mut Host, conversation: &str, count: u64, first: u64) {
     let args = format!(
         r#"{{"conversation":"{conversation}","messages":[{{"$generate":{{"count":{count},
             "tokens":200,"roles":["user","assistant"],"first":{first}}}}}],
-            "options":{{"mode":"new"}}}}"#
+            "options":{{"append_mode":"new"}}}}"#
     );
     host.told("ingest.append", &args).unwrap();
 }
@@ -114,7 +114,7 @@ fn grep(host: &mut Host, query: &str, grant: &str) -> Result<Json, Error> {
 
 fn tool(host: &mut Host, name: &str, arguments: &str, caller: &str) -> (String, bool) {
     let args = format!(
-        r#"{{"conversation":"a","name":"{name}","arguments_json":{arguments},"caller":"{caller}"}}"#
+        r#"{{"conversation":"a","name":"{name}","arguments_json":{arguments},"grant":"{caller}"}}"#
     );
     let outcome = host.told("tools.call", &args).unwrap();
     let done = outcome.field("done").unwrap();
@@ -158,8 +158,8 @@ fn a_grant_says_its_limits_and_equal_ones_have_different_ids() {
     assert_ne!(id, second.text("id"));
     let said = format!(
         r#"{{"conversations":["a"],"depth_max":3,"expires_at":"2023-11-14T22:18:20.000Z",
-            "from":null,"id":"{id}","issued_at":"2023-11-14T22:13:20.000Z","revoked":false,
-            "summaries":null,"tokens_left":4000,"tokens_max":4000}}"#
+            "id":"{id}","issued_at":"2023-11-14T22:13:20.000Z","parent":null,"revoked":false,
+            "summary_ids":null,"tokens_left":4000,"tokens_max":4000}}"#
     );
     assert_eq!(first, Json::of(&said));
     assert_eq!(listed(&mut host), [first, second]);
@@ -171,7 +171,7 @@ fn limits_are_bounded() {
     let World { mut host, other, .. } = world();
     for limits in [
         r#"{"conversations":[]}"#,
-        r#"{"summaries":[]}"#,
+        r#"{"summary_ids":[]}"#,
         r#"{"depth_max":0}"#,
         r#"{"depth_max":11}"#,
         r#"{"tokens_max":0}"#,
@@ -179,7 +179,7 @@ fn limits_are_bounded() {
         r#"{"ttl_ms":0}"#,
         r#"{"ttl_ms":86400001}"#,
         r#"{"conversations":"a"}"#,
-        r#"{"summaries":["sum_0000000000000000"]}"#,
+        r#"{"summary_ids":["sum_0000000000000000"]}"#,
         r#"{"tokens":1}"#,
         "[]",
     ] {
@@ -189,8 +189,8 @@ fn limits_are_bounded() {
     }
     for limits in [
         r#"{"conversations":["a","nowhere"]}"#.to_owned(),
-        format!(r#"{{"summaries":["{other}"]}}"#),
-        r#"{"summaries":["sum_ffffffffffffffff"]}"#.to_owned(),
+        format!(r#"{{"summary_ids":["{other}"]}}"#),
+        r#"{"summary_ids":["sum_ffffffffffffffff"]}"#.to_owned(),
     ] {
         let error = grant(&mut host, &limits).unwrap_err();
         assert_eq!(error.code, ErrorCode::NotFound, "{limits}: {error}");
@@ -208,7 +208,7 @@ fn tokens_are_clamped_to_what_is_left_and_then_refused() {
     let all = read(&mut host, "expand", &top, "{}", &id).unwrap();
     assert_eq!((all.number("tokens"), all.field("truncated")), (900, Some(&Json::Bool(false))));
     assert_eq!(left(&mut host, &id), 100);
-    let none = read(&mut host, "expand", &top, r#"{"token_cap":2000}"#, &id).unwrap();
+    let none = read(&mut host, "expand", &top, r#"{"tokens_max":2000}"#, &id).unwrap();
     assert_eq!((none.number("tokens"), none.field("truncated")), (0, Some(&Json::Bool(true))));
     let cut = read(&mut host, "describe", &top, "{}", &id).unwrap();
     assert_eq!(
@@ -228,7 +228,7 @@ fn tokens_are_clamped_to_what_is_left_and_then_refused() {
 #[test]
 fn a_denial_names_the_first_that_is_wrong() {
     let World { mut host, top, leaves, .. } = world();
-    let limits = format!(r#"{{"ttl_ms":1000,"tokens_max":1,"summaries":["{}"]}}"#, leaves[0]);
+    let limits = format!(r#"{{"ttl_ms":1000,"tokens_max":1,"summary_ids":["{}"]}}"#, leaves[0]);
     let id = made(&mut host, &limits);
     let late = NOW + 1_000;
     let read = |host: &mut Host, now, conversation, of: &str, grant: &str| {
@@ -302,7 +302,8 @@ fn a_grant_covers_its_conversations_and_no_other() {
     let count = |host: &mut Host, query: &str, grant: &str| {
         grep(host, query, grant).unwrap().number("total")
     };
-    let all = r#"{"pattern":".","mode":"regex","scope":"messages","all":true,"limit":1}"#;
+    let all =
+        r#"{"pattern":".","mode":"regex","scope":"messages","all_conversations":true,"limit":1}"#;
     assert_eq!(count(&mut host, all, &of_a), 17);
     assert_eq!(count(&mut host, all, &of_both), 29);
     let only = r#"{"pattern":".","mode":"regex","scope":"messages","only":true,"limit":1}"#;
@@ -320,12 +321,12 @@ fn a_grant_covers_its_conversations_and_no_other() {
 #[test]
 fn a_grant_for_summaries_covers_what_lies_below_them() {
     let World { mut host, top, leaves, .. } = world();
-    let limits = format!(r#"{{"summaries":["{}"],"tokens_max":100000}}"#, leaves[1]);
+    let limits = format!(r#"{{"summary_ids":["{}"],"tokens_max":100000}}"#, leaves[1]);
     let id = made(&mut host, &limits);
     let leaf = read(&mut host, "describe", &leaves[1], "{}", &id).unwrap();
-    assert_eq!(leaf.field("derived"), Some(&Json::of("[]")));
+    assert_eq!(leaf.field("derived_ids"), Some(&Json::of("[]")));
     let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
-    let below = read(&mut host, "expand", &leaves[1], r#"{"messages":true}"#, &id).unwrap();
+    let below = read(&mut host, "expand", &leaves[1], r#"{"include_messages":true}"#, &id).unwrap();
     let messages = below.field("messages").unwrap().elements();
     assert_eq!(messages.len() as u64, last - first + 1);
     let message = messages.first().unwrap().text("id");
@@ -360,7 +361,7 @@ fn a_grant_for_summaries_covers_what_lies_below_them() {
 fn depth_is_clamped() {
     let World { mut host, top, .. } = world();
     let id = made(&mut host, r#"{"depth_max":1,"tokens_max":100000}"#);
-    let wanted = r#"{"messages":true,"depth":7}"#;
+    let wanted = r#"{"include_messages":true,"depth_max":7}"#;
     let below = read(&mut host, "expand", &top, wanted, &id).unwrap();
     assert_eq!(below.field("summaries").unwrap().elements().len(), 3);
     assert_eq!(below.field("messages").unwrap().elements().len(), 0);
@@ -382,7 +383,7 @@ fn what_is_returned_is_charged() {
     total += matches.iter().map(|hit| estimate(&hit.text("snippet"))).sum::<u64>();
     let described = read(&mut host, "describe", &top, "{}", &id).unwrap();
     total += estimate(&described.text("text"));
-    let below = read(&mut host, "expand", &top, r#"{"messages":true}"#, &id).unwrap();
+    let below = read(&mut host, "expand", &top, r#"{"include_messages":true}"#, &id).unwrap();
     for (list, key) in [("summaries", "text"), ("messages", "raw")] {
         let rows = below.field(list).unwrap().elements();
         total += rows.iter().map(|row| estimate(&row.text(key))).sum::<u64>();
@@ -449,7 +450,8 @@ fn asynchronous_stores_spend_as_much() {
     let spent = |mode| {
         let World { mut host, top, leaves, .. } = world_of(mode);
         let id = made(&mut host, r#"{"conversations":["b","a"],"tokens_max":3000}"#);
-        read_at(&mut host, NOW, ("expand", "b"), &top, r#"{"messages":true}"#, &id).unwrap();
+        read_at(&mut host, NOW, ("expand", "b"), &top, r#"{"include_messages":true}"#, &id)
+            .unwrap();
         let arguments = format!(r#"{{"summaryIds":["{}"]}}"#, leaves[0]);
         let (_, is_error) = tool(&mut host, "lcm_expand", &arguments, &id);
         assert!(!is_error);
@@ -480,16 +482,16 @@ fn a_failed_commit_gives_no_text() {
 fn a_grant_inherits_less_and_ends_with_the_other() {
     let World { mut host, top, leaves, .. } = world();
     let limits = format!(
-        r#"{{"conversations":["a","b"],"summaries":["{}","{}"],"tokens_max":1000,"ttl_ms":9000}}"#,
+        r#"{{"conversations":["a","b"],"summary_ids":["{}","{}"],"tokens_max":1000,"ttl_ms":9000}}"#,
         leaves[0], leaves[1]
     );
     let above = made(&mut host, &limits);
-    let from = |more: &str| format!(r#"{{"from":"{above}"{more}}}"#);
+    let from = |more: &str| format!(r#"{{"parent":"{above}"{more}}}"#);
     let child = grant(&mut host, &from(r#","tokens_max":5000,"depth_max":9,"ttl_ms":86400000"#));
     let child = child.unwrap();
     assert_eq!((child.number("tokens_max"), child.number("depth_max")), (1000, 2));
     assert_eq!(child.text("expires_at"), "2023-11-14T22:13:29.000Z");
-    assert_eq!(child.text("from"), above);
+    assert_eq!(child.text("parent"), above);
     assert_eq!(child.field("conversations"), Some(&Json::of(r#"["a","b"]"#)));
     let both = format!(r#"["{}","{}"]"#, leaves[0], leaves[1]);
     assert_eq!(child.field("summaries"), Some(&Json::of(&both)));
@@ -497,18 +499,18 @@ fn a_grant_inherits_less_and_ends_with_the_other() {
         r#","conversations":["c"]"#.to_owned(),
         r#","conversations":["nowhere"]"#.to_owned(),
         r#","conversations":["b"]"#.to_owned(),
-        format!(r#","summaries":["{top}"]"#),
-        format!(r#","summaries":["{}"]"#, leaves[2]),
-        r#","summaries":["sum_ffffffffffffffff"]"#.to_owned(),
+        format!(r#","summary_ids":["{top}"]"#),
+        format!(r#","summary_ids":["{}"]"#, leaves[2]),
+        r#","summary_ids":["sum_ffffffffffffffff"]"#.to_owned(),
     ] {
         denial(grant(&mut host, &from(&wrong)));
     }
     let child = child.text("id");
-    let narrow = format!(r#"{{"from":"{child}","summaries":["{}"]}}"#, leaves[1]);
+    let narrow = format!(r#"{{"parent":"{child}","summary_ids":["{}"]}}"#, leaves[1]);
     let grandchild = grant(&mut host, &narrow).unwrap();
     assert_eq!(grandchild.number("depth_max"), 1);
     let grandchild = grandchild.text("id");
-    let last = denial(grant(&mut host, &format!(r#"{{"from":"{grandchild}"}}"#)));
+    let last = denial(grant(&mut host, &format!(r#"{{"parent":"{grandchild}"}}"#)));
     assert!(last.contains("depth of 1"), "{last}");
     // What is read on one is spent on those that it inherits from.
     read(&mut host, "describe", &leaves[1], "{}", &grandchild).unwrap();

@@ -10,7 +10,7 @@ use lcm_text::{
     base::error::{Error, ErrorCode},
     types::{
         api::{
-            AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect, AppendMode,
+            AppendMode, AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
         },
         model::{Completion, CompletionResult, Finish},
     },
@@ -70,10 +70,10 @@ impl Chat {
     fn ingest(&mut self, transcript: &[String]) -> u32 {
         let plan = self.plan(transcript);
         let mut stored = 0;
-        for range in plan.get("missing").unwrap().as_array().unwrap() {
+        for range in plan.get("missing_ranges").unwrap().as_array().unwrap() {
             let at =
                 |key: &str| usize::try_from(range.get(key).unwrap().as_u64().unwrap()).unwrap();
-            let missing = transcript.get(at("from")..=at("to")).unwrap();
+            let missing = transcript.get(at("index_first")..=at("index_last")).unwrap();
             for batch in missing.chunks(100) {
                 stored += self.append_with(batch, Some("{}")).unwrap();
             }
@@ -154,9 +154,9 @@ fn a_transcript_that_begins_earlier_brings_what_is_missing() {
         chat.append_with(batch, Some("{}")).unwrap();
     }
     let mut missing = 0;
-    for range in chat.plan(&file).get("missing").unwrap().as_array().unwrap() {
-        missing += range.get("to").unwrap().as_u64().unwrap() + 1
-            - range.get("from").unwrap().as_u64().unwrap();
+    for range in chat.plan(&file).get("missing_ranges").unwrap().as_array().unwrap() {
+        missing += range.get("index_last").unwrap().as_u64().unwrap() + 1
+            - range.get("index_first").unwrap().as_u64().unwrap();
     }
     assert_eq!(missing, 100);
 }
@@ -350,19 +350,23 @@ fn what_a_caller_saw_stored_is_never_missing() {
                 others(&mut chat, 3_000, after);
                 let place = format!("{before}, {between}, {after}");
                 let plan = chat.plan_with(&file, "\"confirmed\":150,").unwrap();
-                let missing = serde_json::json!([{"from": 150, "to": 249}]);
-                assert_eq!(plan.get("missing"), Some(&missing), "{place}: {plan}");
+                let missing = serde_json::json!([{"index_first": 150, "index_last": 249}]);
+                assert_eq!(plan.get("missing_ranges"), Some(&missing), "{place}: {plan}");
                 assert_ne!(plan.get("by").unwrap(), "none", "{place}");
                 let bounded = "\"bounded\":true,\"confirmed\":150,";
                 let plan = chat.plan_with(&file, bounded).unwrap();
                 let stored = before + between + after + 150;
                 let to = 150 + (stored / 5).clamp(50, 100) - 1;
-                let missing = serde_json::json!([{"from": 150, "to": to}]);
-                assert_eq!(plan.get("missing"), Some(&missing), "{place}: {plan}");
+                let missing = serde_json::json!([{"index_first": 150, "index_last": to}]);
+                assert_eq!(plan.get("missing_ranges"), Some(&missing), "{place}: {plan}");
                 assert_eq!(plan.get("more").unwrap(), &serde_json::Value::Bool(to < 249));
                 assert!(plan.get("blocked").unwrap().is_null(), "{place}: {plan}");
                 let plan = chat.plan_with(&lines(1, 150), "\"confirmed\":150,").unwrap();
-                assert_eq!(plan.get("missing"), Some(&serde_json::json!([])), "{place}: {plan}");
+                assert_eq!(
+                    plan.get("missing_ranges"),
+                    Some(&serde_json::json!([])),
+                    "{place}: {plan}"
+                );
                 assert_eq!(plan.pointer("/checkpoint/entries").unwrap(), 150, "{place}");
             }
         }
@@ -381,7 +385,8 @@ fn what_was_stored_behind_what_was_confirmed_is_recognised_or_refused() {
         }
         others(&mut chat, 2_000, after);
         let plan = chat.plan_with(&file, "\"confirmed\":150,").unwrap();
-        let from = plan.pointer("/missing/0/from").and_then(serde_json::Value::as_u64);
+        let from =
+            plan.pointer("/missing_ranges/0/index_first").and_then(serde_json::Value::as_u64);
         assert_eq!(from, Some(200), "{before}, {after}: {plan}");
     }
     let mut chat = Chat::new();
@@ -404,11 +409,20 @@ fn a_replay_in_a_long_transcript_is_refused_as_a_whole() {
     assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
     assert!(error.message.contains("likely replay"), "{error:?}");
     let plan = chat.plan_with(&lines(101, 250), "\"new\":true,\"refuse_replay\":true,").unwrap();
-    assert_eq!(plan.get("missing"), Some(&serde_json::json!([{"from": 0, "to": 149}])));
+    assert_eq!(
+        plan.get("missing_ranges"),
+        Some(&serde_json::json!([{"index_first": 0, "index_last": 149}]))
+    );
     let plan = chat.plan_with(&lines(1, 150), "\"refuse_replay\":true,").unwrap();
-    assert_eq!(plan.get("missing"), Some(&serde_json::json!([{"from": 100, "to": 149}])));
+    assert_eq!(
+        plan.get("missing_ranges"),
+        Some(&serde_json::json!([{"index_first": 100, "index_last": 149}]))
+    );
     let plan = chat.plan_with(&lines(1, 3), "\"new\":true,").unwrap();
-    assert_eq!(plan.get("missing"), Some(&serde_json::json!([{"from": 0, "to": 2}])));
+    assert_eq!(
+        plan.get("missing_ranges"),
+        Some(&serde_json::json!([{"index_first": 0, "index_last": 2}]))
+    );
 }
 
 #[test]
@@ -417,8 +431,9 @@ fn what_is_skipped_does_not_hide_another_of_its_ids() {
     let failed = r#"{"role":"assistant","content":"","stop_reason":"error","id":"b"}"#;
     let again = r#"{"role":"assistant","content":"the real answer","id":"b"}"#;
     let file = [failed, again].map(String::from);
-    let missing = |chat: &mut Chat| chat.plan_with(&file, "").unwrap().get("missing").cloned();
-    assert_eq!(missing(&mut chat), Some(serde_json::json!([{"from": 1, "to": 1}])));
+    let missing =
+        |chat: &mut Chat| chat.plan_with(&file, "").unwrap().get("missing_ranges").cloned();
+    assert_eq!(missing(&mut chat), Some(serde_json::json!([{"index_first": 1, "index_last": 1}])));
     chat.append(&file);
     assert_eq!(missing(&mut chat), Some(serde_json::json!([])));
     let chained = [
@@ -427,8 +442,8 @@ fn what_is_skipped_does_not_hide_another_of_its_ids() {
         r#"{"role":"user","content":"three","id":"c"}"#,
     ];
     let plan = Chat::new().plan_with(&chained.map(String::from), "").unwrap();
-    let wanted = serde_json::json!([{"from": 0, "to": 0}, {"from": 2, "to": 2}]);
-    assert_eq!(plan.get("missing"), Some(&wanted));
+    let wanted = serde_json::json!([{"index_first": 0, "index_last": 0}, {"index_first": 2, "index_last": 2}]);
+    assert_eq!(plan.get("missing_ranges"), Some(&wanted));
 }
 
 #[test]
@@ -443,6 +458,6 @@ fn more_confirmed_than_there_is_is_refused() {
     for confirmed in ["0", "3", "null"] {
         let plan = chat.plan_with(&file, &format!("\"confirmed\":{confirmed},")).unwrap();
         assert_eq!(plan.get("by").unwrap(), "prefix");
-        assert_eq!(plan.get("missing"), Some(&serde_json::json!([])));
+        assert_eq!(plan.get("missing_ranges"), Some(&serde_json::json!([])));
     }
 }

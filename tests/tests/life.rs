@@ -24,7 +24,7 @@ fn host() -> Host {
 fn append(host: &mut Host, first: u64, count: u64) {
     let args = format!(
         r#"{{"messages":[{{"$generate":{{"count":{count},"tokens":200,
-            "roles":["user","assistant"],"first":{first}}}}}],"options":{{"mode":"new"}}}}"#
+            "roles":["user","assistant"],"first":{first}}}}}],"options":{{"append_mode":"new"}}}}"#
     );
     host.told("ingest.append", &args).unwrap();
 }
@@ -101,7 +101,7 @@ fn what_was_withdrawn_archived_and_joined_goes_along_with_a_copy() {
         Some(&Json::Number(2))
     );
     append(&mut original, 13, 3);
-    verb(&mut original, "family", r#"{"key":"agent:main"}"#).unwrap();
+    verb(&mut original, "family", r#"{"family":"agent:main"}"#).unwrap();
     verb(&mut original, "reset", "{}").unwrap();
     let lines = export(&mut original);
     let mut copy = host();
@@ -196,7 +196,7 @@ fn patterns_cost_a_warm_instance_no_read() {
     let config = r#"{"ignore_session_patterns":["agent:*:cron:**"]}"#;
     let mut host = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
     append(&mut host, 1, 3);
-    verb(&mut host, "family", r#"{"key":"agent:main:chat"}"#).unwrap();
+    verb(&mut host, "family", r#"{"family":"agent:main:chat"}"#).unwrap();
     for first in [4, 5] {
         append(&mut host, first, 1);
         let counts = host.store.counts();
@@ -218,7 +218,7 @@ fn a_family_that_is_too_large_is_searched_in_part() {
         );
         host.ask("ingest.append", &Json::of(&said)).unwrap();
         let joined = format!(
-            r#"{{"conversation":"{name}","verb":"family","arguments_json":{{"key":"agent:main"}}}}"#
+            r#"{{"conversation":"{name}","verb":"family","arguments_json":{{"family":"agent:main"}}}}"#
         );
         host.ask("admin.call", &Json::of(&joined)).unwrap();
         if number < 33 {
@@ -234,7 +234,7 @@ fn a_family_that_is_too_large_is_searched_in_part() {
         };
         let noted = if number > 33 { vec![Json::from("family-limited")] } else { Vec::new() };
         assert_eq!(found(""), (33, noted));
-        assert_eq!(found(r#","all":true"#), (number, Vec::new()));
+        assert_eq!(found(r#","all_conversations":true"#), (number, Vec::new()));
         assert_eq!(found(r#","only":true"#), (1, Vec::new()));
     }
 }

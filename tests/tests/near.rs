@@ -63,9 +63,10 @@ fn attach(host: &mut Host) -> Vec<String> {
     loop {
         let answer = ask(host, "recall.embed", &[("vectors_json", vectors.as_str().into())]);
         let answer = answer.unwrap();
-        let next: Vec<&str> = answer.list("next").iter().map(|id| id.as_str().unwrap()).collect();
+        let next: Vec<&str> =
+            answer.list("missing_ids").iter().map(|id| id.as_str().unwrap()).collect();
         if next.is_empty() {
-            assert_eq!(answer.number("missing"), 0);
+            assert_eq!(answer.number("missing_count"), 0);
             return ids;
         }
         let entry = |id: &&str| format!("{{\"id\":\"{id}\",\"vector\":{}}}", vector(id));
@@ -130,7 +131,7 @@ fn a_grant_ends_what_is_near() {
     let page = Json::of(page.unwrap().as_str().unwrap());
     let leaf = &page.list("items")[0];
     let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
-    let limits = format!("{{\"summaries\":[\"{}\"]}}", leaf.text("id"));
+    let limits = format!("{{\"summary_ids\":[\"{}\"]}}", leaf.text("id"));
     let made = ask(&mut host, "recall.grant", &[("grant_json", limits.as_str().into())]).unwrap();
     let (grant, mut spent) = (made.text("id"), 0);
     for id in ids.iter().step_by(4) {
@@ -173,7 +174,7 @@ fn a_grant_ends_what_is_near() {
 fn vectors_without_a_model_say_so() {
     let mut host = host();
     let next = ask(&mut host, "recall.embed", &[("vectors_json", "{}".into())]).unwrap();
-    let ids: Vec<&str> = next.list("next").iter().map(|id| id.as_str().unwrap()).collect();
+    let ids: Vec<&str> = next.list("missing_ids").iter().map(|id| id.as_str().unwrap()).collect();
     let entry = |id: &str| format!("{{\"id\":\"{id}\",\"vector\":{}}}", vector(id));
     let first = format!("{{\"vectors\":[{}]}}", entry(ids[0]));
     ask(&mut host, "recall.embed", &[("vectors_json", first.as_str().into())]).unwrap();
@@ -200,7 +201,7 @@ fn vectors_that_do_not_fit_are_noted() {
     host.ask("ingest.append", &other).unwrap();
     for conversation in ["c", "d"] {
         let args = format!(
-            r#"{{"conversation":"{conversation}","verb":"family","arguments_json":{{"key":"k"}}}}"#
+            r#"{{"conversation":"{conversation}","verb":"family","arguments_json":{{"family":"k"}}}}"#
         );
         host.ask("admin.call", &Json::of(&args)).unwrap();
     }
@@ -211,7 +212,7 @@ fn vectors_that_do_not_fit_are_noted() {
     assert_eq!(notes(&mut host), []);
     let next = host.ask("recall.embed", &Json::of(r#"{"conversation":"d","vectors_json":"{}"}"#));
     let next = Json::of(next.unwrap().as_str().unwrap());
-    let id = next.list("next")[0].as_str().unwrap().to_owned();
+    let id = next.list("missing_ids")[0].as_str().unwrap().to_owned();
     let vectors = format!(r#"{{"vectors":[{{"id":"{id}","vector":[1,2,3,4,5,6,7,8]}}]}}"#);
     let args =
         Json::object([("conversation", "d".into()), ("vectors_json", vectors.as_str().into())]);

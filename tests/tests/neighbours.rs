@@ -15,7 +15,7 @@ fn append(host: &mut Host, messages: Vec<Json>) {
     let args = Json::object([
         ("conversation", "c".into()),
         ("messages", Json::Array(messages)),
-        ("options", Json::object([("mode", "new".into())])),
+        ("options", Json::object([("append_mode", "new".into())])),
     ]);
     host.ask("ingest.append", &args).unwrap();
 }
@@ -53,15 +53,20 @@ fn every_message_that_is_found_has_those_beside_it() {
             assert_eq!(answer.list("matches").len(), 200);
             for one in answer.list("matches") {
                 if count == 0 {
-                    assert!(one.field("before").is_none() && one.field("after").is_none());
+                    assert!(
+                        one.field("neighbours_before").is_none()
+                            && one.field("neighbours_after").is_none()
+                    );
                     continue;
                 }
                 let seq = one.number("seq");
                 let expected: Vec<u64> = (seq.saturating_sub(count).max(1)..seq).collect();
-                assert_eq!(seqs(one, "before"), expected, "{round}");
+                assert_eq!(seqs(one, "neighbours_before"), expected, "{round}");
                 let expected: Vec<u64> = (seq + 1..=600.min(seq + count)).collect();
-                assert_eq!(seqs(one, "after"), expected, "{round}");
-                for beside in one.list("before").iter().chain(one.list("after")) {
+                assert_eq!(seqs(one, "neighbours_after"), expected, "{round}");
+                for beside in
+                    one.list("neighbours_before").iter().chain(one.list("neighbours_after"))
+                {
                     let text = format!("word number{}", beside.number("seq"));
                     assert_eq!(beside.field("snippet").unwrap().as_str(), Some(text.as_str()));
                 }
@@ -97,7 +102,7 @@ fn neighbours_end_where_a_grant_does() {
     let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
     assert!(first + 2 <= last && last < 60, "{first} {last}");
     let id = leaf.field("id").unwrap().as_str().unwrap();
-    let limits = Json::of(&format!("{{\"summaries\":[\"{id}\"]}}"));
+    let limits = Json::of(&format!("{{\"summary_ids\":[\"{id}\"]}}"));
     let args = Json::object([("conversation", "c".into()), ("grant_json", limits)]);
     let made = host.ask("recall.grant", &args).unwrap();
     let made = Json::of(made.as_str().unwrap());
@@ -111,11 +116,12 @@ fn neighbours_end_where_a_grant_does() {
     };
     for one in answer.list("matches") {
         let seq = one.number("seq");
-        let all: Vec<u64> = [seqs(one, "before"), vec![seq], seqs(one, "after")].concat();
+        let all: Vec<u64> =
+            [seqs(one, "neighbours_before"), vec![seq], seqs(one, "neighbours_after")].concat();
         let expected: Vec<u64> = (first.max(seq.saturating_sub(3))..=last.min(seq + 3)).collect();
         assert_eq!(all, expected);
         tokens += cost(one);
-        let beside = one.list("before").iter().chain(one.list("after"));
+        let beside = one.list("neighbours_before").iter().chain(one.list("neighbours_after"));
         tokens += beside.map(cost).sum::<u32>();
     }
     assert_eq!(answer.field("grant").unwrap().number("tokens"), u64::from(tokens));
@@ -138,7 +144,8 @@ fn answers_with_neighbours_are_bounded() {
     let notes: Vec<_> = answer.list("notes").iter().filter_map(Json::as_str).collect();
     assert!(notes.contains(&"neighbours-limited"), "{notes:?}");
     assert_eq!(matches.len(), 160);
-    let with: Vec<bool> = matches.iter().map(|one| one.field("before").is_some()).collect();
+    let with: Vec<bool> =
+        matches.iter().map(|one| one.field("neighbours_before").is_some()).collect();
     assert!(with[0] && !with[159] && with.is_sorted_by(|one, next| one >= next), "{with:?}");
     assert!(answer.to_string().len() < 500_000);
     let arguments = r#"{"pattern":"needle","neighbours":3}"#;

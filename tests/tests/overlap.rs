@@ -19,7 +19,7 @@ use lcm_core::Engine;
 use lcm_testing::{ModelStore, simulation::random::Random};
 use lcm_text::{
     base::error::ErrorCode,
-    types::api::{AppendOptions, Dialect, AppendMode},
+    types::api::{AppendMode, AppendOptions, Dialect},
 };
 use serde_json::{Value, json};
 
@@ -151,8 +151,9 @@ impl Conversation {
         let plan: Value = serde_json::from_str(&plan).unwrap();
         let mut revision = plan["revision"].as_u64().expect("a revision");
         let mut stored = 0;
-        for range in plan["missing"].as_array().expect("a list") {
-            let [from, to] = ["from", "to"].map(|key| range[key].as_u64().unwrap() as usize);
+        for range in plan["missing_ranges"].as_array().expect("a list") {
+            let [from, to] =
+                ["index_first", "index_last"].map(|key| range[key].as_u64().unwrap() as usize);
             for batch in file[from..=to].chunks(100) {
                 let extra_json = Some(json!({ "revision": revision }).to_string());
                 let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json };

@@ -74,7 +74,7 @@ fn append(host: &mut Host, raw: &str) {
     };
     let args = Json::object([
         ("messages", Json::Array(vec![message])),
-        ("options", Json::object([("mode", "new".into())])),
+        ("options", Json::object([("append_mode", "new".into())])),
     ]);
     assert_eq!(host.ask("ingest.append", &args).unwrap().field("ingested").unwrap(), &1_u64.into());
 }
@@ -198,8 +198,8 @@ fn a_message_of_very_many_payloads_comes_in() {
     let raw = format!("{{\"role\":\"tool\",\"parts\":[{}]}}", parts.join(","));
     append(&mut host, &raw);
     let args = Json::object([
-        ("seq_from", 1_u64.into()),
-        ("seq_to", 1_u64.into()),
+        ("seq_first", 1_u64.into()),
+        ("seq_last", 1_u64.into()),
         ("bytes_max", 1_u64.into()),
     ]);
     let back = host.ask("recall.messages", &args).unwrap();

@@ -29,7 +29,7 @@ use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::{
     base::tokens,
-    types::api::{AppendOptions, Dialect, AppendMode, ToolAnswer, ToolOutcome},
+    types::api::{AppendMode, AppendOptions, Dialect, ToolAnswer, ToolOutcome},
 };
 use workload::{CONVERSATION, NOW_MS};
 

@@ -25,7 +25,7 @@ use facts::Fact;
 use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::types::api::{
-    AppendOptions, AssembleOptions, AssembledContext, Dialect, EvictionPolicy, AppendMode,
+    AppendMode, AppendOptions, AssembleOptions, AssembledContext, Dialect, EvictionPolicy,
 };
 use workload::{CONVERSATION, NOW_MS};
 

@@ -30,7 +30,7 @@ fn host() -> Host {
 fn append_to(host: &mut Host, conversation: &str, messages: Vec<Json>) {
     let args = Json::object([
         ("conversation", conversation.into()),
-        ("options", Json::of(r#"{"mode":"new"}"#)),
+        ("options", Json::of(r#"{"append_mode":"new"}"#)),
         ("messages", Json::Array(messages)),
     ]);
     host.ask("ingest.append", &args).unwrap();

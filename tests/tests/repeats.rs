@@ -9,7 +9,7 @@ use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::{
     base::error::ErrorCode,
-    types::api::{AppendOptions, Dialect, AppendMode, Receipt},
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
 };
 
 const CHAT: &str = "c";
@@ -115,7 +115,8 @@ impl List<'_> {
     fn call(&self, chat: &mut Chat, from: usize, repeat: bool) -> (u32, u32) {
         let List { name, texts, cut } = self;
         let part = &texts[from..texts.len().min(from + cut)];
-        let extra = serde_json::json!({"list": name, "from": from, "repeat": repeat}).to_string();
+        let extra =
+            serde_json::json!({"list": name, "list_offset": from, "repeat": repeat}).to_string();
         let receipt = chat.append(part, AppendMode::New, &extra, NOW).unwrap();
         let (ingested, skipped, _) = taken(&receipt);
         assert_eq!(usize::try_from(ingested + skipped).unwrap(), part.len());
@@ -205,7 +206,7 @@ fn a_list_that_is_none_is_refused() {
     let long = "x".repeat(513);
     let refused = [
         (AppendMode::Transcript, serde_json::json!({"list": "l"})),
-        (AppendMode::New, serde_json::json!({"from": 1})),
+        (AppendMode::New, serde_json::json!({"list_offset": 1})),
         (AppendMode::New, serde_json::json!({"list": ""})),
         (AppendMode::New, serde_json::json!({"list": long})),
         (AppendMode::New, serde_json::json!({"list": 7})),
@@ -215,7 +216,7 @@ fn a_list_that_is_none_is_refused() {
         let refusal = chat.append(&equal(1), mode, &extra.to_string(), NOW);
         assert_eq!(refusal.unwrap_err(), ErrorCode::InvalidInput, "{extra}");
     }
-    let far = r#"{"list":"l","from":2000001}"#;
+    let far = r#"{"list":"l","list_offset":2000001}"#;
     let refusal = Chat::new().append(&equal(1), AppendMode::New, far, NOW);
     assert_eq!(refusal.unwrap_err(), ErrorCode::LimitExceeded);
 }

@@ -36,7 +36,7 @@ fn texts(count: u64, bytes: u64) -> Vec<String> {
 
 fn append(host: &mut Host, texts: &[String]) {
     let messages = texts.iter().map(|text| text.as_str().into()).collect();
-    let options = Json::of(r#"{"mode":"new"}"#);
+    let options = Json::of(r#"{"append_mode":"new"}"#);
     let args = Json::object([("messages", Json::Array(messages)), ("options", options)]);
     host.ask("ingest.append", &args).unwrap();
 }
@@ -67,7 +67,7 @@ fn try_messages(host: &mut Host, from: u64, to: u64) -> Result<Vec<String>, lcm_
     let mut out: Vec<String> = Vec::new();
     let mut next = from;
     loop {
-        let args = Json::object([("seq_from", next.into()), ("seq_to", to.into())]);
+        let args = Json::object([("seq_first", next.into()), ("seq_last", to.into())]);
         let page = host.ask("recall.messages", &args)?;
         out.extend(page.elements().iter().map(|text| text.as_str().unwrap().to_owned()));
         next += page.elements().len() as u64;
@@ -254,10 +254,11 @@ fn a_sealing_commit_that_fails_changes_nothing() {
 fn who_meets_a_sealing_commit_sees_no_damage() {
     let (mut host, apply, texts) = before_sealing();
     let before = host.store.clone();
-    let whole = Json::of(r#"{"seq_from":1,"seq_to":420}"#);
+    let whole = Json::of(r#"{"seq_first":1,"seq_last":420}"#);
     let assemble = Json::of(r#"{"budget":1000000}"#);
-    let more =
-        Json::of(r#"{"messages":[{"role":"user","content":"more"}],"options":{"mode":"new"}}"#);
+    let more = Json::of(
+        r#"{"messages":[{"role":"user","content":"more"}],"options":{"append_mode":"new"}}"#,
+    );
     let listing = Json::of(r#"{"kind":"messages","bytes_max":1000000}"#);
     let plan = Json::of(r#"{"budget":6000,"options":{"lease_ms":1000}}"#);
     let calls = [

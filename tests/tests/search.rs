@@ -138,7 +138,8 @@ fn append(host: &mut Host, messages: &[String], batch: usize) {
             bytes <= 400_000
         };
         let count = rest.iter().take(batch).take_while(fits).count().max(1);
-        let args = json!({"messages": rest[..count], "options": {"mode": "new"}}).to_string();
+        let args =
+            json!({"messages": rest[..count], "options": {"append_mode": "new"}}).to_string();
         host.ask("ingest.append", &Json::parse(&args).unwrap()).unwrap();
         rest = &rest[count..];
     }

@@ -108,7 +108,7 @@ fn told(host: &mut Host, caller: Option<&str>, name: &str, arguments: &Json) -> 
         ("conversation", "a".into()),
         ("name", name.into()),
         ("arguments_json", arguments.clone()),
-        ("caller", caller.map_or(Json::Null, Json::from)),
+        ("grant", caller.map_or(Json::Null, Json::from)),
     ]);
     let mut outcome = host.ask("tools.call", &args).unwrap();
     while let Some(needs) = outcome.field("needs-completions") {
@@ -198,7 +198,11 @@ fn a_cap_that_holds_no_passage_is_not_told_as_nothing_found() {
 fn all_and_only_do_not_go_together() {
     let (mut host, _) = apart();
     let both = |key| {
-        Json::object([(key, "wren".into()), ("all", Json::Bool(true)), ("only", Json::Bool(true))])
+        Json::object([
+            (key, "wren".into()),
+            ("all_conversations", Json::Bool(true)),
+            ("only", Json::Bool(true)),
+        ])
     };
     for (name, key, document) in [
         ("recall.grep", "query_json", both("pattern")),
@@ -377,7 +381,7 @@ fn an_expansion_goes_on_behind_what_is_below_it() {
             ("conversation", "a".into()),
             ("name", "lcm_expand".into()),
             ("arguments_json", Json::of(&arguments)),
-            ("caller", grant.text("id").as_str().into()),
+            ("grant", grant.text("id").as_str().into()),
         ]);
         let done = host.ask("tools.call", &args).unwrap().field("done").unwrap().clone();
         assert_eq!(done.field("is_error"), Some(&Json::Bool(true)), "{done}");

@@ -20,7 +20,7 @@ fn append(host: &mut Host, dialect: &str, messages: Vec<Json>) {
     let args = Json::object([
         ("dialect", dialect.into()),
         ("messages", Json::Array(messages)),
-        ("options", Json::object([("mode", "new".into())])),
+        ("options", Json::object([("append_mode", "new".into())])),
     ]);
     host.ask("ingest.append", &args).unwrap();
 }
@@ -159,7 +159,7 @@ fn thoughts_media_and_injected_context_never_reach_a_model() {
         for number in 0..turns - 1 {
             assert!(leaves.contains(&format!("saidword{number} ")), "{dialect}: {number}");
         }
-        let all = Json::object([("seq_from", 1_u64.into()), ("seq_to", (3 * turns).into())]);
+        let all = Json::object([("seq_first", 1_u64.into()), ("seq_last", (3 * turns).into())]);
         let stored = host.ask("recall.messages", &all).unwrap().compact();
         assert!(NEVER.iter().all(|never| stored.contains(never)), "{dialect}");
     }

@@ -3,7 +3,10 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use lcm_host::{context::Policy as WitPolicy, types::Dialect as WitDialect, work::Mode as WitMode};
+use lcm_host::{
+    context::Policy as WitPolicy, ingestion::AppendMode as WitAppendMode,
+    types::Dialect as WitDialect, work::Mode as WitMode,
+};
 use serde::Serialize;
 
 /// Lossless context management: keep every message, work with a context that fits.
@@ -119,11 +122,12 @@ pub(crate) struct Ingest {
     pub(crate) dialect: Dialect,
     /// Follow one file while it grows and when it is rotated, until interrupted; one result for
     /// each time something was new
-    #[arg(long, conflicts_with = "new")]
+    #[arg(long, conflicts_with = "append_mode")]
     pub(crate) tail: bool,
-    /// Every message is new unless its id or event key is stored
-    #[arg(long)]
-    pub(crate) new: bool,
+    /// How messages are taken: transcript skips what is stored; new stores every message unless its
+    /// id or event key is stored
+    #[arg(long, value_enum, default_value = "transcript")]
+    pub(crate) append_mode: AppendMode,
     /// Store nothing when the messages look like a replay
     #[arg(long)]
     pub(crate) refuse_replay: bool,
@@ -157,7 +161,7 @@ pub(crate) struct Compact {
     pub(crate) observed_tokens: Option<u32>,
     /// Completions asked for at the same time
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
-    pub(crate) parallel: u32,
+    pub(crate) requests_max: u32,
     #[command(flatten)]
     pub(crate) models: Models,
 }
@@ -175,7 +179,7 @@ pub(crate) struct Maintain {
     pub(crate) observed_tokens: Option<u32>,
     /// Completions asked for at the same time
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
-    pub(crate) parallel: u32,
+    pub(crate) requests_max: u32,
     #[command(flatten)]
     pub(crate) models: Models,
 }
@@ -233,12 +237,12 @@ pub(crate) struct Grep {
     #[arg(long, value_name = "S", default_value = "both")]
     pub(crate) scope: GrepScope,
     /// With --scope files: only this file; may be given several times
-    #[arg(long = "file", value_name = "ID")]
-    pub(crate) files: Vec<String>,
+    #[arg(long = "file-id", value_name = "ID")]
+    pub(crate) file_ids: Vec<String>,
     /// Where to go on, as an answer to the same search says
-    #[arg(long, value_name = "ID")]
-    pub(crate) start_id: Option<String>,
-    /// With --scope files: where in that file to begin, or in the one --file
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+    /// With --scope files: where in the one --file-id to begin
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) start_byte: Option<u64>,
     /// Messages to show before and after each one found, from 0 to 3
@@ -258,9 +262,9 @@ pub(crate) struct Grep {
     pub(crate) limit: Option<u64>,
     /// Search every conversation of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// Search this conversation and not its family
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, conflicts_with = "all_conversations")]
     pub(crate) only: bool,
     /// Read on this grant: within its limits, and charged for the text that is shown
     #[arg(long, value_name = "ID")]
@@ -276,19 +280,19 @@ pub(crate) struct Ask {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) query: Option<String>,
     /// A summary to answer from, as often as needed
-    #[arg(long, value_name = "ID")]
-    pub(crate) summary: Vec<String>,
+    #[arg(long = "summary-id", value_name = "ID")]
+    pub(crate) summary_ids: Vec<String>,
     /// Tokens that the answer may have, 1 to 8000 [default: 2000]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) max_tokens: Option<u32>,
+    pub(crate) answer_tokens_max: Option<u32>,
     /// Tokens of what is read for it [default and most: as configured]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) token_cap: Option<u32>,
+    pub(crate) tokens_max: Option<u32>,
     /// Read in every conversation of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// Read in this conversation and not its family
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, conflicts_with = "all_conversations")]
     pub(crate) only: bool,
     /// Read on this grant: within its limits, and charged for what the model is shown
     #[arg(long, value_name = "ID")]
@@ -320,8 +324,8 @@ pub(crate) struct GrantCreate {
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) covers: Vec<String>,
     /// A summary that it covers with what lies below, as often as needed [default: everything]
-    #[arg(long, value_name = "SUMMARY")]
-    pub(crate) summary: Vec<String>,
+    #[arg(long = "summary-id", value_name = "ID")]
+    pub(crate) summary_ids: Vec<String>,
     /// Most steps of one expansion, 1 to 10 [default: 3]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) depth_max: Option<u64>,
@@ -333,7 +337,7 @@ pub(crate) struct GrantCreate {
     pub(crate) ttl_ms: Option<u64>,
     /// A grant that it inherits from
     #[arg(long, value_name = "ID")]
-    pub(crate) from: Option<String>,
+    pub(crate) parent: Option<String>,
 }
 
 /// How a pattern is taken.
@@ -342,7 +346,6 @@ pub(crate) struct GrantCreate {
 pub(crate) enum GrepMode {
     Auto,
     Regex,
-    #[value(alias = "full_text")]
     FullText,
 }
 
@@ -371,7 +374,7 @@ pub(crate) struct Describe {
     pub(crate) id: String,
     /// Look for it in every conversation of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// First line of a file that is shown, from 1
     #[arg(long, value_name = "N")]
     pub(crate) start_line: Option<u64>,
@@ -396,18 +399,18 @@ pub(crate) struct Describe {
 pub(crate) struct Expand {
     /// A summary
     pub(crate) id: String,
-    /// Levels of summaries below it
+    /// Most levels of summaries below it
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) depth: Option<u32>,
+    pub(crate) depth_max: Option<u32>,
     /// Show the messages, too
     #[arg(long)]
-    pub(crate) messages: bool,
+    pub(crate) include_messages: bool,
     /// One page of at most this many tokens instead of everything
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) token_cap: Option<u32>,
-    /// Go on after an earlier page: its next
+    pub(crate) tokens_max: Option<u32>,
+    /// Go on after an earlier page: its cursor
     #[arg(long, value_name = "CURSOR")]
-    pub(crate) after: Option<String>,
+    pub(crate) cursor: Option<String>,
     /// Read on this grant: within its limits, and charged for the text that is shown
     #[arg(long, value_name = "ID")]
     pub(crate) grant: Option<String>,
@@ -417,10 +420,10 @@ pub(crate) struct Expand {
 pub(crate) struct Messages {
     /// First position, from 1
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
-    pub(crate) from: Option<u64>,
+    pub(crate) seq_first: Option<u64>,
     /// Last position
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
-    pub(crate) to: Option<u64>,
+    pub(crate) seq_last: Option<u64>,
     /// The original text of each message and a line end, nothing else
     #[arg(long)]
     pub(crate) raw: bool,
@@ -443,7 +446,7 @@ pub(crate) struct Digest {
 #[derive(Args, Debug)]
 pub(crate) struct Family {
     /// What all conversations of the family are known by
-    pub(crate) key: String,
+    pub(crate) family: String,
 }
 
 #[derive(Args, Debug)]
@@ -492,10 +495,10 @@ pub(crate) struct Calibrate {
     pub(crate) model: String,
     /// Tokens of the prompt as lcm assemble said, and what was added to it by the same estimate
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) estimated: u32,
+    pub(crate) estimated_tokens: u32,
     /// Tokens of the prompt as the provider counted them
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) actual: u32,
+    pub(crate) prompt_tokens: u32,
 }
 
 #[derive(Args, Debug)]
@@ -505,16 +508,16 @@ pub(crate) struct Usage {
     pub(crate) purpose: String,
     /// Tokens of the whole prompt, those in the provider's cache included
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) input: u32,
+    pub(crate) input_tokens: u32,
     /// Of them those that were read from the cache
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) cache_read: u32,
+    pub(crate) cache_read_tokens: u32,
     /// Of them those that were written to it
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) cache_write: u32,
+    pub(crate) cache_write_tokens: u32,
     /// Tokens of the answer
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) output: u32,
+    pub(crate) output_tokens: u32,
     /// What it cost, in millionths of the one currency that all reports count in
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) cost_micros: u64,
@@ -597,7 +600,7 @@ pub(crate) struct Apply {
 pub(crate) struct Export {
     /// All conversations of the store
     #[arg(long)]
-    pub(crate) all: bool,
+    pub(crate) all_conversations: bool,
     /// Where to; - is standard output
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
@@ -632,6 +635,22 @@ impl Dialect {
             Self::OpenaiResponses => WitDialect::OpenaiResponses,
             Self::Gemini => WitDialect::Gemini,
         })
+    }
+}
+
+/// How the messages of an ingest are taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum AppendMode {
+    Transcript,
+    New,
+}
+
+impl From<AppendMode> for WitAppendMode {
+    fn from(mode: AppendMode) -> Self {
+        match mode {
+            AppendMode::Transcript => Self::Transcript,
+            AppendMode::New => Self::New,
+        }
     }
 }
 

@@ -27,15 +27,15 @@ pub struct AskOptions {
     pub query: Option<String>,
     /// Ids of summaries to answer from; without `query` only what they stand for is read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub summaries: Vec<String>,
+    pub summary_ids: Vec<String>,
     /// Tokens of the answer; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
+    pub answer_tokens_max: Option<u32>,
     /// Tokens of what is read; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub token_cap: Option<u32>,
+    pub tokens_max: Option<u32>,
     /// Whether every conversation of the store is read.
-    pub all: bool,
+    pub all_conversations: bool,
     /// Whether the conversation is read without its family.
     pub only: bool,
     /// Id of the grant on which it is read; `None`: everything may be.
@@ -43,7 +43,7 @@ pub struct AskOptions {
     pub grant: Option<String>,
     /// Milliseconds from the call on after which the model is no longer waited for; `None`: the
     /// component's default.
-    #[serde(rename = "timeout_ms", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     /// The time of the calls.
     #[serde(skip)]
@@ -56,10 +56,10 @@ impl AskOptions {
     pub const fn new(clock: Clock) -> Self {
         Self {
             query: None,
-            summaries: Vec::new(),
-            max_tokens: None,
-            token_cap: None,
-            all: false,
+            summary_ids: Vec::new(),
+            answer_tokens_max: None,
+            tokens_max: None,
+            all_conversations: false,
             only: false,
             grant: None,
             deadline_ms: None,
@@ -115,7 +115,7 @@ pub struct AskReport {
     /// Conversations that were read.
     pub source_conversations: Vec<String>,
     /// How many summaries were read.
-    pub expanded_summaries: u64,
+    pub expanded_count: u64,
     /// Tokens of what was read.
     pub source_tokens: u64,
     /// Whether something that was found was not read, or the answer was cut.
@@ -140,7 +140,7 @@ struct Asked {
     requests: Vec<Request>,
     /// For how long the question is open.
     #[serde(default)]
-    timeout_ms: u64,
+    deadline_ms: u64,
 }
 
 /// A completion request as the component writes it in JSON.
@@ -184,13 +184,13 @@ impl Lcm {
         let now = || options.clock.now_ms();
         let question = serde_json::to_string(&Question { question, options })
             .map_err(|error| Error::internal(format!("cannot write a question: {error}")))?;
-        let mut step = self.ask_plan(conversation, &question, now()).map_err(in_our_words)?;
+        let mut step = self.ask_plan(conversation, &question, now())?;
         loop {
             let asked: Asked = json::read("recall.ask-plan", &step)?;
             let Some(continuation) = asked.continuation else {
                 return json::read("recall.ask-plan", &step);
             };
-            let wait = Duration::from_millis(asked.timeout_ms);
+            let wait = Duration::from_millis(asked.deadline_ms);
             let complete =
                 |request: Request| Ok(self.complete_within(wait, &request.read()?, cancel));
             let answers: Result<Vec<CompletionResult>> =
@@ -244,16 +244,6 @@ impl Request {
 pub(crate) fn read_requests(requests: &Value) -> Result<Vec<CompletionRequest>> {
     let requests: Vec<Request> = json::read("compaction.plan", &requests.to_string())?;
     requests.into_iter().map(Request::read).collect()
-}
-
-/// What is wrong with an option, by its name here.
-fn in_our_words(error: Error) -> Error {
-    match error.message.strip_prefix("timeout_ms:") {
-        Some(rest) if error.code == crate::Code::InvalidInput => {
-            Error { message: format!("deadline_ms:{rest}"), ..error }
-        }
-        _ => error,
-    }
 }
 
 /// The level of this name.

@@ -29,7 +29,7 @@ pub mod types {
 
 /// Records of `ingest`.
 pub mod ingestion {
-    pub use super::exports::ingest::{Mode, Options, Receipt};
+    pub use super::exports::ingest::{AppendMode, Options, Receipt};
 }
 
 /// Records of `compaction`.

@@ -30,7 +30,7 @@ pub struct CompactOptions {
     /// `None`: unknown. They count until a summary was made: the prompt after it is another.
     pub observed_tokens: Option<u32>,
     /// Completions asked for at the same time; 0 counts as 1.
-    pub parallel: u32,
+    pub requests_max: u32,
     /// Whether the component is told that a model refused its key or the content. It leaves one
     /// that does so several times alone for a while; a person who is told each time need not wait.
     pub counts_refusals: bool,
@@ -49,7 +49,7 @@ impl CompactOptions {
             target: None,
             model: None,
             observed_tokens: None,
-            parallel: 1,
+            requests_max: 1,
             counts_refusals: true,
             clock,
         }
@@ -62,7 +62,7 @@ impl CompactOptions {
             force: self.force,
             target: self.target,
             observed_tokens: self.observed_tokens,
-            requests_max: self.parallel.max(1),
+            requests_max: self.requests_max.max(1),
             lease_ms: 0,
             sweep: None,
             extra_json: self.model.as_deref().map(model_option),
@@ -134,9 +134,9 @@ impl CompactStatus {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 pub struct Pass {
     /// Its id.
-    pub summary: String,
+    pub summary_id: String,
     /// `leaf` or `condensed`.
-    pub kind: String,
+    pub purpose: String,
     /// Its depth.
     pub depth: u32,
     /// `normal`, `aggressive` or `fallback`.

@@ -9,7 +9,7 @@ use crate::{
     context::{Answer, Assembled, Options},
     error::Result,
     ingest::{IngestOptions, IngestReport},
-    ingestion::Mode,
+    ingestion::AppendMode,
     lcm::Lcm,
     turn::{MaintainReport, TurnOptions, TurnReport},
     types::Dialect,
@@ -36,7 +36,7 @@ pub struct Conversation {
     id: String,
     budget: u32,
     dialect: Dialect,
-    mode: Mode,
+    append_mode: AppendMode,
     defer: bool,
     model: Option<String>,
     clock: Clock,
@@ -52,7 +52,7 @@ impl Lcm {
             id: id.into(),
             budget,
             dialect: Dialect::Lcm,
-            mode: Mode::Transcript,
+            append_mode: AppendMode::Transcript,
             defer: false,
             model: None,
             clock: Clock::System,
@@ -72,8 +72,8 @@ impl Conversation {
     /// Whether what is stored already is skipped (`Transcript`, the default), or every message
     /// without a known id is new (`New`).
     #[must_use]
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
+    pub fn append_mode(mut self, append_mode: AppendMode) -> Self {
+        self.append_mode = append_mode;
         self
     }
 
@@ -219,8 +219,8 @@ impl Conversation {
     }
 
     fn ingest_options(&self) -> IngestOptions {
-        let new = self.mode == Mode::New;
-        IngestOptions { new, ..IngestOptions::new(self.dialect, self.clock) }
+        let append_mode = self.append_mode;
+        IngestOptions { append_mode, ..IngestOptions::new(self.dialect, self.clock) }
     }
 
     fn compact_options(&self) -> CompactOptions {

@@ -6,8 +6,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    bindings::types::Dialect, clock::Clock, drive::measure_messages, error::Error,
-    record::dialect_name,
+    bindings::{ingestion::AppendMode, types::Dialect},
+    clock::Clock,
+    drive::measure_messages,
+    error::Error,
+    record::{append_mode_name, dialect_name},
 };
 
 /// How a transcript is taken in.
@@ -15,9 +18,10 @@ use crate::{
 pub struct IngestOptions {
     /// In which shape the messages are.
     pub dialect: Dialect,
-    /// Every message is new unless its id or event key is stored.
-    pub new: bool,
-    /// With `new`: it repeats an ingest of unknown outcome, of the same messages at the same time.
+    /// Whether what is stored already is skipped (`Transcript`), or every message is new unless its
+    /// id or event key is stored (`New`).
+    pub append_mode: AppendMode,
+    /// With `New`: it repeats an ingest of unknown outcome, of the same messages at the same time.
     /// What was stored of it is skipped.
     pub repeat: bool,
     /// A transcript that looks like a replay is refused instead of reported.
@@ -43,14 +47,14 @@ impl IngestOptions {
     /// A transcript in this dialect, of which what is stored is recognised.
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
-        let (new, repeat, refuse_replay) = (false, false, false);
-        Self { dialect, new, repeat, refuse_replay, proven: None, family: None, clock }
+        let (append_mode, repeat, refuse_replay) = (AppendMode::Transcript, false, false);
+        Self { dialect, append_mode, repeat, refuse_replay, proven: None, family: None, clock }
     }
 
     /// A task with these options, about these messages.
     pub(crate) fn task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,
-            "dialect": dialect_name(self.dialect), "mode": if self.new { "new" } else { "transcript" },
+            "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family});
         let mut measured = measure_messages(messages);
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {

@@ -20,13 +20,13 @@ const PAGE_BYTES_MAX: u32 = 1 << 20;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ExpandOptions {
     /// Levels of summaries below the given one; `None`: the component's default.
-    pub depth: Option<u32>,
+    pub depth_max: Option<u32>,
     /// Whether messages are returned, too.
-    pub messages: bool,
+    pub include_messages: bool,
     /// Tokens of one page; `None`: everything.
-    pub token_cap: Option<u32>,
-    /// The `next` of an earlier page; `None`: from the beginning.
-    pub after: Option<String>,
+    pub tokens_max: Option<u32>,
+    /// The `cursor` of an earlier page; `None`: from the beginning.
+    pub cursor: Option<String>,
     /// Id of the grant on which it is read; `None`: everything may be.
     pub grant: Option<String>,
 }
@@ -66,7 +66,7 @@ pub struct Expanded {
     /// Whether something was left out.
     pub truncated: bool,
     /// The cursor of what was left out; `None`: nothing was.
-    pub next: Option<String>,
+    pub cursor: Option<String>,
     /// What was taken of the grant.
     pub grant: Option<Granted>,
 }
@@ -143,15 +143,15 @@ impl Lcm {
     pub fn messages_all(
         &self,
         conversation: &str,
-        seq_from: u64,
-        seq_to: u64,
+        seq_first: u64,
+        seq_last: u64,
         cancel: &Cancel,
         each: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
-        let mut seq = seq_from;
-        while seq <= seq_to {
+        let mut seq = seq_first;
+        while seq <= seq_last {
             cancel.check()?;
-            let page = self.messages(conversation, seq, seq_to, PAGE_BYTES_MAX)?;
+            let page = self.messages(conversation, seq, seq_last, PAGE_BYTES_MAX)?;
             if page.is_empty() {
                 return Ok(());
             }
@@ -163,10 +163,10 @@ impl Lcm {
         Ok(())
     }
 
-    /// What a summary stands for: one page when `token_cap` is given, everything otherwise.
+    /// What a summary stands for: one page when `tokens_max` is given, everything otherwise.
     ///
     /// What was read on a grant is paid for: when something goes wrong behind the first page, that
-    /// is returned, and its `next` leads to the page that failed.
+    /// is returned, and its `cursor` leads to the page that failed.
     ///
     /// # Errors
     ///
@@ -180,14 +180,14 @@ impl Lcm {
         cancel: &Cancel,
     ) -> Result<Expanded> {
         let mut whole: Option<Expanded> = None;
-        let mut after = options.after.clone();
+        let mut cursor = options.cursor.clone();
         loop {
-            let arguments = expand_arguments(options, after.as_deref());
+            let arguments = expand_arguments(options, cursor.as_deref());
             let page = cancel.check().and_then(|()| {
                 let grant = options.grant.as_deref();
                 let page = self.expand(conversation, id, &arguments, grant, now)?;
                 let page: Expanded = text::read("recall.expand", &page)?;
-                moved("recall.expand", after.as_ref(), page.next.as_ref()).map(|()| page)
+                moved("recall.expand", cursor.as_ref(), page.cursor.as_ref()).map(|()| page)
             });
             let page = match page {
                 Ok(page) => page,
@@ -201,16 +201,16 @@ impl Lcm {
                     whole.messages.extend(page.messages);
                     whole.tokens = whole.tokens.saturating_add(page.tokens);
                     whole.truncated = page.truncated;
-                    whole.next = page.next;
+                    whole.cursor = page.cursor;
                     if let (Some(before), Some(after)) = (&mut whole.grant, page.grant) {
                         before.add(after);
                     }
                     whole
                 }
             };
-            after.clone_from(&whole.next);
+            cursor.clone_from(&whole.cursor);
             let is_spent = whole.grant.is_some_and(|grant| grant.truncated);
-            if options.token_cap.is_some() || is_spent || after.is_none() {
+            if options.tokens_max.is_some() || is_spent || cursor.is_none() {
                 break;
             }
         }
@@ -256,15 +256,15 @@ impl Lcm {
     }
 }
 
-fn expand_arguments(options: &ExpandOptions, after: Option<&str>) -> String {
-    let mut arguments = json!({ "messages": options.messages });
+fn expand_arguments(options: &ExpandOptions, cursor: Option<&str>) -> String {
+    let mut arguments = json!({ "include_messages": options.include_messages });
     let mut add = |key: &str, value: Option<Value>| {
         if let (Some(arguments), Some(value)) = (arguments.as_object_mut(), value) {
             arguments.insert(key.to_owned(), value);
         }
     };
-    add("depth", options.depth.map(Value::from));
-    add("token_cap", options.token_cap.map(Value::from));
-    add("after", after.map(Value::from));
+    add("depth_max", options.depth_max.map(Value::from));
+    add("tokens_max", options.tokens_max.map(Value::from));
+    add("cursor", cursor.map(Value::from));
     arguments.to_string()
 }

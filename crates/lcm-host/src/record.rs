@@ -103,12 +103,17 @@ pub(crate) const fn level_name(level: Level) -> &'static str {
     }
 }
 
+/// The name of a mode of an append.
+pub(crate) const fn append_mode_name(mode: ingestion::AppendMode) -> &'static str {
+    match mode {
+        ingestion::AppendMode::Transcript => "transcript",
+        ingestion::AppendMode::New => "new",
+    }
+}
+
 pub(crate) fn append_options(options: &ingestion::Options) -> Value {
-    let mode = match options.mode {
-        ingestion::Mode::Transcript => "transcript",
-        ingestion::Mode::New => "new",
-    };
-    json!({"mode": mode, "partial": options.partial, "extra_json": options.extra_json})
+    json!({"append_mode": append_mode_name(options.append_mode), "partial": options.partial,
+        "extra_json": options.extra_json})
 }
 
 pub(crate) fn work_options(options: &work::Options) -> Value {

@@ -15,7 +15,7 @@ use crate::{
 
 impl Lcm {
     /// Answers a call of a tool whose name begins with `lcm_`. Other calls run while the model
-    /// thinks. `caller` is a grant for a sub-agent, `None` for the agent.
+    /// thinks. `grant` is a grant for a sub-agent, `None` for the agent.
     ///
     /// Mistakes of the caller and failures of the model are answers, too.
     ///
@@ -28,19 +28,19 @@ impl Lcm {
         conversation: &str,
         name: &str,
         arguments_json: &str,
-        caller: Option<&str>,
+        grant: Option<&str>,
         clock: Clock,
         cancel: &Cancel,
     ) -> Result<Answer> {
         cancel.check()?;
         let now = clock.now_ms();
-        let mut outcome = self.tool_call(conversation, name, arguments_json, caller, now)?;
+        let mut outcome = self.tool_call(conversation, name, arguments_json, grant, now)?;
         loop {
             let needs = match outcome {
                 ToolOutcome::Done(answer) => return Ok(answer),
                 ToolOutcome::NeedsCompletions(needs) => needs,
             };
-            let wait = Duration::from_millis(needs.timeout_ms);
+            let wait = Duration::from_millis(needs.deadline_ms);
             let complete = |request| self.complete_within(wait, request, cancel);
             let answers: Vec<CompletionResult> = needs.requests.iter().map(complete).collect();
             // Also when the work was stopped: else the question would stay open.

@@ -234,7 +234,7 @@ test("a long list ends with the same store as that of the program", { skip }, as
     const fixed = ["--store", join(folder, "p.lcm.db"), "--conversation", "c", "--now", `${NOW}`];
     return execFileSync(program, [...fixed, ...args], { input, encoding: "utf8" }).trim();
   };
-  run(["ingest", "--new", "-"], said.map((line) => `${line}\n`).join(""));
+  run(["ingest", "--append-mode", "new", "-"], said.map((line) => `${line}\n`).join(""));
   const lcm = await opened("memory:");
   await lcm.append("c", said, { mode: "new" });
   assert.equal(await lcm.digest(), run(["digest"]));

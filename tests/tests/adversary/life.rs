@@ -12,8 +12,8 @@ use lcm_testing::{
 };
 use lcm_text::types::{
     api::{
-        AppendOptions, ApplyOptions, ApplyOutcome, ApplyStatus, AssembleOptions, AssembledItem,
-        CompactionMode, CompactionOptions, Dialect, AppendMode, PlanStatus,
+        AppendMode, AppendOptions, ApplyOptions, ApplyOutcome, ApplyStatus, AssembleOptions,
+        AssembledItem, CompactionMode, CompactionOptions, Dialect, PlanStatus,
     },
     model::{CompletionRequest, CompletionResult},
 };

@@ -24,8 +24,8 @@ use lcm_text::{
     message::{self, ParsedMessage, Part, Role},
     types::{
         api::{
-            AppendOptions, AssembleOptions, AssembledContext, CompactionMode, CompactionOptions,
-            Dialect, EvictionPolicy, AppendMode, PlanStatus,
+            AppendMode, AppendOptions, AssembleOptions, AssembledContext, CompactionMode,
+            CompactionOptions, Dialect, EvictionPolicy, PlanStatus,
         },
         model::CompletionResult,
     },

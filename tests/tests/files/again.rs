@@ -39,7 +39,7 @@ fn a_payload_is_found_at_the_newest_mention_that_fits() {
         seqs
     };
     let time = |minute: usize| Json::from(u64::try_from(at(minute)).unwrap());
-    assert_eq!(seqs([("all", Json::Bool(false))]), [3], "the newest by seq");
+    assert_eq!(seqs([("all_conversations", Json::Bool(false))]), [3], "the newest by seq");
     assert_eq!(seqs([("before", time(20))]), [1]);
     assert_eq!(seqs([("since", time(25))]), [2]);
     assert_eq!(seqs([("before", time(10))]), Vec::<usize>::new());
@@ -74,7 +74,8 @@ fn a_search_before_the_last_mention_goes_on() {
         say(&mut host, number, 1_000);
     }
     let (mut shown, mut answers) = (BTreeMap::new(), 0);
-    let mut start: [(&str, Json); 2] = [("all", Json::Bool(false)), ("only", Json::Bool(true))];
+    let mut start: [(&str, Json); 2] =
+        [("all_conversations", Json::Bool(false)), ("only", Json::Bool(true))];
     loop {
         let before = ("before", u64::try_from(at(500)).unwrap().into());
         let [one, other] = start;
@@ -87,11 +88,8 @@ fn a_search_before_the_last_mention_goes_on() {
             let seq = super::number(one, "seq");
             assert_eq!(shown.insert(number, seq), None, "{number} twice");
         }
-        let Some(next) = answer.field("unscanned_from") else { break };
-        start = [
-            ("start_id", next.text("id").as_str().into()),
-            ("start_byte", next.number("byte").into()),
-        ];
+        let Some(cursor) = answer.field("cursor").and_then(Json::as_str) else { break };
+        start = [("cursor", cursor.into()), ("only", Json::Bool(true))];
     }
     assert_eq!(shown, expected);
     assert!(answers > 2, "{answers}");
@@ -133,7 +131,7 @@ fn a_grant_covers_what_its_messages_have() {
         page.field("items").unwrap().elements().iter().filter(|one| one.number("depth") == 0)
     {
         let (first, last) = (leaf.number("seq_first"), leaf.number("seq_last"));
-        let limits = format!(r#"{{"summaries":["{}"],"tokens_max":1000000}}"#, leaf.text("id"));
+        let limits = format!(r#"{{"summary_ids":["{}"],"tokens_max":1000000}}"#, leaf.text("id"));
         let args = format!(r#"{{"conversation":"c","grant_json":{limits}}}"#);
         let grant = host.told("recall.grant", &args).unwrap().text("id");
         let covered = [1, 13].iter().filter(|seq| (first..=last).contains(*seq)).max().copied();

@@ -5,30 +5,29 @@ use super::{
     number_of, places, query, result, shelf, text_of,
 };
 
+/// The byte of a file that a cursor names.
+pub(crate) fn byte_of(cursor: &str) -> usize {
+    cursor.rsplit_once(':').unwrap().1.parse().unwrap()
+}
+
 /// The answers to a query and to what each says goes on, until one says nothing.
 pub(crate) fn pages(host: &mut Host, pattern: &str, mode: &str) -> Vec<Json> {
     let mut answers: Vec<Json> = Vec::new();
-    let mut next: Option<(String, u64)> = None;
+    let mut next: Option<String> = None;
     loop {
         let limit = ("limit", 200_u64.into());
         let asked = match &next {
             None => query(pattern, mode, [limit]),
-            Some((id, byte)) => {
-                let start = [("start_id", id.as_str().into()), ("start_byte", (*byte).into())];
-                query(pattern, mode, [limit, start[0].clone(), start[1].clone()])
-            }
+            Some(cursor) => query(pattern, mode, [limit, ("cursor", cursor.as_str().into())]),
         };
         host.store.begin_call();
         let answer = ask(host, asked).unwrap();
         let read = host.store.counts().bytes_read;
         assert!(read < 2 * BYTES_MAX, "{read}");
         let before = next.take();
-        next = answer
-            .field("unscanned_from")
-            .map(|from| (from.text("id"), u64::try_from(number(from, "byte")).unwrap()));
+        next = answer.field("cursor").unwrap().as_str().map(str::to_owned);
         let is_limited = number_of(&answer, "scan-limited");
         assert_eq!(is_limited, next.is_some());
-        assert!(answer.field("unscanned_before").is_none());
         answers.push(answer);
         if next.is_none() {
             return answers;
@@ -111,7 +110,7 @@ fn what_stands_where_an_answer_ends_is_found_once() {
         [("+alpha +beta", "full-text", 1), ("\"alpha beta\"", "full-text", 1), ("beta", "regex", 1)]
     {
         let first = ask(&mut host, query(pattern, mode, [])).unwrap();
-        let border = number(first.field("unscanned_from").unwrap(), "byte") / LINE;
+        let border = byte_of(first.field("cursor").unwrap().as_str().unwrap()) / LINE;
         for near in border - 4..border + 4 {
             let mut host = with(&[(near, "alpha"), (near + 1, "beta")]);
             let answers = pages(&mut host, pattern, mode);
@@ -227,24 +226,24 @@ fn where_to_begin_must_be_in_the_search() {
     let code = |host: &mut Host, more: [(&str, Json); 2]| {
         ask(host, query("common", "full-text", more)).map_err(|error| error.code)
     };
-    let none = || ("all", Json::Bool(false));
-    let found = code(&mut host, [("start_id", id.as_str().into()), none()]).unwrap();
+    let none = || ("all_conversations", Json::Bool(false));
+    let found = code(&mut host, [("cursor", id.as_str().into()), none()]).unwrap();
     assert_eq!(books(&found), [0]);
     let before = ("before", "2001-01-01".into());
-    let missed = code(&mut host, [("start_id", id.as_str().into()), before]);
+    let missed = code(&mut host, [("cursor", id.as_str().into()), before]);
     assert_eq!(missed, Err(ErrorCode::NotFound));
-    let unknown = code(&mut host, [("start_id", "file_0123456789abcdef".into()), none()]);
+    let unknown = code(&mut host, [("cursor", "file_0123456789abcdef".into()), none()]);
     assert_eq!(unknown, Err(ErrorCode::NotFound));
-    let unknown = code(&mut host, [("start_id", "msg_0000000000000001".into()), none()]);
+    let unknown = code(&mut host, [("cursor", "msg_0000000000000001".into()), none()]);
     assert_eq!(unknown, Err(ErrorCode::NotFound));
     let alone = code(&mut host, [("start_byte", 7_u64.into()), none()]);
     assert_eq!(alone, Err(ErrorCode::InvalidInput));
-    let beyond = [("start_id", id.as_str().into()), ("start_byte", u64::MAX.into())];
+    let beyond = [("cursor", format!("{id}:{}", u64::MAX).as_str().into()), none()];
     assert_eq!(number(&code(&mut host, beyond).unwrap(), "total"), 0);
     let elsewhere = Json::object([
         ("pattern", "x".into()),
         ("scope", "messages".into()),
-        ("start_id", id.as_str().into()),
+        ("cursor", id.as_str().into()),
     ]);
     assert_eq!(ask(&mut host, elsewhere).unwrap_err().code, ErrorCode::InvalidInput);
 }

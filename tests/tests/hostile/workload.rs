@@ -5,7 +5,7 @@
 
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline, simulation::random::Random};
-use lcm_text::types::api::{AppendOptions, ApplyStatus, CompactionOptions, Dialect, AppendMode};
+use lcm_text::types::api::{AppendMode, AppendOptions, ApplyStatus, CompactionOptions, Dialect};
 use serde_json::json;
 
 /// 2026-01-01T00:00:00Z in milliseconds.
@@ -134,9 +134,9 @@ pub(crate) fn attach(engine: &mut Engine, store: &mut ModelStore, dimensions: u6
         store.begin_call();
         let answer = engine.embed(store, CONVERSATION, &vectors).unwrap();
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-        let next = answer["next"].as_array().unwrap();
+        let next = answer["missing_ids"].as_array().unwrap();
         if next.is_empty() {
-            assert!(answer["stored"].as_u64() > Some(0) && answer["missing"] == 0);
+            assert!(answer["stored"].as_u64() > Some(0) && answer["missing_count"] == 0);
             return;
         }
         let mut entry = |id: &serde_json::Value| {

@@ -3,7 +3,7 @@
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, AppendMode,
+    AppendMode, AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect,
 };
 use serde_json::Value;
 
@@ -177,7 +177,7 @@ impl Life {
         let status: Value = serde_json::from_str(&status).unwrap();
         let (ledger, number) = (&status["ledger"], |value: &Value| value.as_u64().unwrap());
         let gone = number(&ledger["saved_tokens"]) + number(&ledger["withdrawn_tokens"]);
-        let left = number(&status["raw_tokens"]) - gone;
+        let left = number(&status["message_tokens"]) - gone;
         assert_eq!(left, number(&status["context"]["tokens"]), "{at}");
         assert_eq!(number(&ledger["saved_tokens"]), self.saved_tokens, "{at}");
         assert_eq!(number(&ledger["completions"]), self.completions, "{at}");

@@ -67,7 +67,7 @@ fn store(conversations: &[Conversation]) -> Host {
             let raws = rest.iter().map(|message| message.raw.as_str());
             let batch: Vec<&str> = raws.take(BATCH_MESSAGES_MAX).take_while(fits).collect();
             let args = json!({"conversation": world.name, "messages": batch,
-                "options": {"mode": "new"}});
+                "options": {"append_mode": "new"}});
             host.ask("ingest.append", &Json::parse(&args.to_string()).unwrap()).unwrap();
             rest = &rest[batch.len()..];
         }
@@ -90,7 +90,7 @@ fn index_bytes(host: &Host) -> usize {
 /// What `lcm grep` shows for a question as it is typed.
 fn grep(host: &mut Host, conversation: &str, question: &str, now: i64, all: bool) -> Vec<Place> {
     let query = json!({"pattern": question, "mode": "full-text", "scope": "messages",
-        "sort": "relevance", "limit": HITS, "all": all, "only": !all});
+        "sort": "relevance", "limit": HITS, "all_conversations": all, "only": !all});
     let args = json!({"conversation": conversation, "query_json": query, "now": now * 1000});
     let answer = host.ask("recall.grep", &Json::parse(&args.to_string()).unwrap());
     let answer = answer.unwrap_or_else(|error| panic!("{question}: {error:?}"));

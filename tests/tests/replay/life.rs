@@ -3,7 +3,7 @@
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, AppendMode,
+    AppendMode, AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect,
 };
 
 use crate::bill::{BLOCK_TOKENS, Bill, TOKEN_BYTES};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
 use lcm_text::types::api::{
-    AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect, AppendMode,
+    AppendMode, AppendOptions, ApplyStatus, AssembleOptions, CompactionOptions, Dialect,
 };
 
 use crate::{bill::Bill, facts};
@@ -151,7 +151,7 @@ fn is_reached(engine: &mut Engine, store: &mut ModelStore, fact: &str, now: u64)
     matches.first().is_some_and(|first| {
         store.begin_call();
         let id = first["id"].as_str().unwrap();
-        let told = engine.expand(store, "c", id, "{\"messages\":true}", None, now);
+        let told = engine.expand(store, "c", id, "{\"include_messages\":true}", None, now);
         told.is_ok_and(|told| facts::holds(&texts(&told), fact))
     })
 }

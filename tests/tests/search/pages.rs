@@ -81,12 +81,12 @@ impl World {
                 }
             }
             let args = json!({"conversation": conversation, "messages": messages,
-                "options": {"mode": "new"}});
+                "options": {"append_mode": "new"}});
             self.host.told("ingest.append", &args.to_string()).unwrap();
         }
         if conversation != "c" {
             let args = json!({"conversation": conversation, "verb": "family",
-                "arguments_json": {"key": "f"}});
+                "arguments_json": {"family": "f"}});
             self.host.told("admin.call", &args.to_string()).unwrap();
         }
     }
@@ -155,7 +155,7 @@ impl World {
         loop {
             let answer = self.grep(&query, grant);
             answers += 1;
-            let next = answer.get("unscanned_from");
+            let next = answer["cursor"].as_str().map(str::to_owned);
             for hit in answer["matches"].as_array().unwrap() {
                 let text = |key: &str| hit[key].as_str().unwrap_or_default().to_owned();
                 let is_message = hit["type"] == "message";
@@ -169,18 +169,20 @@ impl World {
             assert_eq!(notes.contains(&"scan-limited".into()), next.is_some());
             assert_eq!(total, hits.len(), "{answer}");
             let Some(next) = next else { return (hits, answers) };
-            assert!(answer["truncated"] == true && next["byte"] == 0);
+            assert!(answer["truncated"] == true);
             assert!(answers < 3_000, "{query} does not end");
-            query["start_id"] = next["id"].clone();
-            query["start_byte"] = next["byte"].clone();
+            query["cursor"] = next.into();
             meanwhile(self);
         }
     }
 }
 
 /// The members of a query that say what is searched, and which conversations that are.
-const SEARCHED: [(&str, &[&str]); 3] =
-    [(r#"{"only":true}"#, &["a"]), ("{}", &["a", "b"]), (r#"{"all":true}"#, &CONVERSATIONS)];
+const SEARCHED: [(&str, &[&str]); 3] = [
+    (r#"{"only":true}"#, &["a"]),
+    ("{}", &["a", "b"]),
+    (r#"{"all_conversations":true}"#, &CONVERSATIONS),
+];
 
 fn query(kind: Kind, searched: &str, scope: &str, limit: usize) -> Value {
     let mut query: Value = serde_json::from_str(searched).unwrap();
@@ -268,8 +270,8 @@ fn a_search_goes_on_with_another_grant() {
         }
         let args = json!({"conversation": "a", "grant": grant}).to_string();
         world.host.told("recall.revoke", &args).unwrap();
-        let Some(next) = answer.get("unscanned_from") else { break };
-        asked["start_id"] = next["id"].clone();
+        let Some(next) = answer["cursor"].as_str() else { break };
+        asked["cursor"] = next.into();
     }
     assert_eq!(found, expected);
 }
@@ -331,11 +333,11 @@ fn a_grant_for_summaries_looks_through_nothing_else() {
     world.append("a", 1_500);
     let mut within = world.expected(&["a"], "messages");
     within.retain(|(_, seq)| seq["seq ".len()..].parse::<u64>().unwrap() <= last);
-    let limits = json!({"summaries": [leaf.text("id")], "tokens_max": 1_000_000});
+    let limits = json!({"summary_ids": [leaf.text("id")], "tokens_max": 1_000_000});
     let args = json!({"conversation": "a", "grant_json": limits}).to_string();
     let grant = world.host.told("recall.grant", &args).unwrap().text("id");
     let all = query(kind, r#"{"only":true}"#, "messages", 200);
-    assert!(world.grep(&all, None).get("unscanned_from").is_some());
+    assert!(world.grep(&all, None)["cursor"].is_string());
     let (found, answers) = world.pages(all, Some(&grant), &mut |_| {});
     assert!(last > 20 && !within.is_empty());
     assert_eq!((found, answers), (within, 1));
@@ -354,17 +356,17 @@ fn where_to_go_on_must_be_of_the_search() {
     let mut world = World::new(kind, 3);
     world.append("a", 900);
     world.append("c", 10);
-    let whole = query(kind, r#"{"all":true}"#, "messages", 50);
+    let whole = query(kind, r#"{"all_conversations":true}"#, "messages", 50);
     let answer = world.grep(&whole, None);
-    let id = answer["unscanned_from"]["id"].as_str().unwrap();
+    let id = answer["cursor"].as_str().unwrap();
     let start = |id: &str, more: &str| {
-        let mut query = query(kind, r#"{"all":true}"#, "messages", 50);
-        query["start_id"] = id.into();
+        let mut query = query(kind, r#"{"all_conversations":true}"#, "messages", 50);
+        query["cursor"] = id.into();
         let more: Value = serde_json::from_str(more).unwrap();
         more.as_object().unwrap().iter().for_each(|(key, value)| query[key] = value.clone());
         query
     };
-    world.grep(&start(id, r#"{"start_byte":0}"#), None);
+    world.grep(&start(id, "{}"), None);
     let (name, _) = id.rsplit_once('m').unwrap();
     for (query, code) in [
         (start("msg_0123456789abcdef", "{}"), "InvalidInput"),
@@ -380,11 +382,16 @@ fn where_to_go_on_must_be_of_the_search() {
     ] {
         let (found, message) = refusal(&mut world, &query);
         assert_eq!(found, code, "{query}: {message}");
-        assert!(message.contains("start_") || message.contains(id), "{message}");
+        assert!(
+            message.contains("`cursor`")
+                || message.contains("`start_byte`")
+                || message.contains(id),
+            "{message}"
+        );
     }
     // Of another conversation, which this query does not look through.
     let mut alone = start(id, r#"{"only":true}"#);
-    alone["all"] = false.into();
+    alone["all_conversations"] = false.into();
     world.grep(&alone, None);
     let args = json!({"conversation": "c", "query_json": alone}).to_string();
     let error = world.host.ask("recall.grep", &Json::parse(&args).unwrap()).unwrap_err();
@@ -400,7 +407,7 @@ fn an_expression_that_is_too_costly_is_an_error_in_every_scope() {
     world.append("b", 20);
     world.compact("a");
     for scope in ["messages", "both"] {
-        for searched in [r#"{"only":true}"#, "{}", r#"{"all":true}"#] {
+        for searched in [r#"{"only":true}"#, "{}", r#"{"all_conversations":true}"#] {
             let mut query = query(KINDS[1], searched, scope, 50);
             query["pattern"] = r"\bneedle\b(?s).{0,900}[QZ]?".into();
             let (code, message) = refusal(&mut world, &query);

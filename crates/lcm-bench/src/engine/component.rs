@@ -115,8 +115,11 @@ impl Engine for OfComponent {
     }
 
     fn append(&mut self, messages: &[String]) -> Result<Taken> {
-        let options =
-            ingestion::Options { mode: ingestion::Mode::New, partial: true, extra_json: None };
+        let options = ingestion::Options {
+            append_mode: ingestion::AppendMode::New,
+            partial: true,
+            extra_json: None,
+        };
         let receipt = self.lcm.append(CONVERSATION, Dialect::Lcm, messages, &options, NOW_MS)?;
         Ok(Taken { ingested: receipt.ingested.into(), skipped: receipt.skipped.into() })
     }

@@ -12,8 +12,8 @@ use lcm_text::{
     summary::prompts,
     types::{
         api::{
-            AppendOptions, ApplyOptions, ApplyStatus, AssembleOptions, CompactionMode,
-            CompactionOptions, Dialect, AppendMode, PlanStatus, UploadChunk,
+            AppendMode, AppendOptions, ApplyOptions, ApplyStatus, AssembleOptions, CompactionMode,
+            CompactionOptions, Dialect, PlanStatus, UploadChunk,
         },
         model::{Completion, CompletionRequest, CompletionResult, Finish, Level, Purpose},
     },

@@ -198,19 +198,19 @@ fn describe(engine: &mut dyn Engine, id: &str) -> Result<Value> {
         "ms": ms,
         "found": true,
         "messages": array(&found, "message_ids").len(),
-        "children": found.get("sources"),
+        "children": found.get("source_ids"),
         "subtree": found.get("subtree"),
     }))
 }
 
 fn expand(engine: &mut dyn Engine, request: &Expand) -> Result<Value> {
-    let mut options = json!({"messages": request.include_messages});
+    let mut options = json!({"include_messages": request.include_messages});
     if let Some(fields) = options.as_object_mut() {
         let mut add = |name: &str, value: Option<Value>| {
             fields.extend(value.map(|value| (name.to_owned(), value)));
         };
-        add("depth", request.depth.map(Value::from));
-        add("token_cap", request.token_cap.map(Value::from));
+        add("depth_max", request.depth.map(Value::from));
+        add("tokens_max", request.token_cap.map(Value::from));
     }
     let begin = Instant::now();
     let found = engine.expand(&request.id, &options.to_string())?;

@@ -82,7 +82,7 @@ fn status_for_people(status: &Value) -> String {
     say("conversation", field(status, "conversation"));
     say("family", field(status, "family"));
     say("archived", status.get("archived").map_or_else(String::new, archived));
-    for key in ["revision", "messages", "raw_tokens"] {
+    for key in ["revision", "messages", "message_tokens"] {
         say(&key.replace('_', " "), field(status, key));
     }
     if let Some(context) = status.get("context") {
@@ -109,7 +109,7 @@ fn status_for_people(status: &Value) -> String {
         }
     }
     say("compression ratio", field(status, "compression_ratio"));
-    for key in ["fresh_tail", "debt", "guards", "ledger", "bytes"] {
+    for key in ["fresh_tail", "debt", "breakers", "ledger", "bytes"] {
         match status.get(key) {
             Some(Value::Object(object)) => say(&key.replace('_', " "), pairs(object)),
             _ => say(&key.replace('_', " "), field(status, key)),

@@ -18,10 +18,10 @@ pub(crate) fn run(global: &Global, options: &Ask) -> Result<End> {
     let session = Session::with_models(global, &options.models)?;
     let ask = AskOptions {
         query: options.query.clone(),
-        summaries: options.summary.clone(),
-        max_tokens: options.max_tokens,
-        token_cap: options.token_cap,
-        all: options.all,
+        summary_ids: options.summary_ids.clone(),
+        answer_tokens_max: options.answer_tokens_max,
+        tokens_max: options.tokens_max,
+        all_conversations: options.all_conversations,
         only: options.only,
         grant: options.grant.clone(),
         deadline_ms: options.deadline.map(|seconds| u64::from(seconds).saturating_mul(1_000)),

@@ -25,8 +25,8 @@ pub(super) struct Output<'a> {
 
 #[derive(Serialize)]
 struct OnePass<'a> {
-    summary: &'a str,
-    kind: &'a str,
+    summary_id: &'a str,
+    purpose: &'a str,
     depth: u32,
     level: &'a str,
     capped: bool,
@@ -51,8 +51,8 @@ impl<'a> Output<'a> {
 impl<'a> OnePass<'a> {
     fn of(pass: &'a Pass) -> Self {
         Self {
-            summary: &pass.summary,
-            kind: &pass.kind,
+            summary_id: &pass.summary_id,
+            purpose: &pass.purpose,
             depth: pass.depth,
             level: &pass.level,
             capped: pass.capped,
@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
         target: options.target,
         model: options.model.clone(),
         observed_tokens: options.observed_tokens,
-        parallel: options.parallel,
+        requests_max: options.requests_max,
         // Who runs the command again has seen why, and nothing is to be written.
         counts_refusals: false,
         clock: session.clock,
@@ -122,12 +122,12 @@ pub(crate) fn passes(passes: &[Pass]) -> String {
     if passes.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["summary", "kind", ">depth", "level", ">before", ">after"]);
+    let mut table = Table::new(&["summary", "purpose", ">depth", "level", ">before", ">after"]);
     for pass in passes {
         let capped = if pass.capped { ", capped" } else { "" };
         table.row(vec![
-            pass.summary.clone(),
-            pass.kind.to_owned(),
+            pass.summary_id.clone(),
+            pass.purpose.to_owned(),
             pass.depth.to_string(),
             format!("{}{capped}", pass.level),
             number(u64::from(pass.tokens_before)),

@@ -181,8 +181,11 @@ fn fetch(session: &Session<'_>, item: &Item) -> Result<Fetched> {
         })?;
         return Ok(Fetched { seq_first, texts });
     }
-    let options =
-        ExpandOptions { depth: Some(ALL_LEVELS), messages: true, ..ExpandOptions::default() };
+    let options = ExpandOptions {
+        depth_max: Some(ALL_LEVELS),
+        include_messages: true,
+        ..ExpandOptions::default()
+    };
     let now = session.now();
     let expanded = session.lcm.expand_all(conversation, &item.id, &options, now, cancel)?;
     for message in &expanded.messages {

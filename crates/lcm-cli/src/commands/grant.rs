@@ -34,11 +34,11 @@ fn create(session: &Session<'_>, options: &GrantCreate) -> Result<()> {
     let list = |ids: &Vec<String>| (!ids.is_empty()).then(|| ids.clone());
     let limits = json!({
         "conversations": list(&options.covers),
-        "summaries": list(&options.summary),
+        "summary_ids": list(&options.summary_ids),
         "depth_max": options.depth_max,
         "tokens_max": options.tokens_max,
         "ttl_ms": options.ttl_ms,
-        "from": options.from,
+        "parent": options.parent,
     });
     let text = session.lcm.grant(session.conversation, &limits.to_string(), session.now())?;
     if session.json {
@@ -65,7 +65,7 @@ fn table(grants: &[Value]) -> String {
             Some(ids) => ids.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
             None => String::new(),
         };
-        let covers = [ids("conversations"), ids("summaries")].join(" ");
+        let covers = [ids("conversations"), ids("summary_ids")].join(" ");
         table.row(vec![
             field(grant, "id"),
             field(grant, "tokens_left"),

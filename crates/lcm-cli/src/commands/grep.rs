@@ -34,15 +34,15 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
         "pattern": options.pattern,
         "mode": options.mode,
         "scope": options.scope,
-        "file_ids": (!options.files.is_empty()).then_some(&options.files),
-        "start_id": options.start_id,
+        "file_ids": (!options.file_ids.is_empty()).then_some(&options.file_ids),
+        "cursor": options.cursor,
         "start_byte": options.start_byte,
         "neighbours": options.neighbours,
         "sort": options.sort,
         "since": options.since,
         "before": options.before,
         "limit": options.limit,
-        "all": options.all,
+        "all_conversations": options.all_conversations,
         "only": options.only,
     });
     let (conversation, grant) = (session.conversation, options.grant.as_deref());
@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
         let hits = answer.get("matches").and_then(Value::as_array).into_iter().flatten();
         let elsewhere =
             |hit: &Value| hit.get("conversation").is_some_and(|id| *id != session.conversation);
-        let named = options.all || hits.into_iter().any(elsewhere);
+        let named = options.all_conversations || hits.into_iter().any(elsewhere);
         output::text(&(for_people(&answer, named) + &granted(answer.get("grant"))))?;
     }
     Ok(End::Done)
@@ -85,9 +85,9 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
             let line = |one| format!("      {} {}\n", field(one, "role"), field(one, "snippet"));
             side.map(line).collect()
         };
-        out.push_str(&beside("before"));
+        out.push_str(&beside("neighbours_before"));
         out.push_str(&format!("    {}\n", field(hit, "snippet")));
-        out.push_str(&beside("after"));
+        out.push_str(&beside("neighbours_after"));
     }
     let total = answer.get("total").and_then(Value::as_u64).unwrap_or(0);
     let shown = list("matches").count();
@@ -98,10 +98,8 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
         }
         _ => out.push_str(&format!("{} {matches}\n", number(total))),
     }
-    if let Some(from) = answer.get("unscanned_from") {
-        let (id, byte) = (field(from, "id"), field(from, "byte"));
-        let byte = if byte == "0" { String::new() } else { format!(" --start-byte {byte}") };
-        out.push_str(&format!("note: the same with --start-id {id}{byte} goes on\n"));
+    if let Some(cursor) = answer.get("cursor").and_then(Value::as_str) {
+        out.push_str(&format!("note: the same with --cursor {cursor} goes on\n"));
     }
     for note in list("notes").filter_map(Value::as_str) {
         let said = NOTES.iter().find(|(name, _)| *name == note).map_or(note, |(_, said)| *said);
@@ -141,22 +139,21 @@ mod tests {
                  "snippet": "a needle", "kind": "tool-output", "line": 3, "byte": 40},
                 {"type": "message", "id": "msg_2", "seq": 2, "role": "user", "created_at": "T2",
                  "snippet": "needle", "kind": "message",
-                 "before": [{"id": "msg_1", "role": "user", "snippet": "said before"}],
-                 "after": [{"id": "msg_3", "role": "assistant", "snippet": "said after"}]},
+                 "neighbours_before": [{"id": "msg_1", "role": "user", "snippet": "said before"}],
+                 "neighbours_after": [{"id": "msg_3", "role": "assistant", "snippet": "said after"}]},
             ],
             "total": 2, "truncated": true, "notes": ["scan-limited"],
-            "unscanned_from": {"id": "file_1", "byte": 900},
+            "cursor": "file_1:900",
         });
         let expected = "file_1  #7 tool, line 3, byte 40  T1\n    a needle\n\
             msg_2  #2 user  T2\n      user said before\n    needle\n      assistant said after\n\
             the first 2 of 2 matches\n\
-            note: the same with --start-id file_1 --start-byte 900 goes on\n\
+            note: the same with --cursor file_1:900 goes on\n\
             note: not everything was looked through\n";
         assert_eq!(for_people(&of_files, false), expected);
         let goes_on = json!({"matches": [], "total": 0, "truncated": true, "notes": [],
-            "unscanned_from": {"id": "scan_1_m7", "byte": 0}});
-        let expected =
-            "the first 0 of 0 matches\nnote: the same with --start-id scan_1_m7 goes on\n";
+            "cursor": "scan_1_m7"});
+        let expected = "the first 0 of 0 matches\nnote: the same with --cursor scan_1_m7 goes on\n";
         assert_eq!(for_people(&goes_on, false), expected);
         let none = json!({"matches": [], "total": 0, "truncated": false, "notes": ["new-note"]});
         assert_eq!(for_people(&none, false), "0 matches\nnote: new-note\n");

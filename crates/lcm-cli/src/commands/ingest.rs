@@ -107,7 +107,7 @@ fn ingest(
     proven: Option<Proven>,
 ) -> Result<IngestReport> {
     let ingest = IngestOptions {
-        new: options.new,
+        append_mode: options.append_mode.into(),
         refuse_replay: options.refuse_replay,
         proven,
         family: options.family.clone(),

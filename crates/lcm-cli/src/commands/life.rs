@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub(crate) fn family(global: &Global, options: &Family) -> Result<End> {
-    run(global, "family", json!({ "key": options.key }), Apply { apply: true }, |answer| {
+    run(global, "family", json!({ "family": options.family }), Apply { apply: true }, |answer| {
         format!("{} is of the family {}", field(answer, "conversation"), field(answer, "family"))
     })
 }
@@ -31,7 +31,7 @@ pub(crate) fn reset(global: &Global, options: &Reset) -> Result<End> {
     }
     run(global, "reset", arguments, options.apply, |answer| {
         let next = field(answer, "conversation");
-        match answer.get("archived").and_then(Value::as_str) {
+        match answer.get("archived_conversation").and_then(Value::as_str) {
             Some(id) => format!("{id} is archived and goes on in {next}"),
             None => format!("{next} goes on: there is nothing to reset"),
         }
@@ -80,9 +80,10 @@ pub(crate) fn focus(global: &Global, options: &Focus) -> Result<End> {
 }
 
 pub(crate) fn calibrate(global: &Global, options: &Calibrate) -> Result<End> {
-    let Calibrate { model, estimated, actual } = options;
-    let arguments =
-        json!({ "model": model, "estimated_tokens": estimated, "prompt_tokens": actual });
+    let Calibrate { model, estimated_tokens, prompt_tokens } = options;
+    let arguments = json!({
+        "model": model, "estimated_tokens": estimated_tokens, "prompt_tokens": prompt_tokens,
+    });
     run(global, "calibrate", arguments, Apply { apply: true }, |answer| {
         let calibration = answer.get("calibration").unwrap_or(&Value::Null);
         format!(

@@ -24,7 +24,7 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
     let compact = CompactOptions {
         model: options.model.clone(),
         observed_tokens: options.observed_tokens,
-        parallel: options.parallel,
+        requests_max: options.requests_max,
         ..CompactOptions::new(options.budget, session.clock)
     };
     let progress = Progress::open("maintain");

@@ -17,10 +17,10 @@ use crate::{
 pub(crate) fn usage(global: &Global, options: &Usage) -> Result<End> {
     let arguments = json!({
         "purpose": options.purpose,
-        "input_tokens": options.input,
-        "cache_read_tokens": options.cache_read,
-        "cache_write_tokens": options.cache_write,
-        "output_tokens": options.output,
+        "input_tokens": options.input_tokens,
+        "cache_read_tokens": options.cache_read_tokens,
+        "cache_write_tokens": options.cache_write_tokens,
+        "output_tokens": options.output_tokens,
         "cost_micros": options.cost_micros,
     });
     life::run(global, "usage", arguments, Apply { apply: true }, |answer| {

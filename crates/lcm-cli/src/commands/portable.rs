@@ -26,12 +26,12 @@ pub(crate) fn export(global: &Global, options: &Export) -> Result<End> {
     let session = Session::open(global)?;
     if is_standard(&options.file) {
         // The lines are what is printed, with `--json`, too.
-        lines(&session, options.all, &mut |line| output::text(&format!("{line}\n")))?;
+        lines(&session, options.all_conversations, &mut |line| output::text(&format!("{line}\n")))?;
         return Ok(End::Done);
     }
     let target = &options.file;
     let partial = partial(target);
-    let written = write(&session, options.all, &partial)
+    let written = write(&session, options.all_conversations, &partial)
         .and_then(|count| fs::rename(&partial, target).map(|()| count).map_err(cannot(target)));
     let written = written.inspect_err(|_| {
         // Half an export would only be refused later.

@@ -48,8 +48,8 @@ const DESCRIBED: [&str; 30] = [
     "finish",
     "trust",
     "findings",
-    "sources",
-    "derived",
+    "source_ids",
+    "derived_ids",
 ];
 
 /// Parses what the component answered.
@@ -88,7 +88,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     ];
     let given =
         wanted.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into())));
-    let all = options.all.then(|| ("all".to_owned(), true.into()));
+    let all = options.all_conversations.then(|| ("all_conversations".to_owned(), true.into()));
     let wanted = Value::Object(given.chain(all).collect()).to_string();
     let (conversation, now) = (session.conversation, session.now());
     let text =
@@ -142,16 +142,16 @@ struct ExpandOutput<'a> {
     messages: &'a [Box<RawValue>],
     tokens: u64,
     truncated: bool,
-    next: Option<&'a str>,
+    cursor: Option<&'a str>,
 }
 
 pub(crate) fn expand(global: &Global, options: &Expand) -> Result<End> {
     let session = Session::open(global)?;
     let expand = ExpandOptions {
-        depth: options.depth,
-        messages: options.messages,
-        token_cap: options.token_cap,
-        after: options.after.clone(),
+        depth_max: options.depth_max,
+        include_messages: options.include_messages,
+        tokens_max: options.tokens_max,
+        cursor: options.cursor.clone(),
         grant: options.grant.clone(),
     };
     let (now, cancel) = (session.now(), &session.cancel);
@@ -165,7 +165,7 @@ pub(crate) fn expand(global: &Global, options: &Expand) -> Result<End> {
             messages: &expanded.messages,
             tokens: expanded.tokens,
             truncated: expanded.truncated,
-            next: expanded.next.as_deref(),
+            cursor: expanded.cursor.as_deref(),
         })?;
     } else {
         output::text(&expanded_for_people(&expanded)?)?;
@@ -207,8 +207,8 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
     if let Some(grant) = &expanded.grant {
         out.push_str(&taken(grant));
     }
-    if let Some(next) = &expanded.next {
-        out.push_str(&format!("more follows: --after {next}\n"));
+    if let Some(cursor) = &expanded.cursor {
+        out.push_str(&format!("more follows: --cursor {cursor}\n"));
     }
     Ok(out)
 }
@@ -223,13 +223,13 @@ struct MessagesOutput {
 }
 
 pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
-    let from = options.from.unwrap_or(1);
+    let from = options.seq_first.unwrap_or(1);
     if from == 0 {
-        return Err(Error::new(Code::InvalidInput, "`--from` starts at 1"));
+        return Err(Error::new(Code::InvalidInput, "`--seq-first` starts at 1"));
     }
-    let to = options.to.unwrap_or(u64::MAX);
+    let to = options.seq_last.unwrap_or(u64::MAX);
     if to < from {
-        let message = format!("`--from` {from} is after `--to` {to}");
+        let message = format!("`--seq-first` {from} is after `--seq-last` {to}");
         return Err(Error::new(Code::InvalidInput, message));
     }
     let session = Session::open(global)?;
@@ -343,7 +343,7 @@ fn picture(summaries: &[Value]) -> String {
     let nodes: Vec<Node> = summaries
         .iter()
         .map(|summary| {
-            let sources = summary.get("sources").and_then(Value::as_array);
+            let sources = summary.get("source_ids").and_then(Value::as_array);
             let sources = sources.into_iter().flatten().filter_map(Value::as_str);
             Node {
                 id: field(summary, "id"),

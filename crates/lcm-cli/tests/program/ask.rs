@@ -51,9 +51,9 @@ fn a_question_can_name_what_it_is_answered_from() {
     place.run(&["compact", "--budget", "4000"]).ok();
     let summaries = place.json(&["summaries"]);
     let leaf = summaries["summaries"][0]["id"].as_str().unwrap();
-    let answer = place.json(&["ask", QUESTION, "--summary", leaf, "--max-tokens", "50"]);
-    assert!(answer["expanded_summaries"].as_u64().unwrap() >= 1, "{answer}");
-    let searched = place.json(&["ask", "zeppelin", "--query", "scheduler", "--token-cap", "300"]);
+    let answer = place.json(&["ask", QUESTION, "--summary-id", leaf, "--answer-tokens-max", "50"]);
+    assert!(answer["expanded_count"].as_u64().unwrap() >= 1, "{answer}");
+    let searched = place.json(&["ask", "zeppelin", "--query", "scheduler", "--tokens-max", "300"]);
     assert_ne!(searched["status"], "no-evidence");
     assert!(searched["source_tokens"].as_u64().unwrap() <= 300, "{searched}");
     let elsewhere = ["--conversation", "other"];
@@ -61,16 +61,25 @@ fn a_question_can_name_what_it_is_answered_from() {
     place.run(&[&["ingest", &line][..], &elsewhere].concat()).ok();
     let here = place.json(&[&["ask", QUESTION][..], &elsewhere].concat());
     assert_eq!(here["status"], "no-evidence");
-    let all = place.json(&[&["ask", QUESTION, "--all"][..], &elsewhere].concat());
+    let all = place.json(&[&["ask", QUESTION, "--all-conversations"][..], &elsewhere].concat());
     assert_eq!(all["cited_conversations"][0], "default");
-    let people = place.run(&[&["ask", QUESTION, "--all"][..], &elsewhere].concat()).ok().out;
+    let people =
+        place.run(&[&["ask", QUESTION, "--all-conversations"][..], &elsewhere].concat()).ok().out;
     assert!(people.contains("  default\n"), "{people}");
     place.run(&["ask", ""]).failed(2, "invalid-input", "question");
-    place.run(&["ask", QUESTION, "--max-tokens", "9999"]).failed(2, "invalid-input", "max_tokens");
+    place.run(&["ask", QUESTION, "--answer-tokens-max", "9999"]).failed(
+        2,
+        "invalid-input",
+        "answer_tokens_max",
+    );
     place.run(&["ask", QUESTION, "--deadline", "601"]).failed(2, "invalid-input", "deadline_ms");
-    place.run(&["ask", QUESTION, "--all", "--only"]).failed(2, "invalid-input", "--only");
+    place.run(&["ask", QUESTION, "--all-conversations", "--only"]).failed(
+        2,
+        "invalid-input",
+        "--only",
+    );
     let none = "sum_0123456789abcdef";
-    place.run(&["ask", QUESTION, "--summary", none]).failed(3, "not-found", none);
+    place.run(&["ask", QUESTION, "--summary-id", none]).failed(3, "not-found", none);
     let nowhere = ["ask", QUESTION, "--conversation", "nowhere"];
     place.run(&nowhere).failed(3, "not-found", "nowhere");
 }
@@ -118,7 +127,7 @@ fn a_question_on_a_grant_takes_what_it_reads_and_is_refused_when_that_ended() {
     let place = Place::with_demo();
     let made = place.json(&["grant", "create", "--tokens-max", "3000"]);
     let id = made["id"].as_str().unwrap();
-    let ask = ["ask", QUESTION, "--token-cap", "800", "--grant", id];
+    let ask = ["ask", QUESTION, "--tokens-max", "800", "--grant", id];
     let answer = place.json(&ask);
     let tokens = answer["source_tokens"].as_u64().unwrap();
     assert!((1..=800).contains(&tokens), "{answer}");

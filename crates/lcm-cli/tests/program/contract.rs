@@ -43,7 +43,7 @@ fn ingest_reports_what_is_new_and_messages_give_it_back() {
     assert_eq!((&again["ingested"], &again["skipped"]), (&json!(0), &json!(83)));
     assert_eq!(again["seq_first"], Value::Null);
     assert_eq!(place.run(&["messages", "--raw"]).ok().out.as_bytes(), bytes);
-    let some = place.run(&["messages", "--raw", "--from", "2", "--to", "3"]).ok().out;
+    let some = place.run(&["messages", "--raw", "--seq-first", "2", "--seq-last", "3"]).ok().out;
     assert_eq!(some.lines().count(), 2);
 }
 
@@ -54,7 +54,7 @@ fn several_files_are_one_transcript_and_new_skips_nothing() {
     let b = place.write("b.jsonl", "{\"role\":\"assistant\",\"content\":\"two\"}\n");
     assert_eq!(place.json(&["ingest", &a, &b])["ingested"], 2);
     assert_eq!(place.json(&["ingest", &a, &b])["ingested"], 0);
-    assert_eq!(place.json(&["ingest", "--new", &a])["ingested"], 1);
+    assert_eq!(place.json(&["ingest", "--append-mode", "new", &a])["ingested"], 1);
     assert_eq!(place.run(&["messages", "--raw"]).ok().out.lines().count(), 3);
 }
 
@@ -84,7 +84,7 @@ fn compaction_reports_its_passes_and_the_context_fits() {
     let pass = &report["passes"][0];
     let expected = ["capped", "depth", "kind", "level", "summary", "tokens_after", "tokens_before"];
     assert_eq!(keys(pass), expected);
-    assert_eq!((&pass["kind"], &pass["level"]), (&json!("leaf"), &json!("normal")));
+    assert_eq!((&pass["purpose"], &pass["level"]), (&json!("leaf"), &json!("normal")));
     let again = place.json(&["compact", "--budget", "8000"]);
     assert_eq!(
         (&again["status"], &again["reason"]),
@@ -132,7 +132,7 @@ fn an_assembly_is_compared_with_an_earlier_one() {
 fn a_summary_is_described_and_expanded_to_the_messages() {
     let place = Place::with_demo();
     let report = place.json(&["compact", "--budget", "8000"]);
-    let leaf = report["passes"][0]["summary"].as_str().unwrap();
+    let leaf = report["passes"][0]["summary_id"].as_str().unwrap();
     let description = place.json(&["describe", leaf]);
     has(
         &description,
@@ -159,7 +159,7 @@ fn a_summary_is_described_and_expanded_to_the_messages() {
             "subtree",
         ],
     );
-    let expansion = place.json(&["expand", leaf, "--messages"]);
+    let expansion = place.json(&["expand", leaf, "--include-messages"]);
     has(&expansion, &["id", "summaries", "messages", "tokens", "truncated", "next"]);
     let bytes = std::fs::read_to_string(DEMO).unwrap();
     let messages = expansion["messages"].as_array().unwrap();
@@ -168,10 +168,10 @@ fn a_summary_is_described_and_expanded_to_the_messages() {
     for (message, line) in messages.iter().zip(bytes.lines()) {
         assert_eq!(message["raw"], line);
     }
-    let page = place.json(&["expand", leaf, "--messages", "--token-cap", "400"]);
+    let page = place.json(&["expand", leaf, "--include-messages", "--tokens-max", "400"]);
     assert_eq!(page["truncated"], true);
-    let next = page["next"].as_str().unwrap();
-    let rest = place.json(&["expand", leaf, "--messages", "--after", next]);
+    let next = page["cursor"].as_str().unwrap();
+    let rest = place.json(&["expand", leaf, "--include-messages", "--cursor", next]);
     let count = |value: &Value| value["messages"].as_array().unwrap().len();
     assert_eq!(count(&page) + count(&rest), messages.len());
 }
@@ -256,7 +256,7 @@ fn a_status_for_people_has_what_was_reported_and_nothing_else() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(usage().is_empty(), "{:?}", usage());
-    let report = ["usage", "--purpose", "summary", "--input", "1500", "--cost-micros", "45"];
+    let report = ["usage", "--purpose", "summary", "--input-tokens", "1500", "--cost-micros", "45"];
     place.run(&report).ok();
     let said = "usage of summaries cache_read_tokens 0, cache_write_tokens 0, calls 1, \
                 cost_micros 45, input_tokens 1,500, output_tokens 0";

@@ -34,7 +34,7 @@ fn arguments_that_cannot_be_meant_are_named() {
     invalid(&["compact", "--budget", "100", "--llm", "openai:x@localhost"], "base URL");
     invalid(&["assemble", "--budget", "-1", "--json"], "--budget");
     invalid(&["status", "--now", "yesterday"], "--now");
-    invalid(&["messages", "--from", "0"], "--from");
+    invalid(&["messages", "--seq-first", "0"], "--seq-first");
     invalid(&["grant", "create", "--tokens-max", "0"], "tokens_max");
     invalid(&["grant", "give"], "give");
     invalid(&["frobnicate"], "frobnicate");
@@ -106,7 +106,7 @@ fn a_file_that_is_no_store_is_left_as_it_was() {
     permissions.set_readonly(true);
     fs::set_permissions(&store, permissions).unwrap();
     let before = fs::read(&store).unwrap();
-    place.run(&["ingest", "--new", DEMO]).failed(2, "unsupported", "is read-only");
+    place.run(&["ingest", "--append-mode", "new", DEMO]).failed(2, "unsupported", "is read-only");
     assert_eq!(fs::read(&store).unwrap(), before);
 }
 

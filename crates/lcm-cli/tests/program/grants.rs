@@ -33,7 +33,7 @@ fn a_grant_is_made_read_on_listed_and_revoked() {
     let summaries = place.json(&["summaries"]);
     let summary = summaries["summaries"][0]["id"].as_str().unwrap();
     // One page, whatever is left: what was taken is shown.
-    let below = place.json(&["expand", summary, "--messages", "--grant", id]);
+    let below = place.json(&["expand", summary, "--include-messages", "--grant", id]);
     assert!(below["grant"]["tokens"].as_u64().unwrap() <= left, "{below}");
     place.json(&["describe", summary, "--grant", id]);
     let listed = place.json(&["grant", "list"]);

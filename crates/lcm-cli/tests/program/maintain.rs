@@ -35,7 +35,7 @@ fn what_is_due_is_done_and_then_nothing_is_owed() {
     let place = Place::with_demo();
     let (code, idle) = maintain(&place, 0, &["--budget", "100000"]);
     assert_eq!((code, &idle["debt"], &idle["compacted"]), (0, &Value::Null, &Value::Null));
-    let (code, done) = maintain(&place, 0, &["--budget", "8000", "--parallel", "2"]);
+    let (code, done) = maintain(&place, 0, &["--budget", "8000", "--requests-max", "2"]);
     assert_eq!((code, keys(&done)), (0, vec!["compacted", "conversation", "debt"]));
     assert_eq!((&done["conversation"], &done["debt"]), (&json!("default"), &Value::Null));
     assert_eq!(done["compacted"]["status"], "done");
@@ -133,6 +133,6 @@ fn one_leaf_at_a_time_is_made_when_enough_lies_outside_the_tail() {
     assert_eq!(place.json(&[&common[..], &["threshold"]].concat())["status"], "nothing-to-do");
     let report = place.json(&[&common[..], &["incremental"]].concat());
     assert_eq!(report["passes"].as_array().unwrap().len(), 1, "{report}");
-    assert_eq!(report["passes"][0]["kind"], "leaf");
+    assert_eq!(report["passes"][0]["purpose"], "leaf");
     assert_eq!(report["tokens_before"], report["passes"][0]["tokens_before"]);
 }

@@ -22,9 +22,10 @@ fn a_program_can_be_the_model() {
     let place = Place::with_demo();
     let answer = format!(r#"{{"text": "{SUMMARY}", "model": "m7"}}"#);
     let model = model(&place, "model.sh", &format!("cat > /dev/null; echo '{answer}'"));
-    let report = place.json(&["compact", "--budget", "8000", "--llm", &model, "--parallel", "3"]);
+    let report =
+        place.json(&["compact", "--budget", "8000", "--llm", &model, "--requests-max", "3"]);
     assert_eq!(report["status"], "done", "{report}");
-    let leaf = report["passes"][0]["summary"].as_str().unwrap();
+    let leaf = report["passes"][0]["summary_id"].as_str().unwrap();
     let description = place.json(&["describe", leaf]);
     assert_eq!(description["model"], "m7");
     assert!(description["text"].as_str().unwrap().contains(SUMMARY));

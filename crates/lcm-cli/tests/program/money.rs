@@ -13,13 +13,13 @@ fn what_was_spent_is_summed_and_shown() {
         "usage",
         "--purpose",
         "turn",
-        "--input",
+        "--input-tokens",
         "900",
-        "--cache-read",
+        "--cache-read-tokens",
         "800",
-        "--cache-write",
+        "--cache-write-tokens",
         "90",
-        "--output",
+        "--output-tokens",
         "70",
         "--cost-micros",
         "45",
@@ -35,10 +35,14 @@ fn what_was_spent_is_summed_and_shown() {
     assert_eq!(first["usage"]["turns"], spent);
     assert_eq!(place.json(&report)["changed"], false);
     assert_eq!(place.json(&["status"])["usage"]["turns"], spent);
-    let text = place.run(&["usage", "--purpose", "summary", "--input", "5"]).ok().out;
+    let text = place.run(&["usage", "--purpose", "summary", "--input-tokens", "5"]).ok().out;
     assert!(text.contains("turns: 1 call, 900 tokens in (800 read"), "{text}");
     assert!(text.contains("summaries: 1 call, 5 tokens in"), "{text}");
-    place.run(&["usage", "--purpose", "nap", "--input", "5"]).failed(2, "invalid-input", "purpose");
+    place.run(&["usage", "--purpose", "nap", "--input-tokens", "5"]).failed(
+        2,
+        "invalid-input",
+        "purpose",
+    );
     place.run(&["usage", "--purpose", "turn"]).failed(2, "invalid-input", "usage");
 }
 

@@ -33,7 +33,7 @@ fn a_local_server_can_be_the_model_of_one_purpose() {
     let arguments = ["compact", "--budget", "8000", "--llm", &spec, "--json", "--record", record];
     let report: Value = serde_json::from_str(&ran(&place, &arguments).ok().out).unwrap();
     assert_eq!(report["status"], "done", "{report}");
-    let leaf = report["passes"][0]["summary"].as_str().unwrap();
+    let leaf = report["passes"][0]["summary_id"].as_str().unwrap();
     let description = place.json(&["describe", leaf]);
     assert_eq!(description["model"], "m-2025");
     assert!(description["text"].as_str().unwrap().contains(SUMMARY));

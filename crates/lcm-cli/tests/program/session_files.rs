@@ -204,7 +204,11 @@ fn tail_needs_one_file_and_no_other_mode() {
     let place = Place::new();
     place.run(&["ingest", "--tail"]).failed(2, "invalid-input", "one file");
     place.run(&["ingest", "--tail", DEMO, DEMO]).failed(2, "invalid-input", "one file");
-    place.run(&["ingest", "--tail", "--new", DEMO]).failed(2, "invalid-input", "--new");
+    place.run(&["ingest", "--tail", "--append-mode", "new", DEMO]).failed(
+        2,
+        "invalid-input",
+        "--append-mode",
+    );
     place.run(&["ingest", "--tail", "none.jsonl"]).failed(3, "not-found", "none.jsonl");
 }
 
@@ -288,7 +292,7 @@ fn tail_finds_what_is_new_after_a_rotation_or_a_cut() {
     assert_eq!(tail.ingested(), 4);
     // Somebody else writes in between: the revision of the checkpoint is gone.
     let more = place.write("more.jsonl", "{\"role\":\"user\",\"content\":\"from elsewhere\"}\n");
-    place.json(&["ingest", "--new", &more]);
+    place.json(&["ingest", "--append-mode", "new", &more]);
     append(&file, &jsonl(&claude_code(3)[4..]));
     assert_eq!(tail.ingested(), 2);
     drop(tail);

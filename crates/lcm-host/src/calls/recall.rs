@@ -100,22 +100,22 @@ impl Lcm {
     pub fn messages(
         &self,
         conversation: &str,
-        seq_from: u64,
-        seq_to: u64,
+        seq_first: u64,
+        seq_last: u64,
         bytes_max: u32,
     ) -> Result<Vec<String>> {
         self.call(
             "recall.messages",
             || {
-                json!({"conversation": conversation, "seq_from": seq_from, "seq_to": seq_to,
+                json!({"conversation": conversation, "seq_first": seq_first, "seq_last": seq_last,
                     "bytes_max": bytes_max})
             },
             |bindings, store| {
                 bindings.lcm_engine_recall().call_messages(
                     store,
                     conversation,
-                    seq_from,
-                    seq_to,
+                    seq_first,
+                    seq_last,
                     bytes_max,
                 )
             },

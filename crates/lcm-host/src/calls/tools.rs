@@ -13,14 +13,14 @@ use crate::{
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Definitions of the tools, as JSON in the format of `dialect`. `caller` is as in
+    /// Definitions of the tools, as JSON in the format of `dialect`. `grant` is as in
     /// [`Lcm::tool_call`]: a sub-agent with a grant has `lcm_expand`, too.
-    pub fn tool_definitions(&self, dialect: Dialect, caller: Option<&str>) -> Result<String> {
+    pub fn tool_definitions(&self, dialect: Dialect, grant: Option<&str>) -> Result<String> {
         self.call(
             "tools.definitions",
-            || json!({"dialect": dialect_name(dialect), "caller": caller}),
+            || json!({"dialect": dialect_name(dialect), "grant": grant}),
             |bindings, store| {
-                bindings.lcm_engine_tools().call_definitions(store, dialect, caller).map(Ok)
+                bindings.lcm_engine_tools().call_definitions(store, dialect, grant).map(Ok)
             },
         )
     }
@@ -36,20 +36,20 @@ impl Lcm {
         )
     }
 
-    /// Answers a tool call of a model. `caller` is a grant for a sub-agent, `None` for the agent.
+    /// Answers a tool call of a model. `grant` is a grant for a sub-agent, `None` for the agent.
     pub fn tool_call(
         &self,
         conversation: &str,
         name: &str,
         arguments_json: &str,
-        caller: Option<&str>,
+        grant: Option<&str>,
         now: u64,
     ) -> Result<ToolOutcome> {
         self.call(
             "tools.call",
             || {
                 json!({"conversation": conversation, "name": name,
-                    "arguments_json": arguments_json, "caller": caller, "now": now})
+                    "arguments_json": arguments_json, "grant": grant, "now": now})
             },
             |bindings, store| {
                 bindings.lcm_engine_tools().call_call(
@@ -57,7 +57,7 @@ impl Lcm {
                     conversation,
                     name,
                     arguments_json,
-                    caller,
+                    grant,
                     now,
                 )
             },

@@ -47,7 +47,7 @@ pub(super) struct Instruction {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct MessageRange {
-    from: usize,
+    index_first: usize,
     count: usize,
     /// Bytes of the messages of one call, or of the longest message that is not uploaded.
     pub(super) bytes_max: usize,
@@ -56,7 +56,7 @@ pub(super) struct MessageRange {
 impl MessageRange {
     /// Returns the indices of the range.
     pub(super) fn indices(self) -> Range<usize> {
-        self.from..self.from.saturating_add(self.count)
+        self.index_first..self.index_first.saturating_add(self.count)
     }
 }
 

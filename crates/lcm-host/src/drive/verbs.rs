@@ -2,6 +2,7 @@
 
 use super::Parts;
 use crate::{
+    bindings::ingestion::AppendMode,
     clock::Cancel,
     compaction::{CompactOptions, CompactReport, Pass},
     error::{Code, Result},
@@ -39,7 +40,7 @@ impl Lcm {
         progress: &mut dyn FnMut(usize),
     ) -> IngestResult<IngestReport> {
         // Messages that are all new are not compared with the stored ones.
-        let name = if options.new { "append" } else { "ingest" };
+        let name = if options.append_mode == AppendMode::New { "append" } else { "ingest" };
         let (clock, told) = (options.clock, &mut |finished| progress(finished));
         let parts = Parts { clock, cancel, messages, on_messages: Some(told), on_pass: None };
         self.drive(&options.task(name, conversation, messages), parts)

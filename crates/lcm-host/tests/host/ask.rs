@@ -92,7 +92,8 @@ fn the_component_decides_whether_a_second_completion_is_asked_for() {
         }
     });
     // The neighbour of the hit would be read at once.
-    let options = AskOptions { token_cap: Some(40), max_tokens: Some(77), ..AskOptions::new(NOW) };
+    let options =
+        AskOptions { tokens_max: Some(40), answer_tokens_max: Some(77), ..AskOptions::new(NOW) };
     let report = ask(&lcm, &options).unwrap();
     assert_eq!((report.status, report.completions), (AskStatus::Answered, 2), "{report:?}");
     let requests = requests.lock().unwrap();
@@ -141,7 +142,7 @@ fn what_cannot_be_asked_is_an_error() {
     let lcm = open(Memory::new());
     assert_eq!(ask(&lcm, &AskOptions::new(NOW)).unwrap_err().code, Code::NotFound);
     said(&lcm);
-    let options = AskOptions { max_tokens: Some(0), ..AskOptions::new(NOW) };
+    let options = AskOptions { answer_tokens_max: Some(0), ..AskOptions::new(NOW) };
     assert_eq!(ask(&lcm, &options).unwrap_err().code, Code::InvalidInput);
     let options = AskOptions { deadline_ms: Some(600_001), ..AskOptions::new(NOW) };
     let error = ask(&lcm, &options).unwrap_err();

@@ -6,7 +6,7 @@ use lcm_host::{
     Cancel, Clock, Code, CompactOptions, Component, ExpandOptions, IngestOptions, IngestReport,
     Lcm, Limits, LoadOptions, Recorder,
     completion::{Chain, Offline},
-    ingestion,
+    ingestion::{self, AppendMode},
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, StoreError},
     types::Dialect,
 };
@@ -146,17 +146,17 @@ fn a_message_too_large_for_one_call_is_handed_over_in_pieces() {
 fn a_large_message_that_comes_first_is_handed_over_for_its_family() {
     let large = serde_json::json!({"role": "user", "content": "x".repeat(600_000)}).to_string();
     for (pattern, ingested) in [("family", 0), ("c", 1)] {
-        for new in [false, true] {
+        for append_mode in [AppendMode::Transcript, AppendMode::New] {
             let lcm = open(Memory::new());
             let config = serde_json::json!({"ignore_session_patterns": [pattern]});
             lcm.configure(&config.to_string()).unwrap();
             let mut options = IngestOptions::new(Dialect::Lcm, NOW);
-            (options.family, options.new) = (Some("family".to_owned()), new);
+            (options.family, options.append_mode) = (Some("family".to_owned()), append_mode);
             let messages = std::slice::from_ref(&large);
             let done = lcm.ingest("c", messages, &options, &Cancel::default(), &mut |_| ());
-            assert_eq!(done.unwrap().ingested, ingested, "{pattern}, {new}");
+            assert_eq!(done.unwrap().ingested, ingested, "{pattern}, {append_mode:?}");
             let status = lcm.status(Some("c"), 0);
-            assert_eq!(status.is_ok(), ingested == 1, "{pattern}, {new}: {status:?}");
+            assert_eq!(status.is_ok(), ingested == 1, "{pattern}, {append_mode:?}: {status:?}");
         }
     }
 }
@@ -230,13 +230,13 @@ fn a_call_of_unknown_outcome_is_repeated_as_it_was() {
         &[Fault::ReplyLost, Fault::Conflict],
     ];
     for (place, failure) in (0..3).flat_map(|place| failures.map(|failure| (place, failure))) {
-        for new in [false, true] {
+        for append_mode in [AppendMode::Transcript, AppendMode::New] {
             let faults = [&vec![Fault::Sound; place], failure].concat();
             let lcm = open(Faulty::with(&faults));
-            let options = IngestOptions { new, ..IngestOptions::new(Dialect::Lcm, NOW) };
+            let options = IngestOptions { append_mode, ..IngestOptions::new(Dialect::Lcm, NOW) };
             let report =
                 lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap();
-            assert_eq!(stored(&lcm).len(), 250, "{place}, {failure:?}, {new}");
+            assert_eq!(stored(&lcm).len(), 250, "{place}, {failure:?}, {append_mode:?}");
             assert_eq!(report.revision, 3);
         }
     }
@@ -252,7 +252,7 @@ fn a_list_that_was_given_up_is_repeated_as_a_whole() {
             let faults = [vec![Fault::Sound; 8], vec![first], vec![Fault::Busy]].concat();
             let lcm = open(Faulty::with(&faults));
             let mut options = IngestOptions::new(Dialect::Lcm, NOW);
-            options.new = true;
+            options.append_mode = AppendMode::New;
             let ingest = |options: &IngestOptions| {
                 lcm.ingest("c", &messages, options, &Cancel::default(), &mut |_| ())
             };
@@ -339,7 +339,7 @@ fn three_writers_of_one_conversation_store_everything() {
     let handles: Vec<Lcm> =
         (0..3).map(|_| open(lcm_host::store::Sqlite::open(&path).unwrap())).collect();
     let options =
-        ingestion::Options { mode: ingestion::Mode::New, partial: false, extra_json: None };
+        ingestion::Options { append_mode: AppendMode::New, partial: false, extra_json: None };
     std::thread::scope(|scope| {
         for (writer, lcm) in handles.iter().enumerate() {
             let options = &options;
@@ -420,9 +420,10 @@ fn an_expansion_on_a_grant_follows_its_pages_and_keeps_what_was_paid_for() {
         Ok(())
     };
     lcm.list_all("summaries", Some("c"), None, &cancel, each).unwrap();
-    let expand = |grant: Option<&str>, after: Option<String>| {
+    let expand = |grant: Option<&str>, cursor: Option<String>| {
         let grant = grant.map(str::to_owned);
-        let options = ExpandOptions { messages: true, grant, after, ..ExpandOptions::default() };
+        let options =
+            ExpandOptions { include_messages: true, grant, cursor, ..ExpandOptions::default() };
         lcm.expand_all("c", &top, &options, NOW.now_ms(), &cancel)
     };
     let made = |tokens_max: u64| {
@@ -433,30 +434,30 @@ fn an_expansion_on_a_grant_follows_its_pages_and_keeps_what_was_paid_for() {
     };
     let all = expand(None, None).unwrap();
     let bytes: usize = all.messages.iter().map(|message| message.get().len()).sum();
-    assert!(bytes > 1 << 20 && all.next.is_none(), "{bytes}");
+    assert!(bytes > 1 << 20 && all.cursor.is_none(), "{bytes}");
     let grant = made(1_000_000);
     let paid = expand(Some(&grant), None).unwrap();
-    assert_eq!((paid.messages.len(), &paid.next), (all.messages.len(), &None));
+    assert_eq!((paid.messages.len(), &paid.cursor), (all.messages.len(), &None));
     let note = paid.grant.unwrap();
     assert_eq!((note.tokens, note.truncated), (paid.tokens, false));
     assert_eq!(note.tokens_left, 1_000_000 - paid.tokens);
     // One that is spent half way ends there, and says where.
     let short = expand(Some(&made(20_000)), None).unwrap();
-    assert!(short.grant.unwrap().truncated && short.next.is_some() && !short.messages.is_empty());
+    assert!(short.grant.unwrap().truncated && short.cursor.is_some() && !short.messages.is_empty());
     // A failure behind the first page loses nothing: what follows is read from there on.
     let grant = made(1_000_000);
     *store.faults.lock().unwrap() = vec![Fault::Lost, Fault::Sound];
     let first = expand(Some(&grant), None).unwrap();
     let read = first.messages.len();
-    assert!(read > 0 && read < all.messages.len() && first.next.is_some(), "{read}");
-    let rest = expand(Some(&grant), first.next).unwrap();
+    assert!(read > 0 && read < all.messages.len() && first.cursor.is_some(), "{read}");
+    let rest = expand(Some(&grant), first.cursor).unwrap();
     assert_eq!(read + rest.messages.len(), all.messages.len());
     *store.faults.lock().unwrap() = vec![Fault::Lost];
     assert_eq!(expand(Some(&grant), None).unwrap_err().code, Code::StoreUnavailable);
 }
 
 fn new_messages() -> ingestion::Options {
-    ingestion::Options { mode: ingestion::Mode::New, partial: false, extra_json: None }
+    ingestion::Options { append_mode: AppendMode::New, partial: false, extra_json: None }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::{
 
 use lcm_host::{
     Cancel, Clock, Code, CompactStatus, Lcm, Limits, context,
-    ingestion::Mode,
+    ingestion::AppendMode,
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, Shared, StoreError},
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -225,7 +225,10 @@ fn a_pool_over_one_file_keeps_every_conversation_whole() {
     let messages = transcript(60, 60);
     thread::scope(|scope| {
         for number in 0..6 {
-            let chat = pool.conversation(&format!("c{number}"), 3_000).clock(NOW).mode(Mode::New);
+            let chat = pool
+                .conversation(&format!("c{number}"), 3_000)
+                .clock(NOW)
+                .append_mode(AppendMode::New);
             let messages = &messages;
             scope.spawn(move || messages.iter().for_each(|one| drop(chat.turn(&[one]).unwrap())));
         }

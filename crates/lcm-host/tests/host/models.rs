@@ -250,10 +250,10 @@ fn an_empty_answer_ends_in_a_summary_all_the_same() {
 
 #[test]
 fn parallel_answers_are_applied_in_the_order_of_their_requests() {
-    let run = |parallel| {
+    let run = |requests_max| {
         let lcm = lcm_with(|request: &CompletionRequest| answer(&format!("of {}", request.id)));
         ingest(&lcm, &transcript(200, 60));
-        let options = CompactOptions { parallel, ..CompactOptions::new(4_000, NOW) };
+        let options = CompactOptions { requests_max, ..CompactOptions::new(4_000, NOW) };
         let report = lcm.compact("c", &options, &Cancel::default(), &mut |_| ()).unwrap();
         assert!(lcm.check_all("c", &Cancel::default()).unwrap().ok);
         assert!(report.passes.len() > 3, "{report:?}");

@@ -8,7 +8,7 @@ use std::{
 
 use lcm_host::{
     Cancel, Code, Lcm,
-    ingestion::Mode,
+    ingestion::AppendMode,
     store::{Memory, Postgres, StoreError},
 };
 use postgres::{Client, NoTls};
@@ -68,7 +68,10 @@ fn writers_of_one_conversation_lose_and_double_nothing() {
     let handles: Vec<&Lcm> = (0..100).map(|name| pool.of(&format!("{name}"))).collect();
     thread::scope(|scope| {
         for writer in 0..3 {
-            let chat = handles[writer * 33].conversation("c", 3_000).clock(NOW).mode(Mode::New);
+            let chat = handles[writer * 33]
+                .conversation("c", 3_000)
+                .clock(NOW)
+                .append_mode(AppendMode::New);
             scope.spawn(move || {
                 for number in 0..20 {
                     while let Err(error) = chat.turn(&[text(writer, number)]) {

@@ -6,8 +6,8 @@ use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 
 use lcm_text::types::{
     api::{
-        AppendOptions, ApplyOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
-        EvictionPolicy, AppendMode, Timestamp,
+        AppendMode, AppendOptions, ApplyOptions, AssembleOptions, CompactionMode,
+        CompactionOptions, Dialect, EvictionPolicy, Timestamp,
     },
     model::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,

@@ -131,8 +131,8 @@ pub fn messages_are_kept_verbatim(
     while next <= reference.len() {
         let args = Json::object([
             ("conversation", conversation.into()),
-            ("seq_from", next.into()),
-            ("seq_to", reference.len().into()),
+            ("seq_first", next.into()),
+            ("seq_last", reference.len().into()),
         ]);
         let page = host.ask("recall.messages", &args).map_err(|error| error.to_string())?;
         if page.elements().is_empty() {
@@ -148,8 +148,8 @@ pub fn messages_are_kept_verbatim(
     }
     let beyond = Json::object([
         ("conversation", conversation.into()),
-        ("seq_from", next.into()),
-        ("seq_to", (next + 1000).into()),
+        ("seq_first", next.into()),
+        ("seq_last", (next + 1000).into()),
     ]);
     match host.ask("recall.messages", &beyond) {
         Ok(page) if page.elements().is_empty() => Ok(()),
@@ -210,7 +210,7 @@ fn summary_has_sources(
     let described = describe(host, conversation, id)?;
     let list = |key: &str| described.field(key).map(Json::elements).unwrap_or_default();
     if let Some(derived) = derived
-        && !list("derived").iter().any(|other| names(other, derived))
+        && !list("derived_ids").iter().any(|other| names(other, derived))
     {
         return Err(format!("`{id}` does not know that `{derived}` was derived from it"));
     }
@@ -218,7 +218,7 @@ fn summary_has_sources(
     if seen.depths.get(id) == Some(&depth) {
         return Ok(described);
     }
-    let sources = list("sources").to_vec();
+    let sources = list("source_ids").to_vec();
     if depth == 0 {
         if list("message_ids").is_empty() || !sources.is_empty() {
             return Err(format!("leaf `{id}` has no messages, or has sources"));
@@ -270,10 +270,10 @@ pub fn every_message_is_reachable(
         let mut after: Option<Json> = None;
         loop {
             let mut options = vec![
-                ("depth".to_owned(), Json::Number(100)),
-                ("messages".to_owned(), Json::Bool(true)),
+                ("depth_max".to_owned(), Json::Number(100)),
+                ("include_messages".to_owned(), Json::Bool(true)),
             ];
-            options.extend(after.take().map(|cursor| ("after".to_owned(), cursor)));
+            options.extend(after.take().map(|cursor| ("cursor".to_owned(), cursor)));
             let args = Json::object([
                 ("conversation", conversation.into()),
                 ("id", item.id.as_str().into()),
@@ -291,7 +291,7 @@ pub fn every_message_is_reachable(
                 }
                 next += 1;
             }
-            match page.field("next") {
+            match page.field("cursor") {
                 None | Some(Json::Null) => break,
                 Some(cursor) => after = Some(cursor.clone()),
             }
