@@ -5,14 +5,10 @@
 
 import { modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
-import { LcmError } from "./errors.js";
 import { modelsFor } from "./models.js";
-import { checkAsking, knownOptions } from "./options.js";
+import { checkAsking, rest } from "./options.js";
 
-const QUESTION_OPTIONS = ["query", "summaries", "max_tokens", "token_cap", "all", "only", "grant"];
-const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
-
-/** What the engine is told of a request that the caller gave up. */
+/** Answer to a request that the caller gave up. */
 const CANCELLED = Object.freeze({ failed: { code: "other", message: "cancelled" } });
 
 /**
@@ -48,11 +44,11 @@ function deadline(ms, signal) {
 }
 
 /**
- * A function that answers a request with the caller's models, or without one; never rejects. Of
- * `timeout_ms` of what is needed nothing is waited for longer.
+ * Returns a function that answers a request with the caller's models, or without one; the function
+ * never rejects. An answer takes at most `deadline_ms` of the needs.
  */
 export function completerOf(begun, models, options) {
-  return async (request, { timeout_ms: limit }) => {
+  return async (request, { deadline_ms: limit }) => {
     if (modelsFor(models, request.purpose).length === 0) {
       return { done: await begun.compute("compaction.complete_offline", { request }) };
     }
@@ -69,41 +65,25 @@ export function completerOf(begun, models, options) {
   };
 }
 
-/** An error of the engine about a question, in the words of `ask`. */
-function inOurWords(error) {
-  if (error.code !== "invalid-input") return error;
-  // Here `timeout_ms` is that of one answer.
-  const message = error.message.replaceAll("timeout_ms", "deadline_ms");
-  return new LcmError(error.code, message, { cause: error });
-}
-
-/** A question with these of its options as the engine takes them. */
-function questionJson(question, given, fixed) {
-  const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
-  return toJson({ ...Object.fromEntries(chosen), question, ...fixed }, "options");
-}
-
-/** What would be read for a question; see `Engine.askPlan`. */
-export async function askPlan(begun, clock, conversation, question, options) {
-  const given = knownOptions("askPlan", options, [...QUESTION_OPTIONS, "now"]);
-  const question_json = questionJson(question, given, { plan_only: true });
+/** Reads the evidence of a question; see `Engine.askPlan`. */
+export async function askPlan(begun, { clock }, conversation, question, given) {
+  const asked = { ...rest(given, "now"), question, plan_only: true };
+  const question_json = toJson(asked, "options");
   const call = { conversation, question_json, now: given.now ?? clock() };
   return JSON.parse(await begun.call("recall.ask_plan", call));
 }
 
-/** Has a question answered; see `Engine.ask`. */
-export async function ask(begun, models, clock, conversation, question, options) {
-  const given = knownOptions("ask", options, [...QUESTION_OPTIONS, ...OWN_OPTIONS]);
+/** Answers a question; see `Engine.ask`. */
+export async function ask(begun, { models, clock }, conversation, question, given) {
   checkAsking(given);
   if (given.signal?.aborted) throw given.signal.reason;
   const now = () => given.now ?? clock();
-  const question_json = questionJson(question, given, { timeout_ms: given.deadline_ms });
+  const asked = { ...rest(given, "retries", "timeout_ms", "signal", "now"), question };
+  const question_json = toJson(asked, "options");
   const call = async (name, args) => {
     return JSON.parse(await begun.call(name, { conversation, ...args, now: now() }));
   };
-  const first = await call("recall.ask_plan", { question_json }).catch((error) => {
-    throw inOurWords(error);
-  });
+  const first = await call("recall.ask_plan", { question_json });
   return completed(first, {
     needs: (step) => (step.status === "asked" ? step : null),
     complete: completerOf(begun, models, given),

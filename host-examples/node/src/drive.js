@@ -30,9 +30,9 @@ export class Messages {
   }
 
   /** Returns the messages of one call: as many as fit, at least one unless `count` is 0. */
-  cut({ from, count, bytes_max: bytesMax }) {
+  cut({ index_first: first, count, bytes_max: bytesMax }) {
     const messages = [];
-    for (let index = from, bytes = 0; index < from + count; index++) {
+    for (let index = first, bytes = 0; index < first + count; index++) {
       bytes += this.sizes[index];
       if (messages.length > 0 && bytes > bytesMax) break;
       messages.push(this.#uploads.get(index) ?? this.#texts[index]);
@@ -41,9 +41,11 @@ export class Messages {
   }
 
   /** Uploads the messages of a range that are too large for a call; resolves to their number. */
-  async stage(backend, { arguments: args, from, count, bytes_max: most, piece_bytes_max: piece }) {
+  async stage(backend, instruction) {
+    const { arguments: args, index_first: first, count } = instruction;
+    const { bytes_max: most, piece_bytes_max: piece } = instruction;
     let staged = 0;
-    for (let index = from; index < from + count; index++) {
+    for (let index = first; index < first + count; index++) {
       if (this.sizes[index] <= most || this.#uploads.has(index)) continue;
       this.#uploads.set(index, await upload(backend, args, this.#texts[index], piece));
       staged += 1;
@@ -122,11 +124,11 @@ class Driver {
     return { staged: await this.#parts.messages.stage(backend, instruction) };
   }
 
-  async #answer({ from, count }) {
-    const requests = this.#requests.slice(from, from + count);
+  async #answer({ index_first: first, count }) {
+    const requests = this.#requests.slice(first, first + count);
     const answers = await Promise.all(requests.map((request) => this.#complete(request)));
     return answers.map(({ result, calls }, i) => {
-      this.#answers[from + i] = result;
+      this.#answers[first + i] = result;
       return { asked: calls, done: result?.done && true, failed: result?.failed };
     });
   }
@@ -143,7 +145,7 @@ class Driver {
     }
     const how = keep ? "compute" : once ? "attempt" : "call";
     const result = await backend[how](call, args);
-    if (keep) this.#kept = [...(messages.from > 0 ? this.#kept : []), result.slice(1, -1)];
+    if (keep) this.#kept = [...(messages.index_first > 0 ? this.#kept : []), result.slice(1, -1)];
     if (call === "compaction.plan") this.#requests = result.requests;
     if (result.next) this.#requests[request] = result.next;
     return result;

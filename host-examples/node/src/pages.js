@@ -1,34 +1,34 @@
 // Answers that come in pages: as one, or page by page as they are taken.
 //
-// In: `read(after)` or `read(cursor)`, which resolves to a page; null asks for the first one.
+// In: `read(cursor)`, which resolves to a page; null asks for the first page.
 
-/** Whether a page of an expansion is the last one that can be read. */
+/** Whether a page of an expansion is the last page that can be read. */
 function isLast(page) {
-  return !page.next || page.grant?.truncated === true;
+  return !page.cursor || page.grant?.truncated === true;
 }
 
 /** The pages of an expansion, each read when it is taken. */
 export async function* expansionPages(read) {
-  for (let after = null; ; ) {
-    const page = await read(after);
+  for (let cursor = null; ; ) {
+    const page = await read(cursor);
     yield page;
     if (isLast(page)) return;
-    after = page.next;
+    cursor = page.cursor;
   }
 }
 
 /**
  * All pages of an expansion as one.
  *
- * What was read on a grant is paid for: when something goes wrong behind the first page, that is
- * what there is, and its `next` leads to the page that failed.
+ * A read on a grant spends tokens. When a page after the first one fails, the result is what was
+ * read so far, and its `cursor` leads to the page that failed.
  */
-export async function expanded(read, { grant, token_cap }) {
+export async function expanded(read, { grant, tokens_max: tokensMax }) {
   let whole = await read(null);
-  while (!isLast(whole) && (token_cap ?? null) === null) {
+  while (!isLast(whole) && (tokensMax ?? null) === null) {
     let page;
     try {
-      page = await read(whole.next);
+      page = await read(whole.cursor);
     } catch (error) {
       if ((grant ?? null) === null) throw error;
       return whole;
