@@ -90,13 +90,13 @@ def normalised(content: bytes) -> list[bytes]:
 def expanded(lcm: Lcm, summary: str) -> list[tuple[int, bytes]]:
     """Seq and text of every message below a summary, over all pages."""
     found: list[tuple[int, bytes]] = []
-    after: list[str] = []
+    rest: list[str] = []
     for _ in range(PAGES_MAX):
-        page = lcm.json("expand", summary, "--depth", "99", "--messages", *after)
+        page = lcm.json("expand", summary, "--depth-max", "99", "--include-messages", *rest)
         found += [(one["seq"], one["raw"].encode("utf-8")) for one in page["messages"]]
-        if not page["next"]:
+        if not page["cursor"]:
             return found
-        after = ["--after", str(page["next"])]
+        rest = ["--cursor", str(page["cursor"])]
     raise Failed(f"`expand {summary}` has no last page")
 
 
@@ -130,7 +130,7 @@ def examine(case: Case, lcm: Lcm) -> None:
     case.passes = len(compacted["passes"])
     context = lcm.json("assemble", "--budget", str(case.budget), "--explain")
     case.tokens, case.summaries = context["tokens"], context["summaries"]
-    case.raw_tokens = lcm.json("status")["raw_tokens"]
+    case.raw_tokens = lcm.json("status")["message_tokens"]
 
     case.require(case.tokens <= case.budget, f"{case.tokens} tokens are over the budget")
     over = [line for line in context["warnings"] if "tail-over-budget" in line]

@@ -190,9 +190,9 @@ export interface Engine {
    *
    * @example
    * ```js
-   * const { next } = await lcm.embed("chat", { model: "small" });
+   * const { missing_ids } = await lcm.embed("chat", { model: "small" });
    * const vector = [0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.5];
-   * const vectors = [{ id: next[0], vector }];
+   * const vectors = [{ id: missing_ids[0], vector }];
    * assert.equal((await lcm.embed("chat", { model: "small", vectors })).stored, 1);
    * ```
    */
@@ -209,24 +209,24 @@ export interface Engine {
    */
   describe(conversation: string, id: string, options?: DescribeOptions): Promise<Described>;
   /**
-   * From a summary back to what it was made from: one page with `token_cap`, else everything.
+   * From a summary back to what it was made from: one page with `tokens_max`, else everything.
    *
    * @example
    * ```js
    * const [{ id }] = await lcm.listing("summaries", { conversation: "chat" });
-   * const { messages } = await lcm.expand("chat", id, { messages: true });
+   * const { messages } = await lcm.expand("chat", id, { include_messages: true });
    * const originals = await lcm.messages("chat");
    * assert.ok(originals.includes(messages[0].raw)); // Byte for byte.
    * ```
    */
   expand(conversation: string, id: string, options?: ExpandOptions): Promise<Expanded>;
   /**
-   * The pages of an expansion, each read when it is taken; `token_cap` is that of a page.
+   * The pages of an expansion, each read when it is taken; `tokens_max` is that of a page.
    *
    * @example
    * ```js
    * const [{ id }] = await lcm.listing("summaries", { conversation: "chat" });
-   * for await (const page of lcm.iterExpand("chat", id, { messages: true })) {
+   * for await (const page of lcm.iterExpand("chat", id, { include_messages: true })) {
    *   assert.ok(page.messages.length > 0);
    * }
    * ```
@@ -288,7 +288,10 @@ export interface Engine {
    * assert.equal(JSON.parse(texts[0]).role, "system");
    * ```
    */
-  messages(conversation: string, options?: { from?: number; to?: number }): Promise<string[]>;
+  messages(
+    conversation: string,
+    options?: { seq_first?: number; seq_last?: number },
+  ): Promise<string[]>;
   /**
    * The same one by one; about 1 MiB is read when the first of it is taken.
    *
@@ -299,7 +302,7 @@ export interface Engine {
    */
   iterMessages(
     conversation: string,
-    options?: { from?: number; to?: number },
+    options?: { seq_first?: number; seq_last?: number },
   ): AsyncGenerator<string, void, undefined>;
   /**
    * Counts and sizes of a conversation.
@@ -329,7 +332,7 @@ export interface Engine {
    * assert.equal((await lcm.grep("chat", "quokka")).total, 1);
    * ```
    */
-  family(conversation: string, key: string, options?: VerbOptions): Promise<FamilyChanged>;
+  family(conversation: string, family: string, options?: VerbOptions): Promise<FamilyChanged>;
   /**
    * Archives the conversation; `conversation` of the answer is the empty one to go on in.
    *
@@ -489,7 +492,7 @@ export interface Engine {
    */
   importLines(lines: Iterable<string> | AsyncIterable<string>, options?: Timed): Promise<Imported>;
   /**
-   * Definitions of the tools an agent sees; with `caller`, a grant, those of a sub-agent.
+   * Definitions of the tools an agent sees; with `grant` those of a sub-agent.
    *
    * @example
    * ```js
@@ -497,7 +500,7 @@ export interface Engine {
    * assert.ok(names.includes("lcm_grep"));
    * ```
    */
-  tools(dialect?: Dialect, options?: { caller?: string }): any[];
+  tools(dialect?: Dialect, options?: { grant?: string }): any[];
   /**
    * What to tell the agent about them.
    *

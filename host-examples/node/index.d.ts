@@ -271,7 +271,7 @@ export interface IngestOptions extends Timed {
 /** How the newest messages are stored. */
 export interface AppendOptions extends IngestOptions {
   /** `transcript` (default): what is stored already is skipped. `new`: everything is new. */
-  mode?: "transcript" | "new";
+  append_mode?: "transcript" | "new";
   /** This call repeats one with the same messages and `now` whose outcome is unknown. */
   repeat?: boolean;
 }
@@ -313,7 +313,7 @@ export interface CompactionOptions extends Timed {
 /** How room is made. */
 export interface CompactOptions extends CompactionOptions {
   /** Requests that may be asked of the model at once; 1 unless given. */
-  parallel?: number;
+  requests_max?: number;
   /** How often a failing model is asked again; 2 unless given. */
   retries?: number;
   /** How long one answer is waited for; 60,000 unless given. */
@@ -327,9 +327,9 @@ export interface CompactOptions extends CompactionOptions {
 /** One summary that was made. */
 export interface Pass {
   /** Its id. */
-  summary: string | null;
+  summary_id: string | null;
   /** `leaf`, of messages, or `condensed`, of summaries. */
-  kind: Purpose;
+  purpose: Purpose;
   /** 0 for a leaf. */
   depth: number;
   /** With which prompt it was made, or `fallback`, without a model. */
@@ -370,7 +370,7 @@ export interface TurnOptions extends CompactOptions {
   refuse_replay?: boolean;
   /** Key of the family that the conversation is of, or comes to. */
   family?: string;
-  /** `mode` of the append. */
+  /** That of the append. */
   append_mode?: "transcript" | "new";
   /** This call repeats one with the same `now` whose outcome is unknown. */
   repeat?: boolean;
@@ -435,7 +435,7 @@ export interface Debt {
   /** From when on it is tried again. */
   next_attempt_at: string;
   /** When it was seen first. */
-  since: string;
+  began_at: string;
 }
 
 /**

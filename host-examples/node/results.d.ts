@@ -38,8 +38,12 @@ export interface Match {
   seq: number | null;
   /** Who said it; null: a summary. */
   role: Role | null;
-  /** When it was said or made, ISO 8601. */
+  /** When it was said, or a summary was made, ISO 8601. */
   created_at: string;
+  /** When the first message of a summary was said; null: no summary. Absent for a file. */
+  earliest_at?: string | null;
+  /** When the last message of a summary was said, by which it is searched and sorted. */
+  latest_at?: string | null;
   /** 0 for a leaf; null: no summary. Absent for a file. */
   depth?: number | null;
   /** In thousandths; null: an expression was searched. */
@@ -55,17 +59,9 @@ export interface Match {
   /** Of a file: the byte at which the passage begins. */
   byte?: number;
   /** With `neighbours`: messages before it, oldest first. */
-  before?: Neighbour[];
+  neighbours_before?: Neighbour[];
   /** With `neighbours`: messages after it. */
-  after?: Neighbour[];
-}
-
-/** Where a search goes on. */
-export interface SearchPlace {
-  /** For `start_id`. */
-  id: string;
-  /** For `start_byte`, in files. */
-  byte: number;
+  neighbours_after?: Neighbour[];
 }
 
 /** What a search found. */
@@ -78,8 +74,8 @@ export interface Found {
   truncated: boolean;
   /** How the pattern was taken, and what limited the search. */
   notes: string[];
-  /** Where the same search goes on, as `start_id` and `start_byte`; absent: it is over. */
-  unscanned_from?: SearchPlace;
+  /** Where the same search goes on; null: it is over. */
+  cursor: string | null;
   /** What was taken of the grant on which it was read. */
   grant?: GrantSpent;
 }
@@ -141,7 +137,7 @@ export interface ListedSummary {
   /** Tokens that were read to make it. */
   source_tokens: number;
   /** The summaries that it was made from. */
-  sources: string[];
+  source_ids: string[];
   /** Summaries under it. */
   descendant_count: number;
   /** Tokens of their texts. */
@@ -163,7 +159,7 @@ export interface DescribedSummary extends ListedSummary {
   /** When it was made, ISO 8601. */
   created_at: string;
   /** The summary that was made from it, if any. */
-  derived: string[];
+  derived_ids: string[];
   /** Of a leaf: its messages, at most 1,000. */
   message_ids: string[];
   /** Files that its messages have. */
@@ -211,7 +207,7 @@ export interface DescribedFile {
   /** Whether there is more. */
   truncated: boolean;
   /** The message that it is in. */
-  message: string;
+  message_id: string;
   /** Place of that message. */
   seq: number;
   /** What was taken of the grant on which it was read. */
@@ -225,7 +221,7 @@ export interface Archived {
   /** Where it goes on; null: nowhere. */
   successor: string | null;
   /** Since when, ISO 8601. */
-  time: string;
+  archived_at: string;
 }
 
 /** What a conversation has, and what its summaries cost to read. */
@@ -297,15 +293,15 @@ export interface Expanded {
   id: string;
   /** Its sources, in the order of the conversation. */
   summaries: ExpandedSummary[];
-  /** With `messages`: its messages. */
+  /** With `include_messages`: its messages. */
   messages: StoredMessage[];
   /** Tokens of all of them. */
   tokens: number;
   /** Whether there is more. */
   truncated: boolean;
-  /** Where the next page begins, for `after`; null: there is none. */
-  next: string | null;
-  /** What came next and did not fit `token_cap`. */
+  /** Where the next page begins; null: there is none. */
+  cursor: string | null;
+  /** What came next and did not fit `tokens_max`. */
   left_out: LeftOut | null;
   /** What was taken of the grant on which it was read. */
   grant?: GrantSpent;
@@ -360,7 +356,7 @@ export interface Focus {
   /** The last message that it stands for. */
   seq_last: number;
   /** When it was set, ISO 8601. */
-  time: string;
+  created_at: string;
   /** Its tokens. */
   tokens: number;
 }
@@ -414,7 +410,7 @@ export interface FreshTail {
 }
 
 /** A model that refused its key. */
-export interface ModelGuard {
+export interface ModelBreaker {
   /** Which one, as configured. */
   scope: string;
   /** How often in a row. */
@@ -432,7 +428,7 @@ export interface Status {
   /** Its messages. */
   messages: number;
   /** Tokens of them. */
-  raw_tokens: number;
+  message_tokens: number;
   /** Its summaries, by depth. */
   summaries: DepthCount[];
   /** What stands for the messages now. */
@@ -452,7 +448,7 @@ export interface Status {
   /** The brief that stands for summaries; null: none. */
   focus: Focus | null;
   /** Models that refused their key. */
-  guards: ModelGuard[];
+  breakers: ModelBreaker[];
   /** Key of its family; null: none. */
   family: string | null;
   /** Null: it is not. */
@@ -470,7 +466,7 @@ export interface ListedConversation {
   /** Its messages. */
   messages: number;
   /** Tokens of them. */
-  raw_tokens: number;
+  message_tokens: number;
   /** Tokens of its context. */
   context_tokens: number;
   /** Its summaries. */
@@ -566,7 +562,7 @@ export interface ArchiveChanged extends Changed {
 /** What `reset` resolves to; `conversation` is the one to go on in. */
 export interface ResetChanged extends Changed {
   /** The one that is archived; null: it has no messages. */
-  archived: string | null;
+  archived_conversation: string | null;
 }
 
 /** What `newSession` resolves to. */

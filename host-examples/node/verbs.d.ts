@@ -6,9 +6,9 @@ import type { CompletionFailure, Failure, Granted, Timed } from "./index.js";
 /** What of a file is read: a range of lines (from 1, inclusive) or of bytes (from 0, exclusive). */
 export interface DescribeOptions extends Granted {
   /** Look for the id in every conversation of the store. */
-  all?: boolean;
+  all_conversations?: boolean;
   /** false: only what the file is. */
-  content?: boolean;
+  include_content?: boolean;
   /** The most bytes of content. */
   bytes_max?: number;
   /** The first line. */
@@ -29,9 +29,9 @@ export interface GrepOptions extends Granted {
   scope?: "messages" | "summaries" | "both" | "files";
   /** With the scope `files`: only these. */
   file_ids?: string[];
-  /** Where to go on, as the `unscanned_from` of an answer to the same query says. */
-  start_id?: string;
-  /** With the scope `files`: where in that file to begin, or in the one of `file_ids`. */
+  /** Where to go on: the `cursor` of an answer to the same query. */
+  cursor?: string;
+  /** With the scope `files`: where to begin in the one file of `file_ids`. */
   start_byte?: number;
   /** Messages to show before and after each one that is found, 0 to 3. */
   neighbours?: number;
@@ -44,7 +44,7 @@ export interface GrepOptions extends Granted {
   /** The most hits. */
   limit?: number;
   /** Every conversation of the store. */
-  all?: boolean;
+  all_conversations?: boolean;
   /** Not the family of the conversation. */
   only?: boolean;
   /** An embedding of what is looked for, by the model of `embed`: what is near is found, too. */
@@ -81,11 +81,11 @@ export interface Embedded {
   /** Entries that were taken, from the first on. */
   kept: number;
   /** Messages and summaries of which nothing is known. */
-  missing: number;
+  missing_count: number;
   /** The model that was named with them. */
   model: string | null;
   /** Ids of some of them, to go on with. */
-  next: string[];
+  missing_ids: string[];
   /** Vectors of the conversation. */
   stored: number;
 }
@@ -228,7 +228,7 @@ export interface GrantOptions extends Timed {
   /** Conversations that it covers, 1 to 16; absent: the one. */
   conversations?: string[];
   /** Summaries that it covers with what lies below, 1 to 64; absent: everything. */
-  summaries?: string[];
+  summary_ids?: string[];
   /** Most steps of one expansion, 1 to 10; absent: 3. */
   depth_max?: number;
   /** Tokens of text that may be read, 1 to 1,000,000; absent: `expand_tokens_max`. */
@@ -236,17 +236,17 @@ export interface GrantOptions extends Timed {
   /** How long it is, at most a day; absent: five minutes. */
   ttl_ms?: number;
   /** A grant that it inherits from. */
-  from?: string;
+  parent?: string;
 }
 
 /** A limited right to read. */
 export interface Grant {
-  /** Pass it on as `grant` or `caller`. */
+  /** Pass it on as `grant`. */
   id: string;
   /** Conversations that it covers. */
   conversations: string[];
   /** Null: all of the conversations. */
-  summaries: string[] | null;
+  summary_ids: string[] | null;
   /** Most steps of one expansion. */
   depth_max: number;
   /** Tokens of text that may be read in all. */
@@ -258,21 +258,21 @@ export interface Grant {
   /** Until when it is. */
   expires_at: string;
   /** The grant that it inherits from; null: none. */
-  from: string | null;
+  parent: string | null;
   /** Whether it was ended before. */
   revoked: boolean;
 }
 
 /** How far back a summary is followed. */
 export interface ExpandOptions extends Granted {
-  /** Steps; absent: one, or with `messages` all. */
-  depth?: number;
+  /** Most steps; absent: one, or with `include_messages` all. */
+  depth_max?: number;
   /** Whether original messages are part of the answer. */
-  messages?: boolean;
+  include_messages?: boolean;
   /** Tokens of one page; absent: everything, without pages. */
-  token_cap?: number;
-  /** `next` of the page before. */
-  after?: string;
+  tokens_max?: number;
+  /** `cursor` of the page before. */
+  cursor?: string;
 }
 
 /** From what a question is answered. */
@@ -280,13 +280,13 @@ export interface QuestionOptions extends Granted {
   /** What to search for; absent: the question. */
   query?: string;
   /** Summaries to answer from; without `query` only what they stand for is read. */
-  summaries?: string[];
+  summary_ids?: string[];
   /** Tokens of the answer, 1 to 8,000; absent: 2,000. */
-  max_tokens?: number;
+  answer_tokens_max?: number;
   /** Tokens of what is read; absent, and at most: `expand_tokens_max`. */
-  token_cap?: number;
+  tokens_max?: number;
   /** Every conversation of the store. */
-  all?: boolean;
+  all_conversations?: boolean;
   /** Not the family of the conversation. */
   only?: boolean;
 }
@@ -377,7 +377,7 @@ export interface PlannedConversation {
   /** Messages and summaries to read. */
   ids: string[];
   /** Tokens that may be read of it. */
-  token_cap: number;
+  tokens_max: number;
   /** Messages and summaries that were found. */
   candidates: number;
   /** Summaries that the question named. */
@@ -433,7 +433,7 @@ export interface Imported {
 /** How a tool is called. */
 export interface ToolOptions extends Timed {
   /** The grant of a sub-agent; absent: the main agent calls. */
-  caller?: string;
+  grant?: string;
   /** How often a failing model is asked again; 2 unless given. */
   retries?: number;
   /** How long one answer is waited for; 60,000 unless given. */

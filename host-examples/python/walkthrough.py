@@ -39,7 +39,7 @@ def walkthrough(lcm: lcm_engine.Lcm, lines: list[str]) -> tuple[list[str], bool]
 
     summary = next(item for item in context["items"] if item["kind"] != "message")
     known = lcm.describe(CONVERSATION, summary["id"])
-    expanded = lcm.expand(CONVERSATION, summary["id"], depth=99, messages=True)
+    expanded = lcm.expand(CONVERSATION, summary["id"], depth_max=99, include_messages=True)
     span = f"messages {known['seq_first']} to {known['seq_last']}"
     said.append(f"expanded {known['kind']} {summary['id']}: {span}")
     said.append(f"its first message begins {expanded['messages'][0]['raw'][:60]}")

@@ -26,7 +26,7 @@ for (const text of said) {
     const system = lcm.instructions(dialect, context.summaries > 0);
     const request = { model, max_tokens: 1_000, system, tools, messages: context.messages };
     const { content } = await anthropic.messages.create(request);
-    await lcm.append("chat", [{ role: "assistant", content }], { dialect, mode: "new" });
+    await lcm.append("chat", [{ role: "assistant", content }], { dialect, append_mode: "new" });
     messages = await answered(content.filter(({ type }) => type === "tool_use"));
   }
 }

@@ -75,6 +75,6 @@ with lcm_engine.open(store, complete, clock=lambda: time) as lcm:
                 messages=context["messages"],
             )
             said = {"role": "assistant", "content": [block.to_dict() for block in answer.content]}
-            lcm.append("chat", [said], dialect=DIALECT, new=True)
+            lcm.append("chat", [said], dialect=DIALECT, append_mode="new")
             messages = answered(lcm, [one for one in answer.content if one.type == "tool_use"])
     print(lcm.digest())

@@ -27,7 +27,7 @@ for (const text of said) {
     const request = [{ role: "system", content }, ...context.messages];
     const answer = await openai.chat.completions.create({ model, tools, messages: request });
     const { message } = answer.choices[0];
-    await lcm.append("chat", [message], { dialect, mode: "new" });
+    await lcm.append("chat", [message], { dialect, append_mode: "new" });
     messages = await answered(message.tool_calls ?? []);
   }
 }

@@ -73,6 +73,6 @@ with lcm_engine.open(store, complete, clock=lambda: time) as lcm:
             request = [{"role": "system", "content": system}, *context["messages"]]
             answer = openai.chat.completions.create(model=MODEL, tools=tools, messages=request)
             said = answer.choices[0].message
-            lcm.append("chat", [said.to_dict()], dialect=DIALECT, new=True)
+            lcm.append("chat", [said.to_dict()], dialect=DIALECT, append_mode="new")
             messages = answered(lcm, said.tool_calls or [])
     print(lcm.digest())

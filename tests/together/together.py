@@ -123,7 +123,8 @@ class Program:
         count = self.written % 3 + 1
         texts = [message("lcm", self.written + at) for at in range(count)]
         self.written += count
-        self.certainly("ingest", "--append-mode", "new", "-", given="".join(f"{text}\n" for text in texts))
+        lines = "".join(f"{text}\n" for text in texts)
+        self.certainly("ingest", "--append-mode", "new", "-", given=lines)
         if self.written % 4 == 0:
             self.certainly("compact", "--budget", BUDGET)
         context = self.certainly("assemble", "--budget", BUDGET)

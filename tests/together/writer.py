@@ -37,7 +37,7 @@ def write(lcm: lcm_engine.Lcm, count: int) -> list[str]:
     global next_number
     texts = [message("python", next_number + at) for at in range(count)]
     next_number += count
-    certainly(lambda: lcm.append("together", texts, new=True))
+    certainly(lambda: lcm.append("together", texts, append_mode="new"))
     if next_number % 4 == 0:
         certainly(lambda: lcm.compact("together", BUDGET))
     context = certainly(lambda: lcm.assemble("together", BUDGET))

@@ -58,7 +58,7 @@ def measure(lcm: lcm_engine.Lcm, store: Counting, lines: list[str]) -> dict[str,
         return lcm.assemble(CONVERSATION, BUDGET, dialect="anthropic", previous=previous)
 
     def turn(line: str, previous: str) -> Any:
-        lcm.append(CONVERSATION, [line], dialect="anthropic", new=True)
+        lcm.append(CONVERSATION, [line], dialect="anthropic", append_mode="new")
         lcm.evaluate(CONVERSATION, BUDGET)
         return timed(store, lambda: assemble(previous))
 

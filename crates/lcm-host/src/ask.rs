@@ -115,7 +115,7 @@ pub struct AskReport {
     /// Conversations that were read.
     pub source_conversations: Vec<String>,
     /// How many summaries were read.
-    pub expanded_count: u64,
+    pub expanded_summaries: u64,
     /// Tokens of what was read.
     pub source_tokens: u64,
     /// Whether something that was found was not read, or the answer was cut.

@@ -51,7 +51,7 @@ test("messages go in once, and a context that fits comes out", async () => {
   const [, live] = await chat.post("context", { ...options, live_messages });
   assert.match(JSON.stringify(live.messages.at(-1)), /not stored yet/);
   assert.deepEqual((await chat.get("messages"))[1], lines);
-  assert.deepEqual((await chat.get("messages?from=3&to=4"))[1], lines.slice(2, 4));
+  assert.deepEqual((await chat.get("messages?seq_first=3&seq_last=4"))[1], lines.slice(2, 4));
   assert.equal((await chat.get("status"))[1].messages, lines.length);
   assert.equal((await chat.get("check"))[1].ok, true);
 
@@ -99,8 +99,8 @@ test("a limited right to read is made, listed, used and ended", async () => {
   const search = { pattern: '"batch window"', grant: grant.id };
   const [, found] = await chat.post("grep", search);
   assert.equal(found.matches.length > 0 && found.grant.tokens > 0, true);
-  const [, { definitions }] = await chat.get(`tools?caller=${grant.id}`);
-  const asked = await chat.post(`tools/${definitions[0].name}?caller=${grant.id}`, search);
+  const [, { definitions }] = await chat.get(`tools?grant=${grant.id}`);
+  const asked = await chat.post(`tools/${definitions[0].name}?grant=${grant.id}`, search);
   assert.equal(asked[0], 200);
   const ended = { id: grant.id, revoked: true };
   assert.deepEqual(await chat.remove(`grants/${grant.id}`), [200, ended]);
@@ -148,9 +148,8 @@ test("options of a query have the types that the package says", async () => {
     return new Set([...list.matchAll(/"(\w+)"/g)].map(([, option]) => option));
   };
   assert.ok(types.size > 30);
-  // Of `messages`, `digest` and `instructions`, whose types are written where they are taken. The
-  // `from` of a grant is a text, which has letters.
-  assert.deepEqual(listed("NUMBERS"), new Set([...are("number"), "from", "to"]));
+  // Of `messages`, `digest` and `instructions`, whose types are written where they are taken.
+  assert.deepEqual(listed("NUMBERS"), new Set([...are("number"), "seq_first", "seq_last"]));
   assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "logical", "has_summaries"]));
 });
 

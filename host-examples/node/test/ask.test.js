@@ -80,7 +80,7 @@ test("a model is asked as the engine says, a second time for a search", async ()
     return `Heron [${firstId(request)}], not [msg_ffffffffffffffff].`;
   };
   await withEngine({ ask: model }, async (lcm) => {
-    const asked = await lcm.ask("c", QUESTION, { token_cap: 40, max_tokens: 77 });
+    const asked = await lcm.ask("c", QUESTION, { tokens_max: 40, answer_tokens_max: 77 });
     assert.deepEqual([asked.status, asked.completions], ["answered", 2]);
     assert.deepEqual(asked.cited_ids, [firstId(requests[1])]);
     assert.deepEqual(asked.rejected_ids, ["msg_ffffffffffffffff"]);

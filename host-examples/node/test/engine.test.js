@@ -65,7 +65,7 @@ test("the five lines of the documentation work with a model, asked in parallel",
     "memory:",
     async (lcm) => {
       await lcm.append("chat-1", lines);
-      const compacted = await lcm.compact("chat-1", { budget: 3000, parallel: 4 });
+      const compacted = await lcm.compact("chat-1", { budget: 3000, requests_max: 4 });
       assert.equal(compacted.status, "done");
       assert.ok(compacted.passes.length > 0);
       assert.ok(compacted.tokens_after < compacted.tokens_before);
@@ -74,7 +74,8 @@ test("the five lines of the documentation work with a model, asked in parallel",
       assert.ok(Array.isArray(messages) && messages.length > 0);
       assert.ok(tokens <= 3000);
       assert.deepEqual(await lcm.messages("chat-1"), lines);
-      assert.deepEqual(await lcm.messages("chat-1", { from: 3, to: 4 }), lines.slice(2, 4));
+      const range = { seq_first: 3, seq_last: 4 };
+      assert.deepEqual(await lcm.messages("chat-1", range), lines.slice(2, 4));
       assert.equal((await lcm.compact("chat-1", { budget: 1_000_000 })).status, "nothing-to-do");
     },
     { complete },
@@ -97,7 +98,7 @@ test("append and assemble go on while a model thinks", async () => {
       await lcm.append("c", lines);
       const compacting = lcm.compact("c", { budget: 3000 }).then(() => order.push("compacted"));
       await new Promise((resolve) => setTimeout(resolve, 5));
-      await lcm.append("c", [{ role: "user", content: "and now?" }], { mode: "new" });
+      await lcm.append("c", [{ role: "user", content: "and now?" }], { append_mode: "new" });
       await lcm.assemble("c", { budget: 3000 });
       order.push("appended");
       think();
@@ -244,7 +245,7 @@ test("a turn with a wrong argument stores nothing, so that it can be repeated", 
     [{ budget: 0 }, /budget/],
     [{ budget: 1000, dialekt: "lcm" }, /dialekt/],
     [{ budget: 1000, dialect: "lmc" }, /dialect/],
-    [{ budget: 1000, parallel: "many" }, /requests_max/],
+    [{ budget: 1000, requests_max: "many" }, /requests_max/],
     [{ budget: 1000, lease_ms: -1 }, /lease_ms/],
     [{ budget: 1000, retries: "twice" }, /retries/],
     [{ budget: 1000, signal: 1 }, /signal/],
@@ -278,14 +279,15 @@ test("of a list of new messages that has a wrong one nothing is stored", async (
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", many.slice(0, 1));
     const wrong = [...many, { content: "no role" }];
-    await assert.rejects(lcm.append("c", wrong, { mode: "new" }), { code: "invalid-input" });
-    for (const [option, value] of Object.entries({ mode: "old", repeat: "x", refuse_replay: 1 })) {
-      const options = { mode: "new", [option]: value };
+    await assert.rejects(lcm.append("c", wrong, { append_mode: "new" }), { code: "invalid-input" });
+    const wrongs = { append_mode: "old", repeat: "x", refuse_replay: 1 };
+    for (const [option, value] of Object.entries(wrongs)) {
+      const options = { append_mode: "new", [option]: value };
       const expected = { code: "invalid-input", message: new RegExp(option) };
       await assert.rejects(lcm.append("c", many, options), expected);
     }
     assert.equal((await lcm.messages("c")).length, 1);
-    assert.equal((await lcm.append("c", many, { mode: "new" })).ingested, 150);
+    assert.equal((await lcm.append("c", many, { append_mode: "new" })).ingested, 150);
   });
 });
 
@@ -323,7 +325,7 @@ test("one leaf at a time is made when enough lies outside the fresh tail", async
       assert.equal(decision.reason, "leaf-chunk");
       // The engine sees no debt below the threshold, so it is done at once.
       assert.equal(deferred, false);
-      assert.deepEqual([compacted.passes.length, compacted.passes[0].kind], [1, "leaf"]);
+      assert.deepEqual([compacted.passes.length, compacted.passes[0].purpose], [1, "leaf"]);
       assert.equal(compacted.tokens_before, compacted.passes[0].tokens_before);
       assert.equal((await lcm.compact("c", { budget: 100_000 })).status, "nothing-to-do");
     },
@@ -466,7 +468,7 @@ test("a transcript is stored once, however often it is handed over", async () =>
     assert.deepEqual([second.ingested, second.skipped, second.seq_first], [130, 120, 121]);
     const again = await lcm.append("c", many);
     assert.deepEqual([again.ingested, again.skipped, again.seq_first], [0, 250, null]);
-    const forced = await lcm.append("c", many.slice(-2), { mode: "new", now: NOW + 1 });
+    const forced = await lcm.append("c", many.slice(-2), { append_mode: "new", now: NOW + 1 });
     assert.equal(forced.ingested, 2);
     assert.deepEqual(await lcm.messages("c"), [...many, ...many.slice(-2)]);
   });
@@ -512,7 +514,7 @@ test("an append of unknown outcome is repeated without storing twice", async () 
   };
   await withEngine(store, async (lcm) => {
     const call = (options) =>
-      lcm.append("c", lines.slice(0, 3), { mode: "new", now: NOW, ...options });
+      lcm.append("c", lines.slice(0, 3), { append_mode: "new", now: NOW, ...options });
     await assert.rejects(call({}), { code: "store-unavailable" });
     assert.equal((await call({ repeat: true })).ingested, 0);
     assert.equal((await lcm.messages("c")).length, 3);

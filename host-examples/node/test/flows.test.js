@@ -24,7 +24,7 @@ const engine = new Backend({ instantiate, store: new MemoryStore(), configJson: 
 /** The messages of a call of a task with these texts. */
 const cutOf = (texts, from = 0) => {
   const count = Math.min(100, texts.length - from);
-  return new Messages(texts).cut({ from, count, bytes_max: 512 * 1024 });
+  return new Messages(texts).cut({ index_first: from, count, bytes_max: 512 * 1024 });
 };
 
 test("a call holds as many messages as it may, and at least one", () => {
@@ -41,7 +41,7 @@ test("a call holds as many messages as it may, and at least one", () => {
 
 /** What `Messages.stage` is told of all texts. */
 const STAGE = {
-  from: 0,
+  index_first: 0,
   count: 2,
   bytes_max: 512 * 1024,
   piece_bytes_max: 192 * 1024,
@@ -62,7 +62,7 @@ test("a message over 512 KiB is staged in pieces that end between code points", 
   assert.equal(await messages.stage(backend, STAGE), 1);
   assert.equal(await messages.stage(backend, STAGE), 0);
   const sha256 = createHash("sha256").update(whole).digest("hex");
-  assert.deepEqual(messages.cut({ from: 1, count: 1, bytes_max: 1 }), [`@upload ${sha256}`]);
+  assert.deepEqual(messages.cut({ index_first: 1, count: 1, bytes_max: 1 }), [`@upload ${sha256}`]);
   assert.equal(Buffer.concat(calls.map((call) => Buffer.from(call.text))).equals(whole), true);
   assert.equal(calls.length, Math.ceil(whole.length / (192 * 1024)));
   let offset = 0;
@@ -109,8 +109,9 @@ function fakeConversation(fault = () => {}) {
       const { entries, confirmed } = JSON.parse(transcript_json);
       const is = stored.every((text, i) => entries[i].hash === text);
       const from = is ? stored.length : confirmed;
-      const missing = from < entries.length ? [{ from, to: entries.length - 1 }] : [];
-      return JSON.stringify({ missing, revision, warnings: is ? [] : ["none"] });
+      const last = entries.length - 1;
+      const missing_ranges = from <= last ? [{ index_first: from, index_last: last }] : [];
+      return JSON.stringify({ missing_ranges, revision, warnings: is ? [] : ["none"] });
     },
     "ingest.stage": ({ offset, text }) => offset + Buffer.byteLength(text),
     "ingest.append": ({ messages, options }) => {
@@ -387,7 +388,8 @@ test("an expansion follows its pages, and what was paid for is not lost with the
   const page = (number, note, next) => {
     const grant = note && { tokens: 3, tokens_left: 9 - 3 * number, truncated: note === "spent" };
     const lists = { summaries: [number], messages: [-number] };
-    return { id: "s", ...lists, tokens: 3, truncated: next !== null, next, ...(grant && { grant }) };
+    const ending = { truncated: next !== null, cursor: next };
+    return { id: "s", ...lists, tokens: 3, ...ending, ...(grant && { grant }) };
   };
   const reading = (pages) => async (after) => {
     const found = pages[after === null ? 0 : Number(after)];
@@ -395,13 +397,13 @@ test("an expansion follows its pages, and what was paid for is not lost with the
     return found;
   };
   const all = await expanded(reading([page(1, "g", "1"), page(2, "g", null)]), { grant: "g" });
-  assert.deepEqual([all.summaries, all.messages, all.tokens, all.next], [[1, 2], [-1, -2], 6, null]);
+  assert.deepEqual([all.summaries, all.messages, all.tokens, all.cursor], [[1, 2], [-1, -2], 6, null]);
   assert.deepEqual(all.grant, { tokens: 6, tokens_left: 3, truncated: false });
   const broken = [page(1, "g", "1"), new Error("gone")];
-  assert.equal((await expanded(reading(broken), { grant: "g" })).next, "1");
+  assert.equal((await expanded(reading(broken), { grant: "g" })).cursor, "1");
   await assert.rejects(expanded(reading([page(1, null, "1"), new Error("gone")]), {}), /gone/);
   const spent = [page(1, "spent", "1"), new Error("not read")];
   assert.deepEqual((await expanded(reading(spent), { grant: "g" })).summaries, [1]);
-  const one = await expanded(reading([page(1, null, "1"), page(2, null, null)]), { token_cap: 3 });
-  assert.deepEqual([one.summaries, one.next], [[1], "1"]);
+  const one = await expanded(reading([page(1, null, "1"), page(2, null, null)]), { tokens_max: 3 });
+  assert.deepEqual([one.summaries, one.cursor], [[1], "1"]);
 });

@@ -89,7 +89,7 @@ const list = [
 test("a list of new messages goes on behind those of them that one call takes", async () => {
   const store = new MemoryStore();
   const lcm = await open({ store, environment: {} });
-  const how = { mode: "new", now: 1_700_000_000_000 };
+  const how = { append_mode: "new", now: 1_700_000_000_000 };
   for (const [repeat, ingested] of [
     [false, 105],
     [true, 0],
@@ -112,7 +112,7 @@ test("what has more ids than one call takes is stored in several", async () => {
   });
   for (const mode of ["new", "transcript"]) {
     const lcm = await open({ store: "memory:", environment: {} });
-    const how = { mode, now: 1_700_000_000_000 };
+    const how = { append_mode: mode, now: 1_700_000_000_000 };
     assert.equal((await lcm.append("c", results, how)).ingested, 100);
     assert.equal((await lcm.append("c", results, { ...how, repeat: true })).skipped, 100);
     assert.deepEqual(await lcm.messages("c"), results);

@@ -35,7 +35,7 @@ function life(lcm) {
     () => lcm.messages("c"),
     () => lcm.turn("c", [said("and now?")], { budget: 100_000, append_mode: "new" }),
     () => lcm.assemble("c", { budget: 100_000 }),
-    () => lcm.append("c", many, { mode: "new" }),
+    () => lcm.append("c", many, { append_mode: "new" }),
     () => lcm.status("c"),
     () => lcm.grep("c", "number"),
     () => lcm.check("c"),

@@ -26,7 +26,7 @@ async function filled(worker = false) {
   await lcm.append("c", lines);
   await lcm.compact("c", { budget: 3000 });
   const many = Array.from({ length: 400 }, (_, at) => ({ role: "user", content: `number ${at}` }));
-  await lcm.append("d", many, { mode: "new" });
+  await lcm.append("d", many, { append_mode: "new" });
   return lcm;
 }
 
@@ -66,7 +66,7 @@ test("one conversation comes from a stream, with the ends of its lines", async (
 test("an export during which somebody writes, and half of one, are none", async () => {
   const [lcm, other] = [await filled(), await empty()];
   const long = { role: "user", content: "x".repeat(300_000) };
-  await lcm.append("d", [long, long, long], { mode: "new", now: NOW + 1 });
+  await lcm.append("d", [long, long, long], { append_mode: "new", now: NOW + 1 });
   const stream = lcm.export("d");
   await stream.next();
   await lcm.append("d", [{ role: "user", content: "between" }]);
@@ -89,23 +89,24 @@ test("what cannot be exported or imported is said", async () => {
 test("a stream has what the call has, and is read as it is taken", async () => {
   const lcm = await filled();
   assert.deepEqual(await collected(lcm.iterMessages("c")), lines);
-  const range = { from: 3, to: 5 };
+  const range = { seq_first: 3, seq_last: 5 };
   assert.deepEqual(await collected(lcm.iterMessages("c", range)), lines.slice(2, 5));
   assert.throws(() => lcm.iterMessages("c", { form: 3 }), { message: /form/ });
-  const stream = lcm.iterMessages("d", { from: 399 });
+  const stream = lcm.iterMessages("d", { seq_first: 399 });
   assert.match((await stream.next()).value, /number 398/);
   await stream.return();
 
   const [first] = await lcm.listing("summaries", { conversation: "c" });
-  const options = { messages: true, depth: 10 };
+  const options = { include_messages: true, depth_max: 10 };
   const whole = await lcm.expand("c", first.id, options);
-  const pages = await collected(lcm.iterExpand("c", first.id, { ...options, token_cap: 400 }));
+  const pages = await collected(lcm.iterExpand("c", first.id, { ...options, tokens_max: 400 }));
   assert.ok(pages.length > 1 && whole.messages.length > 1);
   assert.deepEqual(
     pages.flatMap(({ messages }) => messages),
     whole.messages,
   );
-  const rest = await collected(lcm.iterExpand("c", first.id, { ...options, after: pages[0].next }));
+  const { cursor } = pages[0];
+  const rest = await collected(lcm.iterExpand("c", first.id, { ...options, cursor }));
   assert.deepEqual(
     rest.flatMap(({ messages }) => messages),
     whole.messages.slice(pages[0].messages.length),
@@ -120,11 +121,11 @@ test("a plan of a question says what would be read, and writes nothing", async (
   await lcm.append("c", lines);
   const before = await lcm.digest();
   const planned = await lcm.askPlan("c", "What was decided about the batch window?", {
-    token_cap: 500,
+    tokens_max: 500,
   });
   assert.equal(planned.status, "planned");
   const [read, ...others] = planned.conversations;
-  assert.deepEqual([read.conversation, read.token_cap, others], ["c", 500, []]);
+  assert.deepEqual([read.conversation, read.tokens_max, others], ["c", 500, []]);
   assert.ok(read.ids.length > 0 && planned.source_tokens <= 500);
   assert.ok(["expand-shallow", "delegate-traversal"].includes(planned.routing.action));
   assert.equal((await lcm.askPlan("c", "zeppelin")).routing.action, "answer-directly");

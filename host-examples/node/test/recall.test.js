@@ -40,10 +40,11 @@ test("grep shows neighbours, and goes on in files where an answer says", async (
     assert.deepEqual([matches[0].before[0].snippet, matches[0].after.length], ["said before", 1]);
     const first = await lcm.grep("c", "heron", { scope: "files" });
     assert.deepEqual(first.matches.map(({ line, byte }) => [line, byte]), [[1001, 19_002]]);
-    const { id: start_id, byte: start_byte } = first.unscanned_from;
-    const next = await lcm.grep("c", "heron", { scope: "files", start_id, start_byte });
+    const { cursor } = first;
+    const next = await lcm.grep("c", "heron", { scope: "files", cursor });
     assert.equal(next.total, 0);
-    assert.ok(start_byte > 19_002 && next.unscanned_from === undefined);
+    const [start_id, start_byte] = cursor.split(":");
+    assert.ok(Number(start_byte) > 19_002 && next.cursor === null);
     const file_ids = [start_id];
     const named = await lcm.grep("c", "a heron$", { scope: "files", mode: "regex", file_ids });
     assert.equal(named.total, 1);
@@ -56,13 +57,13 @@ test("what is near is found by vectors of any list of numbers", async () => {
     const said = ["The heron stands in the water.", "An invoice was paid.", "Rain on the roof."];
     await lcm.append("c", said.map((content) => ({ role: "user", content })));
     const numbers = said.map((_, at) => Array.from({ length: 8 }, (_, k) => (k % 3 === at ? 0.9 : -0.1)));
-    const { next, missing } = await lcm.embed("c");
-    assert.deepEqual([next.length, missing], [3, 3]);
+    const { missing_ids: next, missing_count } = await lcm.embed("c");
+    assert.deepEqual([next.length, missing_count], [3, 3]);
     const forms = [numbers[0], Float32Array.from(numbers[1]), Float64Array.from(numbers[2])];
     // Newest first.
     const vectors = next.map((id, at) => ({ id, vector: forms[2 - at] }));
     const kept = await lcm.embed("c", { vectors, model: "m" });
-    assert.deepEqual([kept.stored, kept.missing, kept.next], [3, 0, []]);
+    assert.deepEqual([kept.stored, kept.missing_count, kept.missing_ids], [3, 0, []]);
     for (const [at, vector] of forms.entries()) {
       const { matches } = await lcm.grep("c", "absent", { vector, model: "m", limit: 1 });
       assert.equal(matches[0].snippet, said[at]);
@@ -85,11 +86,11 @@ test("a sub-agent reads on a grant until it is spent or revoked", async () => {
     await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);
     const { id: grant, tokens_left } = await lcm.grant("c", { tokens_max: 100 });
     assert.equal(tokens_left, 100);
-    const names = lcm.tools("anthropic", { caller: grant }).map((tool) => tool.name);
+    const names = lcm.tools("anthropic", { grant }).map((tool) => tool.name);
     assert.deepEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand"]);
     const found = await lcm.grep("c", "heron", { grant });
     assert.equal(found.grant.tokens_left, 100 - found.grant.tokens);
-    const told = await lcm.callTool("c", "lcm_grep", { pattern: "heron" }, { caller: grant });
+    const told = await lcm.callTool("c", "lcm_grep", { pattern: "heron" }, { grant });
     assert.equal(told.is_error, false);
     const [listed] = await lcm.listing("grants", { conversation: "c" });
     assert.equal(listed.tokens_left, 100 - 2 * found.grant.tokens);

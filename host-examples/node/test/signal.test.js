@@ -75,7 +75,7 @@ for (const worker of [false, true]) {
       const running = call(lcm, controller.signal);
       await asked;
       // Each of these would wait for ever if the conversation's place in the line were held.
-      await lcm.append("c", [{ role: "user", content: "and now?" }], { mode: "new" });
+      await lcm.append("c", [{ role: "user", content: "and now?" }], { append_mode: "new" });
       const { messages } = await lcm.assemble("c", { budget: 100_000 });
       assert.match(JSON.stringify(messages.at(-1)), /and now/);
       assert.ok((await lcm.grep("c", '"batch window"')).total > 0);

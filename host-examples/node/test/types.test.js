@@ -22,7 +22,7 @@ async function reads(lcm) {
   const [summary] = await lcm.listing("summaries", { conversation: "c" });
   const files = await lcm.grep("c", "price", { scope: "files", neighbours: 1 });
   const { id: grant } = await lcm.grant("c", { tokens_max: 50_000 });
-  const deep = { messages: true, depth: 10 };
+  const deep = { include_messages: true, depth_max: 10 };
   const question = "What was decided about the batch window?";
   const assembled = { budget: 8000, explain: true };
   const { prefix } = await lcm.assemble("c", assembled);
@@ -34,7 +34,7 @@ async function reads(lcm) {
     ["Described", await lcm.describe("c", summary.id)],
     ["Described", await lcm.describe("c", files.matches[0].id, { grant })],
     ["Described", await lcm.describe("c", "c")],
-    ["Expanded", await lcm.expand("c", summary.id, { ...deep, token_cap: 500 })],
+    ["Expanded", await lcm.expand("c", summary.id, { ...deep, tokens_max: 500 })],
     ["Expanded", await lcm.expand("c", summary.id, { ...deep, grant })],
     ["Status", await lcm.status("c")],
     ["StoreStatus", await lcm.status()],

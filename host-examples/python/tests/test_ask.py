@@ -49,7 +49,7 @@ class Questions(unittest.TestCase):
             self.assertEqual((asked["completions"], asked["failure"]), (1, None))
             nothing = lcm.ask("c", "zeppelin")
             self.assertEqual((nothing["status"], nothing["answer"]), ("no-evidence", None))
-            for wrong in ({"deadline_ms": 0}, {"max_tokens": 0}, {"query": "x" * 20_000}):
+            for wrong in ({"deadline_ms": 0}, {"answer_tokens_max": 0}, {"query": "x" * 20_000}):
                 with self.assertRaises(LcmError) as caught:
                     lcm.ask("c", QUESTION, **wrong)
                 self.assertEqual(caught.exception.code, "invalid-input")
@@ -67,7 +67,7 @@ class Questions(unittest.TestCase):
             return f"Heron [{first_id(request)}], not [msg_ffffffffffffffff]."
 
         with opened({"ask": model}) as lcm:
-            asked = lcm.ask("c", QUESTION, token_cap=40, max_tokens=77)
+            asked = lcm.ask("c", QUESTION, tokens_max=40, answer_tokens_max=77)
             self.assertEqual((asked["status"], asked["completions"]), ("answered", 2))
             self.assertEqual(asked["cited_ids"], [first_id(requests[1])])
             self.assertEqual(asked["rejected_ids"], ["msg_ffffffffffffffff"])

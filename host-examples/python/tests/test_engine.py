@@ -101,8 +101,8 @@ class Ingest(unittest.TestCase):
 
     def test_new_messages_are_new_even_when_equal(self):
         with opened() as lcm:
-            lcm.append("c", [message(1)], new=True)
-            self.assertEqual(lcm.append("c", [message(1)], new=True)["ingested"], 1)
+            lcm.append("c", [message(1)], append_mode="new")
+            self.assertEqual(lcm.append("c", [message(1)], append_mode="new")["ingested"], 1)
 
     def test_a_message_that_is_none_is_refused_and_nothing_stored(self):
         with opened() as lcm:
@@ -133,9 +133,9 @@ class Ingest(unittest.TestCase):
             lcm.append("c", [message(1)])
             store.lost = True
             with self.assertRaises(LcmError) as caught:
-                lcm.append("c", [message(2)], new=True)
+                lcm.append("c", [message(2)], append_mode="new")
             self.assertEqual(caught.exception.code, "store-unavailable")
-            lcm.append("c", [message(2)], new=True, repeat=True)
+            lcm.append("c", [message(2)], append_mode="new", repeat=True)
             self.assertEqual(len(lcm.messages("c")), 2)
 
 
@@ -163,16 +163,16 @@ class Tools(unittest.TestCase):
         with opened() as lcm:
             lcm.append("c", ['{"role":"user","content":"The release is called heron."}'])
             grant = lcm.grant("c", tokens_max=100)["id"]
-            names = [tool["name"] for tool in lcm.tools("anthropic", caller=grant)]
+            names = [tool["name"] for tool in lcm.tools("anthropic", grant=grant)]
             self.assertEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand"])
             found = lcm.grep("c", "heron", grant=grant)["grant"]
             self.assertEqual(found["tokens_left"], 100 - found["tokens"])
-            told = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"}, caller=grant)
+            told = lcm.call_tool("c", "lcm_grep", {"pattern": "heron"}, grant=grant)
             self.assertFalse(told["is_error"])
             [listed] = lcm.listing("grants", "c")
             self.assertEqual(listed["tokens_left"], 100 - 2 * found["tokens"])
-            below = lcm.grant("c", from_grant=grant, conversations=["c"])
-            self.assertEqual((below["depth_max"], below["from"]), (2, grant))
+            below = lcm.grant("c", parent=grant, conversations=["c"])
+            self.assertEqual((below["depth_max"], below["parent"]), (2, grant))
             for _ in range(2):
                 self.assertIsNone(lcm.revoke("c", grant))
             for refused in (grant, below["id"]):
@@ -223,7 +223,7 @@ class Compaction(unittest.TestCase):
             self.assertLessEqual(context["tokens"], 4_000)
             first = context["items"][0]
             self.assertNotEqual(first["kind"], "message")
-            found = lcm.expand("c", first["id"], depth=99, messages=True)
+            found = lcm.expand("c", first["id"], depth_max=99, include_messages=True)
             raw = [one["raw"] for one in found["messages"]]
             self.assertEqual(raw, texts[: len(raw)])
             self.assertEqual(len(raw), first["seq_last"] - first["seq_first"] + 1)
@@ -236,18 +236,19 @@ class Compaction(unittest.TestCase):
             lcm.ingest("c", texts)
             lcm.compact("c", 20_000)
             item = lcm.assemble("c", 20_000, explain=True)["items"][0]
-            found = lcm.expand("c", item["id"], depth=99, messages=True)
+            found = lcm.expand("c", item["id"], depth_max=99, include_messages=True)
             self.assertEqual([one["raw"] for one in found["messages"]], texts[: item["seq_last"]])
             self.assertGreater(sum(len(one["raw"]) for one in found["messages"]), 1_000_000)
-            self.assertIsNone(found["next"])
-            capped = lcm.expand("c", item["id"], depth=99, messages=True, token_cap=20_000)
+            self.assertIsNone(found["cursor"])
+            options = {"depth_max": 99, "include_messages": True}
+            capped = lcm.expand("c", item["id"], **options, tokens_max=20_000)
             self.assertTrue(capped["truncated"])
-            after = capped["next"]
-            rest = lcm.expand("c", item["id"], depth=99, messages=True, after=after)
+            cursor = capped["cursor"]
+            rest = lcm.expand("c", item["id"], depth_max=99, include_messages=True, cursor=cursor)
             seqs = [one["seq"] for one in capped["messages"] + rest["messages"]]
             self.assertEqual(seqs, list(range(1, seqs[-1] + 1)))
             grant = lcm.grant("c", tokens_max=1_000_000, depth_max=10)["id"]
-            paid = lcm.expand("c", item["id"], depth=99, messages=True, grant=grant)
+            paid = lcm.expand("c", item["id"], depth_max=99, include_messages=True, grant=grant)
             self.assertEqual(paid["messages"], found["messages"])
             self.assertEqual(paid["grant"]["tokens"], paid["tokens"])
             self.assertEqual(paid["grant"]["tokens_left"], 1_000_000 - paid["tokens"])
@@ -361,7 +362,7 @@ class Compaction(unittest.TestCase):
         with opened() as lcm:
             lcm.append("c", many[:1])
             with self.assertRaises(LcmError) as caught:
-                lcm.append("c", [*many, {"content": "no role"}], new=True)
+                lcm.append("c", [*many, {"content": "no role"}], append_mode="new")
             self.assertEqual(caught.exception.code, "invalid-input")
             self.assertEqual(len(lcm.messages("c")), 1)
 
@@ -542,7 +543,7 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
 
             async def converse(name: str) -> None:
                 for number in range(5):
-                    await lcm.append(name, [message(number)], new=True)
+                    await lcm.append(name, [message(number)], append_mode="new")
 
             names = [f"c{number}" for number in range(12)]
             await asyncio.gather(*(converse(name) for name in names))
@@ -610,7 +611,7 @@ class Threads(unittest.TestCase):
 
             def converse(name: str) -> None:
                 for number in range(10):
-                    lcm.append(name, [message(number)], new=True)
+                    lcm.append(name, [message(number)], append_mode="new")
 
             names = ["a", "a", "b", "c"]
             with ThreadPoolExecutor(len(names)) as pool:
@@ -624,7 +625,8 @@ class Threads(unittest.TestCase):
         def converse(name: str) -> None:
             with opened(path) as lcm:
                 for number in range(20):
-                    lcm.append("c", [{"role": "user", "content": f"{name} {number}"}], new=True)
+                    said = {"role": "user", "content": f"{name} {number}"}
+                    lcm.append("c", [said], append_mode="new")
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(converse, "xy"))
@@ -677,11 +679,11 @@ class Reads(unittest.TestCase):
         forms = [[0.9 if k % 3 == at else -0.1 for k in range(8)] for at in range(3)]
         with opened() as lcm:
             lcm.append("c", [{"role": "user", "content": text} for text in said])
-            backlog = lcm.embed("c")["next"]
+            backlog = lcm.embed("c")["missing_ids"]
             # Newest first.
             vectors = {id: forms[2 - at] for at, id in enumerate(backlog)}
             kept = lcm.embed("c", vectors, model="m")
-            self.assertEqual((kept["stored"], kept["missing"], kept["next"]), (3, 0, []))
+            self.assertEqual((kept["stored"], kept["missing_count"], kept["missing_ids"]), (3, 0, []))
             for at, vector in enumerate(forms):
                 found = lcm.grep("c", "absent", vector=vector, model="m", limit=1)
                 self.assertEqual(found["matches"][0]["snippet"], said[at])
@@ -709,7 +711,7 @@ class Reads(unittest.TestCase):
                 (lambda: lcm.grep("c", "plain", vector=[1, "x"]), "`vector` must be a list of"),
                 (lambda: lcm.grep("c", "plain", vector=[float("nan")]), "no JSON value"),
                 (lambda: lcm.grep("c", "plain", since=datetime.now()), "no JSON value"),
-                (lambda: lcm.ask("c", "what?", summaries="sum_1"), "`summaries` must be a list"),
+                (lambda: lcm.ask("c", "what?", summary_ids="sum_1"), "`summary_ids` must be a list"),
                 (lambda: lcm.grant("c", conversations="c"), "`conversations` must be a list"),
                 (lambda: lcm.embed("c", {"msg_1": "12"}), "`vectors.msg_1` must be a list"),
             ]
@@ -729,7 +731,7 @@ class Reads(unittest.TestCase):
                 await lcm.append("c", LINES)
                 found = await lcm.grep("c", "the", limit=2)
                 id = found["matches"][0]["id"]
-                return found, await lcm.describe("c", id, content=False)
+                return found, await lcm.describe("c", id, include_content=False)
 
         with opened() as lcm:
             lcm.append("c", LINES)
@@ -739,21 +741,22 @@ class Reads(unittest.TestCase):
             self.assertEqual(lcm.grep("c", document), lcm.grep("c", "the", limit=2))
             self.assertEqual(len(lcm.grep("c", document, limit=1)["matches"]), 1)
             id = found["matches"][0]["id"]
-            described = lcm.describe("c", id, {"content": False})
-            self.assertEqual(described, lcm.describe("c", id, content=False))
+            described = lcm.describe("c", id, {"include_content": False})
+            self.assertEqual(described, lcm.describe("c", id, include_content=False))
             ranges = ("bytes_max", "start_line", "end_line", "start_byte", "end_byte")
             for name in ranges:
                 with self.assertRaises(LcmError) as caught:
                     lcm.describe("c", id, **{name: -1})
                 self.assertIn(name, caught.exception.message)
             beside = lcm.grep("c", "the", limit=1, scope="messages", neighbours=1)["matches"][0]
-            self.assertEqual([one["seq"] for one in beside["after"]], [beside["seq"] + 1])
-            files = {"file_ids": [], "start_byte": 0, "start_id": id}
+            after = [one["seq"] for one in beside["neighbours_after"]]
+            self.assertEqual(after, [beside["seq"] + 1])
+            files = {"file_ids": [], "cursor": id}
             with self.assertRaises(LcmError) as caught:
                 lcm.grep("c", "the", scope="files", **files)
             self.assertEqual(caught.exception.code, "not-found")
-            names = ("mode", "scope", "sort", "since", "before", "limit", "all", "only")
-            for name in (*names, "start_id", "start_byte", "neighbours"):
+            names = ("mode", "scope", "sort", "since", "before", "limit", "all_conversations")
+            for name in (*names, "only", "cursor", "start_byte", "neighbours"):
                 with self.assertRaises(LcmError) as caught:
                     lcm.grep("c", "the", **{name: -1})
                 self.assertIn(name, caught.exception.message)

@@ -70,16 +70,16 @@ class Script:
 class Expansion(unittest.TestCase):
     def test_what_was_paid_for_is_not_lost_with_the_next_page(self):
         def page(arguments):
-            if "after" in arguments["options_json"]:
+            if "cursor" in arguments["options_json"]:
                 raise LcmError("store-unavailable", "gone")
             note = {"tokens": 3, "tokens_left": 7, "truncated": spent}
             page = {"id": "s", "summaries": [1], "messages": [], "tokens": 3, "truncated": True}
-            return json.dumps(page | {"next": "c1", "grant": note})
+            return json.dumps(page | {"cursor": "c1", "grant": note})
 
         for spent in (False, True):
             script = Script(expand=page)
             read = script.run(paging.expand("c", "s", {}, "grant_1", 0))
-            self.assertEqual((read["summaries"], read["next"]), ([1], "c1"))
+            self.assertEqual((read["summaries"], read["cursor"]), ([1], "c1"))
             self.assertEqual(len(script.calls), 1 if spent else 2)
         with self.assertRaises(LcmError):
             Script(expand=page).run(paging.expand("c", "s", {}, None, 0))
@@ -160,7 +160,7 @@ class Ingest(unittest.TestCase):
             append=self.receipt,
         )
         parts = ["small", large, "end"]
-        script.run(storing("append", parts, mode="new", family="f"))
+        script.run(storing("append", parts, append_mode="new", family="f"))
         names = [name.partition(".")[2] for name, _ in script.calls]
         self.assertEqual(names, [*["identify"] * 3, *["stage"] * 4, *["append"] * 3])
         staged = script.calls[3][1]
@@ -174,7 +174,10 @@ class Ingest(unittest.TestCase):
             identify=identified,
             reconcile=lambda a: json.dumps(
                 {
-                    "missing": [{"from": 1, "to": 2}, {"from": 4, "to": 4}],
+                    "missing_ranges": [
+                        {"index_first": 1, "index_last": 2},
+                        {"index_first": 4, "index_last": 4},
+                    ],
                     "revision": 3,
                     "warnings": ["w"],
                 }
@@ -186,7 +189,7 @@ class Ingest(unittest.TestCase):
         self.assertEqual([entry["hash"] for entry in transcript["entries"]], list("abcde"))
         appended = [arguments for _, arguments in script.calls[2:]]
         self.assertEqual([one["messages"] for one in appended], [list("bc"), list("e")])
-        self.assertEqual({one["options"]["mode"] for one in appended}, {"new"})
+        self.assertEqual({one["options"]["append_mode"] for one in appended}, {"new"})
         extras = [json.loads(one["options"]["extra_json"]) for one in appended]
         self.assertEqual(extras, [{"revision": 3}, {"revision": 4}])
         # The plan has judged the whole; batch by batch some would be stored before a refusal.
@@ -197,9 +200,9 @@ class Ingest(unittest.TestCase):
     def test_a_short_list_is_one_call_in_the_mode_asked_for(self):
         for mode in ("transcript", "new"):
             script = Script(append=self.receipt)
-            script.run(storing("append", ["a"], mode=mode, repeat=True))
+            script.run(storing("append", ["a"], append_mode=mode, repeat=True))
             ((_, arguments),) = script.calls
-            options = {"mode": mode, "extra_json": '{"repeat":true}', "partial": False}
+            options = {"append_mode": mode, "extra_json": '{"repeat":true}', "partial": False}
             self.assertEqual(arguments["options"], options)
 
 
@@ -225,9 +228,10 @@ class Conversation(Script):
         count = len(self.stored)
         known = [entry["hash"] for entry in entries[:count]] == self.stored
         first = count if known else transcript["confirmed"]
-        missing = [{"from": first, "to": len(entries) - 1}] if first < len(entries) else []
+        last = len(entries) - 1
+        missing = [{"index_first": first, "index_last": last}] if first <= last else []
         warnings = [] if known else ["none"]
-        return json.dumps({"missing": missing, "revision": count, "warnings": warnings})
+        return json.dumps({"missing_ranges": missing, "revision": count, "warnings": warnings})
 
     def append(self, arguments: dict[str, Any]) -> dict[str, Any]:
         options = json.loads(arguments["options"].get("extra_json", "{}"))
@@ -312,7 +316,7 @@ def plan(status: str, *ids: str, sweep: str = "") -> dict[str, Any]:
 def outcome(applied: str, reason: str = "", following: str | None = None) -> dict[str, Any]:
     next_one = following and {"id": following, "purpose": "leaf"}
     tokens = {"tokens_before": 9, "tokens_after": 8 if applied == "committed" else 9}
-    made = {"summary": "s", "purpose": "leaf", "depth": 0, "level": "normal", "capped": False}
+    made = {"summary_id": "s", "purpose": "leaf", "depth": 0, "level": "normal", "capped": False}
     said = {"applied": applied, "reason": reason, "next": next_one, "warnings": []}
     return {**said, **made, **tokens}
 

@@ -101,7 +101,7 @@ while caught < wanted:
         goes_on.set()
         while True:
             number += 1
-            lcm.append("c", said(number), new=True)
+            lcm.append("c", said(number), append_mode="new")
     except KeyboardInterrupt:
         caught += 1
 thread.join()
@@ -157,7 +157,7 @@ def write(lcm, begun):
     try:
         while True:
             number += 1
-            lcm.append("c", said(number), new=True)
+            lcm.append("c", said(number), append_mode="new")
             begun.set()
     except lcm_engine.LcmError as error:
         ends.append(str(error))
@@ -275,15 +275,15 @@ class Refusals(unittest.TestCase):
     def test_an_append_by_a_handler_is_refused_and_no_conflict_of_the_call_it_came_in(self):
         for count in (1, 250):
             said = [message(number) for number in range(count)]
-            store = self.handled(lambda: lcm.append("log", [message(0)], new=True))
+            store = self.handled(lambda: lcm.append("log", [message(0)], append_mode="new"))
             with opened(store) as lcm:
                 store.left = 1
                 with self.assertRaises(LcmError) as caught:
-                    lcm.append("c", said, new=True)
+                    lcm.append("c", said, append_mode="new")
                 self.assertIn("a store called the engine", caught.exception.message)
                 stored = len(lcm.messages("c"))
                 self.assertEqual(stored, min(count, 100))
-                receipt = lcm.append("c", said, new=True, repeat=True)
+                receipt = lcm.append("c", said, append_mode="new", repeat=True)
                 self.assertEqual(receipt["ingested"], count - stored)
                 self.assertEqual(len(lcm.messages("c")), count)
 
@@ -293,7 +293,7 @@ class Refusals(unittest.TestCase):
             def handle(error=error):
                 raise error
 
-            for verb, options in (("append", {"new": True}), ("ingest", {})):
+            for verb, options in (("append", {"append_mode": "new"}), ("ingest", {})):
                 store = self.handled(handle)
                 with opened(store) as lcm:
                     store.left = 2
@@ -326,7 +326,7 @@ class Refusals(unittest.TestCase):
             calls = [1]
             lcm._session.instance._call = signalled
             with self.assertRaises(LcmError) as caught:
-                lcm.append("c", [message(1)], new=True)
+                lcm.append("c", [message(1)], append_mode="new")
             self.assertIs(caught.exception, error)
             self.assertEqual(len(lcm.messages("c")), 1)
 

@@ -113,7 +113,7 @@ class Maintain(unittest.TestCase):
             # The engine sees no debt below the threshold, so it is done at once.
             self.assertFalse(turn["deferred"])
             (one,) = turn["compacted"]["passes"]
-            self.assertEqual((one["kind"], one["depth"]), ("leaf", 0))
+            self.assertEqual((one["purpose"], one["depth"]), ("leaf", 0))
             self.assertEqual(turn["compacted"]["tokens_before"], one["tokens_before"])
             self.assertEqual(lcm.compact("c", 100_000)["status"], "nothing-to-do")
 
@@ -246,7 +246,7 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
             turn = await lcm.turn("c", LINES, 3_000, defer=True)
             done = turn["compacted"] or (await lcm.maintain("c", 3_000))["compacted"]
             self.assertEqual((done["status"], done["failure"]), ("done", None))
-            kinds = {one["kind"] for one in done["passes"]}
+            kinds = {one["purpose"] for one in done["passes"]}
             self.assertEqual(kinds, {purpose for _, purpose in asked})
             for name, purpose in asked:
                 self.assertEqual(name, "leaf" if purpose == "leaf" else "any")

@@ -42,10 +42,10 @@ class Order(unittest.IsolatedAsyncioTestCase):
         for store in self.stores():
             async with await opened_async(store) as lcm:
                 _, turn, context, _ = await asyncio.gather(
-                    lcm.append("c", MANY, new=True),
+                    lcm.append("c", MANY, append_mode="new"),
                     lcm.turn("c", [message(250)], 1_000_000, append_mode="new"),
                     lcm.assemble("c", 1_000_000),
-                    lcm.append("c", [message(251)], new=True),
+                    lcm.append("c", [message(251)], append_mode="new"),
                 )
                 stored = await lcm.messages("c")
             self.assertEqual(stored[:250], MANY)
@@ -58,7 +58,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
             given = [message(0), *({"role": "user", "content": one} for one in "ab")]
             kept = [json.dumps(one, separators=(",", ":")) for one in given]
             prices = {"input": 1, "output": 1}
-            waiting = lcm.append("c", given, new=True)
+            waiting = lcm.append("c", given, append_mode="new")
             given[0]["content"] = "another"
             given.clear()
             await waiting
@@ -76,7 +76,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
 
     async def test_other_conversations_do_not_wait(self):
         async with await opened_async(Closing()) as lcm:
-            long = asyncio.create_task(lcm.append("c", MANY, new=True))
+            long = asyncio.create_task(lcm.append("c", MANY, append_mode="new"))
             await lcm.append("d", [message(1)])
             self.assertFalse(long.done())
             await long
@@ -84,7 +84,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
     async def test_closing_waits_for_what_was_called_before(self):
         for store in self.stores():
             lcm = await opened_async(store)
-            tasks = [asyncio.create_task(lcm.append(name, MANY, new=True)) for name in "cd"]
+            tasks = [asyncio.create_task(lcm.append(name, MANY, append_mode="new")) for name in "cd"]
             await lcm.close()
             self.assertTrue(all(task.done() for task in tasks))
             self.assertEqual([task.result()["ingested"] for task in tasks], [250, 250])
@@ -97,7 +97,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
     async def test_who_is_cancelled_while_closing_may_close_again(self):
         for store in self.stores():
             lcm = await opened_async(store)
-            appending = asyncio.create_task(lcm.append("c", MANY, new=True))
+            appending = asyncio.create_task(lcm.append("c", MANY, append_mode="new"))
             await asyncio.sleep(0)
             closing = [asyncio.create_task(lcm.close()) for _ in range(3)]
             await asyncio.sleep(0)
@@ -119,7 +119,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
         lcm = await opened_async(complete=model)
         compacting = asyncio.create_task(lcm.turn("c", MANY, 4_000))
         await asked.wait()
-        self.assertEqual((await lcm.append("c", [message(250)], new=True))["ingested"], 1)
+        self.assertEqual((await lcm.append("c", [message(250)], append_mode="new"))["ingested"], 1)
         self.assertTrue((await lcm.assemble("c", 4_000))["messages"])
         closing = asyncio.create_task(lcm.close())
         while True:
@@ -166,9 +166,9 @@ class Order(unittest.IsolatedAsyncioTestCase):
 
     async def test_who_is_cancelled_in_line_leaves_it(self):
         async with await opened_async(Closing()) as lcm:
-            first = asyncio.create_task(lcm.append("c", MANY, new=True))
-            second = asyncio.create_task(lcm.append("c", MANY, new=True))
-            third = asyncio.create_task(lcm.append("c", [message(250)], new=True))
+            first = asyncio.create_task(lcm.append("c", MANY, append_mode="new"))
+            second = asyncio.create_task(lcm.append("c", MANY, append_mode="new"))
+            third = asyncio.create_task(lcm.append("c", [message(250)], append_mode="new"))
             await asyncio.sleep(0)
             second.cancel()
             await asyncio.wait([first, second, third])
@@ -287,7 +287,7 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
             with opened(store, model) as lcm:
                 lcm.append("c", MANY)
                 mine, (theirs,) = lcm.compact("c", 4_000), others
-            one, two = ({each["summary"] for each in done["passes"]} for done in (mine, theirs))
+            one, two = ({each["summary_id"] for each in done["passes"]} for done in (mine, theirs))
             self.assertTrue(two)
             self.assertEqual(one & two, set())
             self.assertLess(mine["tokens_after"], 4_000)

@@ -73,7 +73,7 @@ class UnknownOutcomes(unittest.TestCase):
 
         def write():
             with opened(others) as other:
-                other.append("c", [beside], new=True)
+                other.append("c", [beside], append_mode="new")
 
         store = LosingStore(1, True, write)
         others = MemoryStore()
@@ -100,12 +100,12 @@ class UnknownOutcomes(unittest.TestCase):
                     lcm.append("c", BEFORE)
                     store.begin()
                     for repeat, ingested in ((False, 1_050), (True, 0)):
-                        receipt = lcm.append("c", said, new=True, repeat=repeat)
+                        receipt = lcm.append("c", said, append_mode="new", repeat=repeat)
                         if not (lost is not None and is_stored):
                             self.assertEqual(receipt["ingested"], ingested)
                         self.assertEqual(lcm.messages("c", 3), said)
                     # Another time it is another list.
-                    again = lcm.append("c", said, new=True, now=NOW + 1)
+                    again = lcm.append("c", said, append_mode="new", now=NOW + 1)
                     self.assertEqual(again["ingested"], 1_050)
 
     def test_a_list_that_was_broken_off_goes_on_where_it_was(self):
@@ -122,11 +122,11 @@ class UnknownOutcomes(unittest.TestCase):
             lcm.append("c", BEFORE)
             store.begin()
             with self.assertRaises(LcmError):
-                lcm.append("c", said, new=True)
+                lcm.append("c", said, append_mode="new")
             self.assertEqual(len(lcm.messages("c", 3)), 400)
             store.begin()
             store.commits = -10_000
-            receipt = lcm.append("c", said, new=True, repeat=True)
+            receipt = lcm.append("c", said, append_mode="new", repeat=True)
             self.assertEqual((receipt["ingested"], receipt["skipped"]), (650, 400))
             self.assertEqual(lcm.messages("c", 3), said)
 
@@ -143,7 +143,7 @@ class UnknownOutcomes(unittest.TestCase):
         with opened(store) as lcm:
             lcm.append("c", BEFORE)
             store.begin()
-            wanted = {"new": True, "refuse_replay": True}
+            wanted = {"append_mode": "new", "refuse_replay": True}
             with self.assertRaises(LcmError):
                 lcm.append("c", said, **wanted)
             self.assertEqual(len(lcm.messages("c", 3)), 200)
@@ -180,14 +180,14 @@ class UnknownOutcomes(unittest.TestCase):
                 super().commit(guards, puts)
 
         earlier = [json.dumps({"role": "user", "content": f"earlier {at} ok"}) for at in range(40)]
-        for wanted in ({}, {"refuse_replay": True}, {"new": True}):
+        for wanted in ({}, {"refuse_replay": True}, {"append_mode": "new"}):
             for said in (short(250), [json.dumps(message(at)) for at in range(250)]):
                 for held, number in ((0, 1), (40, 0), (40, 2)):
                     for is_stored in (True, False):
                         case = (wanted, held, number, is_stored)
                         store = Gone(number, is_stored)
                         with opened(store) as lcm:
-                            lcm.append("c", BEFORE + earlier[:held], new=True, now=NOW - 1)
+                            lcm.append("c", BEFORE + earlier[:held], append_mode="new", now=NOW - 1)
                             store.begin()
                             with self.assertRaises(LcmError) as caught:
                                 lcm.append("c", said, **wanted)
@@ -209,7 +209,7 @@ class UnknownOutcomes(unittest.TestCase):
 
         for count in (90, 250):
             said = [with_ids(at) for at in range(count)]
-            for wanted in ({}, {"new": True}, {"refuse_replay": True}):
+            for wanted in ({}, {"append_mode": "new"}, {"refuse_replay": True}):
                 with opened() as lcm:
                     self.assertEqual(lcm.append("c", said, **wanted)["ingested"], count)
                     self.assertEqual(lcm.append("c", said)["ingested"], 0)
@@ -234,8 +234,8 @@ class UnknownOutcomes(unittest.TestCase):
             others.entries = store.entries
             with opened(store) as lcm, opened(others) as other:
                 lcm.append("c", BEFORE)
-                wanted = {"new": True, "refuse_replay": True}
-                store.beside = partial(other.append, "c", written, new=True, now=NOW + 1)
+                wanted = {"append_mode": "new", "refuse_replay": True}
+                store.beside = partial(other.append, "c", written, append_mode="new", now=NOW + 1)
                 if code is None:
                     self.assertEqual(lcm.append("c", said, **wanted)["ingested"], 350)
                 else:
@@ -263,7 +263,7 @@ class UnknownOutcomes(unittest.TestCase):
             store.error = LcmError(code, "injected")
             with opened(store, lambda request: "Summary: words.") as lcm:
                 lcm._session._conflicts_max = 3
-                lcm.append("c", told, new=True)
+                lcm.append("c", told, append_mode="new")
                 store.left = 1
                 turn = lcm.turn("c", [message(120)], 3_000, append_mode="new")
                 self.assertEqual(turn["receipt"]["ingested"], 1)
@@ -281,7 +281,7 @@ class UnknownOutcomes(unittest.TestCase):
         for report in odd:
             answer = {"text": "Summary: words."} | report
             with opened(complete=lambda request, answer=answer: answer) as lcm:
-                lcm.append("c", told, new=True)
+                lcm.append("c", told, append_mode="new")
                 turn = lcm.turn("c", [message(120)], 3_000, append_mode="new")
                 self.assertIsNone(turn["failure"])
                 self.assertTrue(turn["compacted"]["passes"])

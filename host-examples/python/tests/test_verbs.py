@@ -173,7 +173,7 @@ class Results(unittest.TestCase):
                 (results_of.Compaction, lcm.compact("c", 1_500)),
                 (results_of.Maintained, lcm.maintain("c", 4_000)),
                 (results_of.Assembled, context),
-                (results_of.Expanded, lcm.expand("c", id, messages=True)),
+                (results_of.Expanded, lcm.expand("c", id, include_messages=True)),
                 (results_of.Expanded, lcm.expand("c", id, grant=grant["id"])),
                 (results_of.Found, lcm.grep("c", "hall")),
                 (results_of.Found, lcm.grep("c", "hall", grant=grant["id"])),
@@ -259,15 +259,15 @@ class Verbs(unittest.TestCase):
             async with opened_async() as lcm:
                 await lcm.ingest("c", texts)
                 await lcm.compact("c", 4_000)
-                pages = lcm.iter_expand("c", id, messages=True, token_cap=500)
+                pages = lcm.iter_expand("c", id, include_messages=True, tokens_max=500)
                 return [page async for page in pages]
 
         with opened() as lcm:
             lcm.ingest("c", texts)
             lcm.compact("c", 4_000)
             id = lcm.assemble("c", 4_000, explain=True)["items"][0]["id"]
-            whole = lcm.expand("c", id, messages=True)
-            pages = list(lcm.iter_expand("c", id, messages=True, token_cap=500))
+            whole = lcm.expand("c", id, include_messages=True)
+            pages = list(lcm.iter_expand("c", id, include_messages=True, tokens_max=500))
         self.assertEqual(asyncio.run(awaited(id)), pages)
         self.assertGreater(len(pages), 2)
         self.assertEqual([one for page in pages for one in page["messages"]], whole["messages"])

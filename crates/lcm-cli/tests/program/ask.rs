@@ -52,7 +52,7 @@ fn a_question_can_name_what_it_is_answered_from() {
     let summaries = place.json(&["summaries"]);
     let leaf = summaries["summaries"][0]["id"].as_str().unwrap();
     let answer = place.json(&["ask", QUESTION, "--summary-id", leaf, "--answer-tokens-max", "50"]);
-    assert!(answer["expanded_count"].as_u64().unwrap() >= 1, "{answer}");
+    assert!(answer["expanded_summaries"].as_u64().unwrap() >= 1, "{answer}");
     let searched = place.json(&["ask", "zeppelin", "--query", "scheduler", "--tokens-max", "300"]);
     assert_ne!(searched["status"], "no-evidence");
     assert!(searched["source_tokens"].as_u64().unwrap() <= 300, "{searched}");

@@ -288,7 +288,7 @@ fn describe_file(fields: &mut JsonFields<'_>, id: &str, call: &ToolInvocation<'_
         fields.take_text("kind"),
         display_name(&fields.take_text("mime")),
         fields.take_u64("lines"),
-        fields.take_text("message"),
+        fields.take_text("message_id"),
         fields.take_u64("seq"),
     );
     let mut arguments = follow_up_arguments(id, call);

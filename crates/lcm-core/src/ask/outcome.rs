@@ -83,7 +83,7 @@ pub(super) struct AskOutcome {
     failure: Option<(CompletionErrorCode, String)>,
     conversations: String,
     sources: Vec<String>,
-    expanded_count: usize,
+    expanded_summaries: usize,
     pub(super) source_tokens: u32,
     /// Until when another question is open.
     expires_at: Option<Timestamp>,
@@ -105,7 +105,7 @@ impl AskOutcome {
             failure: None,
             conversations: render_conversations(open).end_array(),
             sources: sources.map(|(_, share)| share.conversation.clone()).collect(),
-            expanded_count: open
+            expanded_summaries: open
                 .passages
                 .iter()
                 .filter(|passage| is_summary(&passage.source))
@@ -135,7 +135,7 @@ pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) 
     w.add_array("cited_ids", ids);
     w.add_number("completions", ending.completions.into());
     w.add_json("conversations", &ending.conversations);
-    w.add_number("expanded_count", int::to_u64(ending.expanded_count));
+    w.add_number("expanded_summaries", int::to_u64(ending.expanded_summaries));
     if let Some(expires_at) = ending.expires_at {
         w.add_time("expires_at", expires_at);
     }
@@ -193,7 +193,7 @@ pub(super) fn build_busy_step(other: &QuestionRecord) -> AskStep {
         failure: None,
         conversations: String::from("[]"),
         sources: Vec::new(),
-        expanded_count: 0,
+        expanded_summaries: 0,
         source_tokens: 0,
         expires_at: Some(other.expires_at),
     };

@@ -29,15 +29,16 @@ fn transcript(count: u64) -> Value {
 /// The identities of a call, as `ingest.identify` answers them.
 fn identities(instruction: &Value) -> Value {
     let count = instruction["messages"]["count"].as_u64().unwrap();
-    let from = instruction["messages"]["from"].as_u64().unwrap();
+    let from = instruction["messages"]["index_first"].as_u64().unwrap();
     let hash = |at| json!({"hash": format!("{:032x}", from + at)});
     json!({"result": Value::from((0..count).map(hash).collect::<Vec<_>>()).to_string()})
 }
 
 fn plan(revision: u64, missing: &[(u64, u64)]) -> Value {
     let missing: Vec<_> =
-        missing.iter().map(|(from, to)| json!({"from": from, "to": to})).collect();
-    let plan = json!({"missing": missing, "revision": revision, "warnings": [], "by": "none"});
+        missing.iter().map(|(from, to)| json!({"index_first": from, "index_last": to})).collect();
+    let plan =
+        json!({"missing_ranges": missing, "revision": revision, "warnings": [], "by": "none"});
     json!({"result": plan.to_string()})
 }
 
@@ -60,7 +61,7 @@ fn planned() -> Value {
     let first = begun(&transcript(150));
     assert_eq!(first["call"], "ingest.identify");
     let second = stepped(&first, &identities(&first));
-    assert_eq!(second["messages"]["from"], 100);
+    assert_eq!(second["messages"]["index_first"], 100);
     let reconcile = stepped(&second, &identities(&second));
     assert_eq!(reconcile["call"], "ingest.reconcile");
     assert_eq!(reconcile["entries"], true);
@@ -73,7 +74,7 @@ fn one_call_takes_what_fits() {
         "bytes_longest": 10, "family": "f"});
     let first = begun(&task);
     assert_eq!(first["call"], "ingest.append");
-    assert_eq!(first["arguments"]["options"]["mode"], "transcript");
+    assert_eq!(first["arguments"]["options"]["append_mode"], "transcript");
     assert_eq!(extra(&first), json!({"family": "f"}));
     let done = stepped(&first, &receipt(1, 2));
     assert_eq!((&done["do"], &done["result"]["ingested"]), (&json!("done"), &json!(2)));
@@ -85,10 +86,13 @@ fn one_call_takes_what_fits() {
 #[test]
 fn a_plan_is_appended_under_its_revision() {
     let first = planned();
-    assert_eq!(first["messages"], json!({"from": 10, "count": 100, "bytes_max": 524_288}));
+    assert_eq!(first["messages"], json!({"index_first": 10, "count": 100, "bytes_max": 524_288}));
     assert_eq!((extra(&first), &first["once"]), (json!({"revision": 4}), &json!(true)));
     let second = stepped(&first, &receipt(5, 60));
-    assert_eq!((&second["messages"]["from"], extra(&second)), (&json!(70), json!({"revision": 5})));
+    assert_eq!(
+        (&second["messages"]["index_first"], extra(&second)),
+        (&json!(70), json!({"revision": 5}))
+    );
     let done = stepped(&second, &receipt(6, 80));
     assert_eq!(
         done["result"],
@@ -136,7 +140,7 @@ fn a_token_holds_so_many_ranges_and_asks_for_the_rest() {
     let odd: Vec<_> = (0..50).map(|at| (2 * at, 2 * at)).collect();
     let mut instruction = stepped(&reconcile, &plan(1, &odd));
     for at in 0..32 {
-        assert_eq!(instruction["messages"]["from"], 2 * at);
+        assert_eq!(instruction["messages"]["index_first"], 2 * at);
         instruction = stepped(&instruction, &receipt(2 + at, 1));
     }
     assert_eq!(instruction["call"], "ingest.reconcile");
@@ -148,7 +152,7 @@ fn a_token_holds_so_many_ranges_and_asks_for_the_rest() {
 fn a_list_is_named_by_its_messages_and_its_time() {
     let task = |now: Timestamp, cut: u64| {
         let task = json!({"task": "append", "conversation": "c", "count": 150, "bytes": 1500,
-            "bytes_longest": 10, "mode": "new", "repeat": true});
+            "bytes_longest": 10, "append_mode": "new", "repeat": true});
         let mut at: Value = serde_json::from_str(&begin(&task.to_string(), now).unwrap()).unwrap();
         while at["call"] == "ingest.identify" {
             let count = at["messages"]["count"].as_u64().unwrap().min(cut);
@@ -158,7 +162,7 @@ fn a_list_is_named_by_its_messages_and_its_time() {
         extra(&at)
     };
     let whole = task(NOW, 100);
-    assert_eq!((&whole["from"], &whole["repeat"]), (&json!(0), &json!(true)));
+    assert_eq!((&whole["list_offset"], &whole["repeat"]), (&json!(0), &json!(true)));
     assert_eq!(task(NOW, 7), whole, "the name does not depend on the cut");
     assert_ne!(task(NOW + 1, 100)["list"], whole["list"]);
 }
@@ -258,7 +262,7 @@ fn no_work(status: &str, reason: &str, sweep: &str) -> Value {
 }
 
 fn outcome(applied: &str, reason: &str, before: u32, after: u32) -> Value {
-    json!({"result": {"applied": applied, "reason": reason, "summary": "sum_1", "purpose": "leaf",
+    json!({"result": {"applied": applied, "reason": reason, "summary_id": "sum_1", "purpose": "leaf",
         "depth": 0, "level": "normal", "capped": false, "tokens_before": before,
         "tokens_after": after, "more": true, "next": null, "sweep": "", "warnings": ["line"]}})
 }
@@ -284,7 +288,7 @@ fn a_sweep_is_planned_completed_and_applied() {
     let apply = stepped(&complete, &json!({"answers": [{"done": true}, {"done": {"text": ""}}]}));
     assert_eq!((&apply["call"], &apply["request"]), (&json!("compaction.apply"), &json!(0)));
     let second = stepped(&apply, &outcome("committed", "", 900, 700));
-    assert_eq!((&second["pass"]["summary"], &second["request"]), (&json!("sum_1"), &json!(1)));
+    assert_eq!((&second["pass"]["summary_id"], &second["request"]), (&json!("sum_1"), &json!(1)));
     assert_eq!(second["warnings"], json!(["line"]));
     // An answer that an equal call committed before is no pass.
     let plan = stepped(&second, &outcome("committed", "", 700, 700));
@@ -343,7 +347,7 @@ fn a_rejected_answer_is_asked_for_again() {
     retry["result"]["next"] = json!({"id": "x"});
     let again = stepped(&apply, &retry);
     assert_eq!(
-        (&again["do"], &again["from"], &again["count"]),
+        (&again["do"], &again["index_first"], &again["count"]),
         (&json!("complete"), &json!(0), &json!(1))
     );
     let apply = stepped(&again, &json!({"answers": [{"done": true}]}));

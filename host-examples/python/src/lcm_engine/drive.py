@@ -70,7 +70,7 @@ class _Driver:
             arguments["request_id"] = self.requests[place]["id"]
         result = yield Call(name, arguments, once="once" in instruction)
         if "keep" in instruction:
-            before = self.kept if messages["from"] else []
+            before = self.kept if messages["index_first"] else []
             self.kept = [*before, result.strip()[1:-1]]
         elif name == "compaction.plan":
             self.requests = result["requests"]
@@ -80,7 +80,7 @@ class _Driver:
 
     def cut(self, messages: Fields) -> list[str]:
         """Returns the messages of one call: as many as fit, at least one unless `count` is 0."""
-        start, size, taken = messages["from"], 0, 0
+        start, size, taken = messages["index_first"], 0, 0
         for length in self.sizes[start : start + messages["count"]]:
             size += length
             if taken and size > messages["bytes_max"]:
@@ -90,7 +90,7 @@ class _Driver:
 
     def stage(self, instruction: Fields) -> Flow[int]:
         """Uploads the messages of a range that are too large for a call."""
-        start, staged = instruction["from"], 0
+        start, staged = instruction["index_first"], 0
         for index in range(start, start + instruction["count"]):
             text = self.texts[index]
             if self.sizes[index] > instruction["bytes_max"] and not text.startswith("@upload "):
@@ -111,7 +111,7 @@ class _Driver:
     def complete(self, instruction: Fields) -> Flow[list[Fields]]:
         """Lets the models complete requests; returns the states of the answers."""
         assert self.asking is not None
-        start, count = instruction["from"], instruction["count"]
+        start, count = instruction["index_first"], instruction["count"]
         flows = [ask(self.asking, one) for one in self.requests[start : start + count]]
         if self.asking.together:
             answers = yield Together(flows)

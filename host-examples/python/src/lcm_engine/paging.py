@@ -17,7 +17,7 @@ EXPORT_BYTES_MAX = 512 * 1024
 IMPORT_BYTES_MAX = 768 * 1024
 IMPORT_LINES_MAX = 128
 SEQ_MAX = 2**64 - 1
-LISTS = ("file_ids", "summaries", "conversations")
+LISTS = ("file_ids", "summary_ids", "conversations")
 
 
 def named(document: Mapping[str, Any] | None, **members: Any) -> Fields:
@@ -115,14 +115,14 @@ def expanded(
     """How a page of what a summary was made from is read."""
     options = {name: value for name, value in options.items() if value is not None}
 
-    def page(after: str | None) -> Flow[Page[Any]]:
-        asked = options if after is None else options | {"after": after}
+    def page(cursor: str | None) -> Flow[Page[Any]]:
+        asked = options if cursor is None else options | {"cursor": cursor}
         arguments = {"conversation": conversation, "id": id, "grant": grant, "now": now}
         arguments["options_json"] = to_json(asked)
         document: Fields = yield from parsed("recall.expand", arguments)
-        following = document.get("next")
+        following = document.get("cursor")
         is_spent = grant is not None and document["grant"]["truncated"]
-        if following is not None and following == asked.get("after"):
+        if following is not None and following == asked.get("cursor"):
             raise LcmError("corrupt", "the pages of `expand` do not go on")
         return Page([document], None if is_spent else following)
 
@@ -132,15 +132,15 @@ def expanded(
 def expand(
     conversation: str, id: str, options: Fields, grant: str | None, now: int
 ) -> Flow[Any]:
-    """What a summary was made from: one page when `token_cap` is given, else everything.
+    """What a summary was made from: one page when `tokens_max` is given, else everything.
 
     What was read on a grant is paid for: when something goes wrong behind the first page, that is
-    returned, and its `next` leads to the page that failed.
+    returned, and its `cursor` leads to the page that failed.
     """
     read = expanded(conversation, id, options, grant, now)
     page = yield from read(None)
     (whole,) = page.items
-    while page.cursor and options.get("token_cap") is None:
+    while page.cursor and options.get("tokens_max") is None:
         try:
             page = yield from read(page.cursor)
         except LcmError:
@@ -169,25 +169,25 @@ def revoke(conversation: str, grant: str, now: int) -> Flow[None]:
 
 
 def messages_from(
-    conversation: str, seq_from: int, seq_to: int | None
+    conversation: str, seq_first: int, seq_last: int | None
 ) -> Callable[[Any], Flow[Page[str]]]:
     """How a page of original texts is read; None: to the newest message."""
-    last = SEQ_MAX if seq_to is None else seq_to
+    last = SEQ_MAX if seq_last is None else seq_last
 
     def page(seq: int | None) -> Flow[Page[str]]:
-        seq = seq_from if seq is None else seq
+        seq = seq_first if seq is None else seq
         if seq > last:
             return Page([], None)
-        arguments = {"conversation": conversation, "seq_from": seq, "seq_to": last}
+        arguments = {"conversation": conversation, "seq_first": seq, "seq_last": last}
         texts = yield Call("recall.messages", arguments | {"bytes_max": PAGE_BYTES_MAX})
         return Page(texts, seq + len(texts) if texts else None)
 
     return page
 
 
-def messages(conversation: str, seq_from: int, seq_to: int | None) -> Flow[list[str]]:
+def messages(conversation: str, seq_first: int, seq_last: int | None) -> Flow[list[str]]:
     """Original texts of a range; None: to the newest message."""
-    return (yield from _all_of(messages_from(conversation, seq_from, seq_to)))
+    return (yield from _all_of(messages_from(conversation, seq_first, seq_last)))
 
 
 def _all_of(read: Callable[[Any], Flow[Page[Any]]]) -> Flow[list[Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import completions
-from .errors import CompletionFailed, LcmError
+from .errors import CompletionFailed
 from .flows import Call, Fields, Flow, Together, is_stop, parsed
 from .models import Asking
 from .models_asking import ask as ask_model
@@ -21,7 +21,7 @@ def call_tool(
     conversation: str,
     name: str,
     arguments: Any,
-    caller: str | None,
+    grant: str | None,
     now: Callable[[], int],
     asking: Asking,
 ) -> Flow[Any]:
@@ -33,7 +33,7 @@ def call_tool(
             "conversation": conversation,
             "name": name,
             "arguments_json": text,
-            "caller": caller,
+            "grant": grant,
             "now": now(),
         },
     )
@@ -59,14 +59,7 @@ def ask(
     """Has a question answered; how the model failed is a status."""
     place: Fields = {"conversation": conversation}
     document = {"question_json": to_json(question), "now": now()}
-    try:
-        step = yield from parsed("recall.ask_plan", place | document)
-    except LcmError as error:
-        if error.code != "invalid-input" or not error.message.startswith("timeout_ms:"):
-            raise
-        # Here `timeout_ms` is that of one answer.
-        message = "deadline_ms" + error.message.removeprefix("timeout_ms")
-        raise LcmError(error.code, message) from error
+    step = yield from parsed("recall.ask_plan", place | document)
 
     def resume(continuation: str, answers: list[Fields]) -> Flow[Fields]:
         arguments = {"continuation": continuation, "answers": answers, "now": now()}
@@ -99,7 +92,7 @@ def _completed(
     """
     failure: Fields | None = None
     while (asked := needs(step)) is not None:
-        requests, limit_ms = asked["requests"], asked.get("timeout_ms")
+        requests, limit_ms = asked["requests"], asked.get("deadline_ms")
         try:
             flows = [ask_model(asking, request, limit_ms) for request in requests]
             answered = yield Together(flows)

@@ -52,8 +52,8 @@ impl Answer {
     fn read(json: &str) -> Self {
         let mut fields = JsonFields::parse_argument("answer", json).unwrap();
         let mut number = |key| fields.take_u64(key);
-        let (kept, missing, stored) = (number("kept"), number("missing"), number("stored"));
-        Self { kept, missing, stored, next: fields.take_texts("next") }
+        let (kept, missing, stored) = (number("kept"), number("missing_count"), number("stored"));
+        Self { kept, missing, stored, next: fields.take_texts("missing_ids") }
     }
 }
 

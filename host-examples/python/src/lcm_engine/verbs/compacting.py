@@ -57,8 +57,8 @@ class Compacting(Opened):
         """One turn: stores messages, asks whether compaction is due, and does what is.
 
         Nothing is stored when an argument is wrong. The messages are then stored whatever the
-        model does: what failed behind that is `failure` beside the receipt. `append_mode` and `repeat` are
-        as `new` and `repeat` of `append`. `defer`: compaction that can wait is left for
+        model does: what failed behind that is `failure` beside the receipt. `append_mode` and `repeat`
+        are those of `append`. `defer`: compaction that can wait is left for
         `maintain`.
 
         ```python
@@ -68,7 +68,7 @@ class Compacting(Opened):
         """
         intake = {
             "dialect": dialect,
-            "mode": append_mode,
+            "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .. import flows, intake
 from ..flows import Flow
-from ..results import Dialect, Receipt
+from ..results import AppendMode, Dialect, Receipt
 from ..texts import Message, to_texts
 from ..verb import Opened, Verb
 
@@ -21,7 +21,7 @@ class Intake(Opened):
         messages: Iterable[Message],
         *,
         dialect: Dialect = "lcm",
-        new: bool = False,
+        append_mode: AppendMode = "transcript",
         repeat: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
@@ -30,7 +30,8 @@ class Intake(Opened):
         """Stores what is not stored yet of the newest messages of a conversation.
 
         A list that one engine call takes is recognised against the stored tail; a longer one is
-        ingested (see `ingest`). `new`: every message is new unless its id or event key is stored.
+        ingested (see `ingest`). With the `append_mode` `new`
+        every message is new unless its id or event key is stored.
         `repeat`: this call repeats one whose outcome is unknown. `refuse_replay`: a likely replay
         is an error (`exists`) instead of a warning.
 
@@ -43,7 +44,7 @@ class Intake(Opened):
             "task": "append",
             "conversation": conversation,
             "dialect": dialect,
-            "mode": "new" if new else "transcript",
+            "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,

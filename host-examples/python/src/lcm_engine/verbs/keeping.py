@@ -54,7 +54,7 @@ class Keeping(Opened):
 
     @Verb
     def family(
-        self, conversation: str, key: str, *, dry_run: bool = False, now: int | None = None
+        self, conversation: str, family: str, *, dry_run: bool = False, now: int | None = None
     ) -> Flow[dict[str, Any]]:
         """Makes the conversation one of a family, whose members are searched together.
 
@@ -64,7 +64,7 @@ class Keeping(Opened):
         assert lcm.grep("chat", "quokka")["total"] == 1
         ```
         """
-        arguments = {"key": key, "dry_run": dry_run}
+        arguments = {"family": family, "dry_run": dry_run}
         return paging.life(conversation, "family", arguments, self._now(now))
 
     @Verb

@@ -74,8 +74,8 @@ class Reading(Opened):
         id: str,
         options: Mapping[str, Any] | None = None,
         *,
-        all: bool | None = None,
-        content: bool | None = None,
+        all_conversations: bool | None = None,
+        include_content: bool | None = None,
         bytes_max: int | None = None,
         start_line: int | None = None,
         end_line: int | None = None,
@@ -87,8 +87,9 @@ class Reading(Opened):
         """What is known of a summary, message or file.
 
         Of a file it says what is read: `start_line` and `end_line` (from 1, inclusive) or
-        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`, `content` (False: nothing).
-        `all`: the id is looked for in every conversation of the store.
+        `start_byte` and `end_byte` (from 0, exclusive), `bytes_max`,
+        `include_content` (False: nothing).
+        `all_conversations`: the id is looked for in every conversation of the store.
         `options` is a dict of the same; what is given by name comes before it.
 
         ```python
@@ -98,8 +99,8 @@ class Reading(Opened):
         """
         given = paging.named(
             options,
-            all=all,
-            content=content,
+            all_conversations=all_conversations,
+            include_content=include_content,
             bytes_max=bytes_max,
             start_line=start_line,
             end_line=end_line,
@@ -114,22 +115,27 @@ class Reading(Opened):
         conversation: str,
         id: str,
         *,
-        depth: int | None = None,
-        messages: bool = False,
-        token_cap: int | None = None,
-        after: str | None = None,
+        depth_max: int | None = None,
+        include_messages: bool = False,
+        tokens_max: int | None = None,
+        cursor: str | None = None,
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[ExpandResult]:
-        """What a summary was made from; without `token_cap` and `after` everything, all pages.
+        """What a summary was made from; without `tokens_max` and `cursor` everything, all pages.
 
         ```python
         summary = lcm.listing("summaries", "chat")[0]
-        messages = lcm.expand("chat", summary["id"], messages=True)["messages"]
+        messages = lcm.expand("chat", summary["id"], include_messages=True)["messages"]
         assert messages[0]["raw"] in lcm.messages("chat")  # Byte for byte.
         ```
         """
-        options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
+        options = {
+            "depth_max": depth_max,
+            "include_messages": include_messages,
+            "tokens_max": tokens_max,
+            "cursor": cursor,
+        }
         return paging.expand(conversation, id, options, grant, self._now(now))
 
     @Stream
@@ -138,22 +144,27 @@ class Reading(Opened):
         conversation: str,
         id: str,
         *,
-        depth: int | None = None,
-        messages: bool = False,
-        token_cap: int | None = None,
-        after: str | None = None,
+        depth_max: int | None = None,
+        include_messages: bool = False,
+        tokens_max: int | None = None,
+        cursor: str | None = None,
         grant: str | None = None,
         now: int | None = None,
     ) -> Pages[ExpandResult]:
-        """The pages of an expansion, each read when it is taken; `token_cap` is that of a page.
+        """The pages of an expansion, each read when it is taken; `tokens_max` is that of a page.
 
         ```python
         summary = lcm.listing("summaries", "chat")[0]
-        for page in lcm.iter_expand("chat", summary["id"], messages=True):
+        for page in lcm.iter_expand("chat", summary["id"], include_messages=True):
             assert page["messages"]
         ```
         """
-        options = {"depth": depth, "messages": messages, "token_cap": token_cap, "after": after}
+        options = {
+            "depth_max": depth_max,
+            "include_messages": include_messages,
+            "tokens_max": tokens_max,
+            "cursor": cursor,
+        }
         return paging.expanded(conversation, id, options, grant, self._now(now))
 
     @Verb
@@ -165,14 +176,14 @@ class Reading(Opened):
         mode: GrepMode | None = None,
         scope: GrepScope | None = None,
         file_ids: Iterable[str] | None = None,
-        start_id: str | None = None,
+        cursor: str | None = None,
         start_byte: int | None = None,
         neighbours: int | None = None,
         sort: GrepSort | None = None,
         since: str | None = None,
         before: str | None = None,
         limit: int | None = None,
-        all: bool | None = None,
+        all_conversations: bool | None = None,
         only: bool | None = None,
         vector: Iterable[float] | None = None,
         model: str | None = None,
@@ -182,10 +193,10 @@ class Reading(Opened):
         """Searches for a pattern.
 
         `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
-        comes before it. `all`: every conversation of the store; `only`: not the family. With the
+        comes before it. `all_conversations`: the whole store; `only`: not the family. With the
         scope `files` large payloads are searched, all or those of `file_ids`. Where an answer
-        says `unscanned_from`, the same search goes on with its `id` as `start_id` and its `byte`
-        as `start_byte`. `neighbours`: so many messages before and after each one that is found.
+        has a `cursor`, the same search goes on with it. `neighbours`: so many messages before and
+        after each one that is found.
         `vector`: an embedding of what is looked for, by the model of `embed`.
 
         ```python
@@ -198,14 +209,14 @@ class Reading(Opened):
             mode=mode,
             scope=scope,
             file_ids=file_ids,
-            start_id=start_id,
+            cursor=cursor,
             start_byte=start_byte,
             neighbours=neighbours,
             sort=sort,
             since=since,
             before=before,
             limit=limit,
-            all=all,
+            all_conversations=all_conversations,
             only=only,
             vector=vector,
             model=model,
@@ -225,10 +236,10 @@ class Reading(Opened):
 
         None in place of a vector: it is to have none. `model`: the name of the model that made
         them; `forget`: those that are there are removed, to be called until `stored` is 0. The
-        answer has `next`, ids to go on with, and `missing`, how many there are.
+        answer has `missing_ids`, ids to go on with, and `missing_count`, how many there are.
 
         ```python
-        missing = lcm.embed("chat", model="small")["next"]
+        missing = lcm.embed("chat", model="small")["missing_ids"]
         vector = [0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.5]
         assert lcm.embed("chat", {missing[0]: vector}, model="small")["stored"] == 1
         ```
@@ -242,10 +253,10 @@ class Reading(Opened):
         question: str,
         *,
         query: str | None = None,
-        summaries: Iterable[str] | None = None,
-        max_tokens: int | None = None,
-        token_cap: int | None = None,
-        all: bool | None = None,
+        summary_ids: Iterable[str] | None = None,
+        answer_tokens_max: int | None = None,
+        tokens_max: int | None = None,
+        all_conversations: bool | None = None,
         only: bool | None = None,
         grant: str | None = None,
         deadline_ms: int | None = None,
@@ -255,7 +266,7 @@ class Reading(Opened):
     ) -> Flow[AskResult]:
         """Has a question answered from what was said, with the ids that say so.
 
-        `query`: what to search for in its place; `summaries`: ids to answer from, without `query`
+        `query`: what to search for in its place; `summary_ids`: those to answer from, without `query`
         only from what they stand for; `deadline_ms`: how long all of it may take. What is None is
         the engine's default; `retries` and `timeout_ms` are those of `open`. A model that fails or
         takes too long is no error but a `status`.
@@ -269,13 +280,13 @@ class Reading(Opened):
             None,
             question=question,
             query=query,
-            summaries=summaries,
-            max_tokens=max_tokens,
-            token_cap=token_cap,
-            all=all,
+            summary_ids=summary_ids,
+            answer_tokens_max=answer_tokens_max,
+            tokens_max=tokens_max,
+            all_conversations=all_conversations,
             only=only,
             grant=grant,
-            timeout_ms=deadline_ms,
+            deadline_ms=deadline_ms,
         )
         asking = self._asking.with_(retries, timeout_ms)
         return questions.ask(conversation, given, lambda: self._now(now), asking)
@@ -287,10 +298,10 @@ class Reading(Opened):
         question: str,
         *,
         query: str | None = None,
-        summaries: Iterable[str] | None = None,
-        max_tokens: int | None = None,
-        token_cap: int | None = None,
-        all: bool | None = None,
+        summary_ids: Iterable[str] | None = None,
+        answer_tokens_max: int | None = None,
+        tokens_max: int | None = None,
+        all_conversations: bool | None = None,
         only: bool | None = None,
         grant: str | None = None,
         now: int | None = None,
@@ -308,10 +319,10 @@ class Reading(Opened):
             None,
             question=question,
             query=query,
-            summaries=summaries,
-            max_tokens=max_tokens,
-            token_cap=token_cap,
-            all=all,
+            summary_ids=summary_ids,
+            answer_tokens_max=answer_tokens_max,
+            tokens_max=tokens_max,
+            all_conversations=all_conversations,
             only=only,
             grant=grant,
             plan_only=True,
@@ -320,20 +331,20 @@ class Reading(Opened):
 
     @Verb
     def messages(
-        self, conversation: str, seq_from: int = 1, seq_to: int | None = None
+        self, conversation: str, seq_first: int = 1, seq_last: int | None = None
     ) -> Flow[list[str]]:
-        """The original texts of messages `seq_from` to `seq_to`, both included; None: the last.
+        """The original texts of messages `seq_first` to `seq_last`, both included; None: the last.
 
         ```python
         first, second = lcm.messages("chat", 1, 2)
         assert json.loads(first)["role"] == "system"
         ```
         """
-        return paging.messages(conversation, seq_from, seq_to)
+        return paging.messages(conversation, seq_first, seq_last)
 
     @Stream
     def iter_messages(
-        self, conversation: str, seq_from: int = 1, seq_to: int | None = None
+        self, conversation: str, seq_first: int = 1, seq_last: int | None = None
     ) -> Pages[str]:
         """The original texts one by one; about a mebibyte is read when its first is taken.
 
@@ -342,7 +353,7 @@ class Reading(Opened):
             assert json.loads(text)["role"]
         ```
         """
-        return paging.messages_from(conversation, seq_from, seq_to)
+        return paging.messages_from(conversation, seq_first, seq_last)
 
     @Verb
     def grant(
@@ -350,18 +361,17 @@ class Reading(Opened):
         conversation: str,
         *,
         conversations: Iterable[str] | None = None,
-        summaries: Iterable[str] | None = None,
+        summary_ids: Iterable[str] | None = None,
         depth_max: int | None = None,
         tokens_max: int | None = None,
         ttl_ms: int | None = None,
-        from_grant: str | None = None,
+        parent: str | None = None,
         now: int | None = None,
     ) -> Flow[Grant]:
         """Makes a grant, a limited right to read for a sub-agent.
 
-        Its `id` is the `grant` of `grep`, `describe`, `expand` and `ask`, and the `caller` of
-        `tools` and `call_tool`.
-        `from_grant`: one that it inherits from. What is None is the engine's default.
+        Its `id` is the `grant` of `grep`, `describe`, `expand`, `ask`, `tools` and `call_tool`.
+        `parent`: a grant that it inherits from. What is None is the engine's default.
 
         ```python
         grant = lcm.grant("chat", ttl_ms=60_000)["id"]
@@ -371,11 +381,11 @@ class Reading(Opened):
         limits = paging.named(
             None,
             conversations=conversations,
-            summaries=summaries,
+            summary_ids=summary_ids,
             depth_max=depth_max,
             tokens_max=tokens_max,
             ttl_ms=ttl_ms,
-            **{"from": from_grant},
+            parent=parent,
         )
         return paging.grant(conversation, limits, self._now(now))
 
@@ -395,17 +405,17 @@ class Reading(Opened):
         return paging.revoke(conversation, grant, self._now(now))
 
     @Verb
-    def tools(self, dialect: Dialect = "lcm", *, caller: str | None = None) -> Flow[list[Any]]:
+    def tools(self, dialect: Dialect = "lcm", *, grant: str | None = None) -> Flow[list[Any]]:
         """Definitions of the agent's tools in the provider's format.
 
-        With `caller`, a grant, those of a sub-agent.
+        With `grant`, those of a sub-agent.
 
         ```python
         names = [tool["name"] for tool in lcm.tools("anthropic")]
         assert "lcm_grep" in names
         ```
         """
-        return flows.parsed("tools.definitions", {"dialect": dialect, "caller": caller})
+        return flows.parsed("tools.definitions", {"dialect": dialect, "grant": grant})
 
     @Verb
     def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> Flow[str]:
@@ -425,12 +435,12 @@ class Reading(Opened):
         name: str,
         arguments: Any,
         *,
-        caller: str | None = None,
+        grant: str | None = None,
         retries: int | None = None,
         timeout_ms: int | None = None,
         now: int | None = None,
     ) -> Flow[ToolAnswer]:
-        """Answers a tool call of the agent; `caller` is the grant of a sub-agent.
+        """Answers a tool call of the agent; `grant` is that of a sub-agent.
 
         When a model that was asked for it failed, `failure` says how, to your program; the text
         says it to the agent's model.
@@ -442,5 +452,5 @@ class Reading(Opened):
         """
         asking = self._asking.with_(retries, timeout_ms)
         return questions.call_tool(
-            conversation, name, arguments, caller, lambda: self._now(now), asking
+            conversation, name, arguments, grant, lambda: self._now(now), asking
         )
