@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     json,
     lcm::Lcm,
-    pages::Granted,
+    shapes::{AskStatus, GrantCharge, ModelFailure},
 };
 
 /// What a question is answered from, and how long that may take.
@@ -68,37 +68,6 @@ impl AskOptions {
     }
 }
 
-/// How a question ended. Closed.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AskStatus {
-    /// An answer that cites what was read.
-    Answered,
-    /// Another question of the conversation is open; nothing was read.
-    Busy,
-    /// The model failed.
-    ModelFailed,
-    /// The model said nothing, or refused.
-    NoAnswer,
-    /// The search found nothing; the model was not asked.
-    NoEvidence,
-    /// What was read does not hold the answer.
-    NotFound,
-    /// The model took too long.
-    TimedOut,
-    /// An answer that cites nothing that was read.
-    Uncited,
-}
-
-/// Why a model gave no answer.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct AskFailure {
-    /// What kind of failure it is, such as `rate-limited`.
-    pub code: String,
-    /// One line for a person.
-    pub message: String,
-}
-
 /// How a question ended, with what it rests on.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AskReport {
@@ -123,10 +92,10 @@ pub struct AskReport {
     /// Answers of the model.
     pub completions: u32,
     /// Why the model failed.
-    pub failure: Option<AskFailure>,
+    pub failure: Option<ModelFailure>,
     /// What was taken of the grant on which it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grant: Option<Granted>,
+    pub grant: Option<GrantCharge>,
     /// When `busy`: until when the other question is open, such as `2026-01-02T03:04:05.000Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,

@@ -68,9 +68,10 @@ mod turn;
 
 pub mod completion;
 pub mod session_files;
+pub mod shapes;
 pub mod store;
 
-pub use ask::{AskFailure, AskOptions, AskReport, AskStatus};
+pub use ask::{AskOptions, AskReport};
 pub use background::Running;
 pub use bindings::{context, ingestion, types, work};
 pub use builder::Builder;
@@ -81,12 +82,16 @@ pub use conversation::Conversation;
 pub use error::{Code, Error, Result};
 pub use ingest::{IngestError, IngestOptions, IngestReport, Proven};
 pub use lcm::Lcm;
-pub use money::{Advice, AdviseOptions, Prices, Spent, SpentOn, Usage, UsageReport};
-pub use pages::{Checked, ExpandOptions, Expanded, Granted};
+pub use money::{AdviseOptions, UsageReport};
+pub use pages::{Checked, ExpandOptions, Expanded};
 pub use pool::Pool;
 pub use portable::ImportReport;
 pub use record::Recorder;
-pub use turn::{Debt, MaintainReport, TurnOptions, TurnReport};
+pub use shapes::{
+    AdviseAnswer, AskStatus, DeferredCompaction, GrantCharge, ModelFailure, TokenPrices, UsagePurpose,
+    UsageSum, UsageTotals,
+};
+pub use turn::{MaintainReport, TurnOptions, TurnReport};
 
 // The Rust program of the README, compiled and run. Its paths are relative to the README because
 // nothing stands here but that.

@@ -6,23 +6,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Result, json, lcm::Lcm};
-
-/// What an answer of a model was for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SpentOn {
-    /// A turn of the conversation.
-    Turn,
-    /// A summary of it.
-    Summary,
-}
+use crate::{
+    error::Result,
+    json,
+    lcm::Lcm,
+    shapes::{AdviseAnswer, TokenPrices, UsagePurpose, UsageTotals},
+};
 
 /// What one answer of a model took. A number that is not known is 0.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct UsageReport {
     /// What it was for.
-    pub purpose: SpentOn,
+    pub purpose: UsagePurpose,
     /// Tokens of the whole prompt, those in the provider's cache included.
     pub input_tokens: u32,
     /// Of them those that were read from the cache.
@@ -38,7 +33,7 @@ pub struct UsageReport {
 impl UsageReport {
     /// A report that says nothing yet.
     #[must_use]
-    pub const fn new(purpose: SpentOn) -> Self {
+    pub const fn new(purpose: UsagePurpose) -> Self {
         Self {
             purpose,
             input_tokens: 0,
@@ -50,54 +45,7 @@ impl UsageReport {
     }
 }
 
-/// What some answers took, summed.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Spent {
-    /// Answers.
-    pub calls: u64,
-    /// Tokens of their prompts, those in the cache included.
-    pub input_tokens: u64,
-    /// Of them those that were read from the cache.
-    pub cache_read_tokens: u64,
-    /// Of them those that were written to it.
-    pub cache_write_tokens: u64,
-    /// Tokens of the answers.
-    pub output_tokens: u64,
-    /// Millionths of the currency.
-    pub cost_micros: u64,
-}
-
-/// What was reported of a conversation so far.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Usage {
-    /// Of its turns.
-    pub turns: Spent,
-    /// Of its summaries.
-    pub summaries: Spent,
-}
-
-/// Prices of a million tokens, in millionths of a currency, each at most 1,000,000,000.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct Prices {
-    /// Of a prompt.
-    pub input: u64,
-    /// Of an answer.
-    pub output: u64,
-    /// Of what a prompt has in the cache; `None`: as `input`, so that a cache saves nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<u64>,
-    /// Of what is written to the cache; `None`: as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_write: Option<u64>,
-    /// Of a prompt of the model that summarises; `None`: as `input`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary_input: Option<u64>,
-    /// Of an answer of it; `None`: as `output`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary_output: Option<u64>,
-}
-
-impl Prices {
+impl TokenPrices {
     /// Prices of a provider without a cache, whose model also summarises.
     #[must_use]
     pub const fn new(input: u64, output: u64) -> Self {
@@ -118,7 +66,7 @@ pub struct AdviseOptions {
     /// Tokens of the model's context window that the conversation may use, at least 1.
     pub budget: u32,
     /// What tokens cost.
-    pub prices: Prices,
+    pub prices: TokenPrices,
     /// Tokens of the whole prompt as the provider counted them last, what the host adds included;
     /// `None`: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,40 +86,9 @@ pub struct AdviseOptions {
 impl AdviseOptions {
     /// Asks with nothing known but prices.
     #[must_use]
-    pub const fn new(budget: u32, prices: Prices) -> Self {
+    pub const fn new(budget: u32, prices: TokenPrices) -> Self {
         Self { budget, prices, observed_tokens: None, model: None, cache_ms: None, turns: None }
     }
-}
-
-/// Whether compacting now costs less than waiting. Costs are millionths of the currency of the
-/// prices.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Advice {
-    /// `compact` or `wait`.
-    pub advice: String,
-    /// Why: `saves-more-than-it-costs`, `costs-more-than-it-saves`, `nothing-to-compact` or
-    /// `over-budget`.
-    pub reason: String,
-    /// What the provider's cache is by the newest reported turn: `warm`, `cold` or `unknown`.
-    pub cache: String,
-    /// What the prompts to come and their summaries cost when the context is compacted now.
-    pub cost_now_micros: u64,
-    /// What they cost when it is compacted when that is best later.
-    pub cost_wait_micros: u64,
-    /// What the summaries cost that would be made now.
-    pub completions_cost_micros: u64,
-    /// After how many turns compaction cannot wait; `None`: it can until the end.
-    pub forced_in_turns: Option<u64>,
-    /// After how many turns it would cost least; `None`: now.
-    pub wait_turns: Option<u64>,
-    /// Tokens of the context, what the host adds included.
-    pub tokens: u64,
-    /// Tokens of it after a compaction.
-    pub tokens_after: u64,
-    /// Tokens that a turn is supposed to add.
-    pub turn_tokens: u64,
-    /// Turns that were looked ahead.
-    pub turns: u64,
 }
 
 impl Lcm {
@@ -183,10 +100,10 @@ impl Lcm {
     /// - `invalid-input`: the report says nothing, or contradicts itself.
     /// - `not-found`: there is no such conversation; `denied`: it is archived.
     /// - of the store.
-    pub fn usage(&self, conversation: &str, report: &UsageReport, now: u64) -> Result<Usage> {
+    pub fn usage(&self, conversation: &str, report: &UsageReport, now: u64) -> Result<UsageTotals> {
         #[derive(Deserialize)]
         struct Answer {
-            usage: Usage,
+            usage: UsageTotals,
         }
         let arguments = serde_json::json!(report).to_string();
         let text = self.admin_call(conversation, "usage", &arguments, now)?;
@@ -201,7 +118,7 @@ impl Lcm {
     /// - `invalid-input`: the options.
     /// - `not-found`: there is no such conversation.
     /// - of the store.
-    pub fn advise(&self, conversation: &str, options: &AdviseOptions, now: u64) -> Result<Advice> {
+    pub fn advise(&self, conversation: &str, options: &AdviseOptions, now: u64) -> Result<AdviseAnswer> {
         let arguments = serde_json::json!(options).to_string();
         let text = self.admin_call(conversation, "advise", &arguments, now)?;
         json::read("admin.call", &text)

@@ -3,7 +3,7 @@
 //! In: what to read. Out: the whole result, or one page at a time to a callback, so that nothing
 //! large has to be held. The pages themselves are the component's.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     error::{Error, Result},
     json as text,
     lcm::Lcm,
+    shapes::GrantCharge,
 };
 
 /// Bytes of one page.
@@ -31,18 +32,7 @@ pub struct ExpandOptions {
     pub grant: Option<String>,
 }
 
-/// What a read took of a grant.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Granted {
-    /// Tokens that it took.
-    pub tokens: u64,
-    /// Tokens that are left.
-    pub tokens_left: u64,
-    /// Whether something was left out for want of tokens.
-    pub truncated: bool,
-}
-
-impl Granted {
+impl GrantCharge {
     /// Adds what the next page took.
     fn add(&mut self, next: Self) {
         let tokens = self.tokens.saturating_add(next.tokens);
@@ -68,7 +58,7 @@ pub struct Expanded {
     /// The cursor of what was left out; `None`: nothing was.
     pub cursor: Option<String>,
     /// What was taken of the grant.
-    pub grant: Option<Granted>,
+    pub grant: Option<GrantCharge>,
 }
 
 /// The result of a check.

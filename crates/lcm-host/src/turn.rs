@@ -2,13 +2,14 @@
 //!
 //! In: a caller's options. Out: the typed results of tasks of `wit/drive.wit`.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
     compaction::{CompactOptions, CompactReport},
     error::{Code, Error},
     ingest::{IngestOptions, IngestReport},
+    shapes::DeferredCompaction,
 };
 
 /// How a turn is taken in.
@@ -52,19 +53,6 @@ pub struct TurnReport {
     pub failure: Option<Error>,
 }
 
-/// Compaction that is due and was put off.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Debt {
-    /// Whether nothing can be done until the context changes.
-    pub exhausted: bool,
-    /// Failures in a row.
-    pub failures: u32,
-    /// From when on it is tried again, such as `2026-01-02T03:04:05.000Z`.
-    pub next_attempt_at: String,
-    /// When it was seen first.
-    pub since: String,
-}
-
 /// The decision after an append.
 #[derive(Deserialize)]
 pub(crate) struct TurnDecision {
@@ -79,7 +67,7 @@ pub(crate) struct TurnDecision {
 #[serde(from = "MaintainResult")]
 pub struct MaintainReport {
     /// What is owed now; `None`: nothing.
-    pub debt: Option<Debt>,
+    pub debt: Option<DeferredCompaction>,
     /// What the compaction did; `None`: it was not time for one, or the model refused to serve.
     pub compacted: Option<CompactReport>,
     /// How the model refused its key or the content.
@@ -89,7 +77,7 @@ pub struct MaintainReport {
 /// The result of a task `maintain`.
 #[derive(Deserialize)]
 struct MaintainResult {
-    debt: Option<Debt>,
+    debt: Option<DeferredCompaction>,
     compacted: Option<CompactReport>,
     failure: Option<ModelFailure>,
 }

@@ -39,6 +39,17 @@ pub struct PlannedFault {
     pub fault: Fault,
 }
 
+/// A call that succeeded.
+#[derive(Clone, Debug)]
+pub struct RecordedCall {
+    /// `interface.function`.
+    pub name: String,
+    /// Its arguments, in the form of the golden vectors.
+    pub args: Json,
+    /// Its result.
+    pub result: Json,
+}
+
 /// A host under test.
 #[derive(Debug, Default)]
 pub struct Host {
@@ -50,6 +61,8 @@ pub struct Host {
     pub plant: Plant,
     /// Whether every call gets a new instance.
     pub cold: bool,
+    /// Calls that succeeded; `None`: calls are not recorded.
+    pub recorded: Option<Vec<RecordedCall>>,
     engine: Engine,
     config: Option<Json>,
     mode: StoreMode,
@@ -140,6 +153,10 @@ impl Host {
         }
         if self.model.missing() {
             return Err("no scripted completion fits".to_owned());
+        }
+        if let (Some(recorded), Ok(result)) = (&mut self.recorded, &answer) {
+            let (args, result) = (args.clone(), result.clone());
+            recorded.push(RecordedCall { name: name.to_owned(), args, result });
         }
         Ok(answer)
     }

@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use crate::{
     facade::{Answer, Misuse},
-    host::{Host, StoreMode},
+    host::{Host, RecordedCall, StoreMode},
     json::Json,
     matching,
     scripted_model::ScriptedModel,
@@ -49,17 +49,34 @@ pub fn run_vector(path: &Path, mode: StoreMode) -> Result<Report, String> {
 ///
 /// As [`run_vector`].
 pub fn run_steps(path: &Path, mode: StoreMode) -> Result<Report, String> {
+    let mut runner = run_to_end(path, mode, false)?;
+    let store_sha256 = runner.digest()?;
+    Ok(Report { store_sha256, expected_sha256: runner.expected_sha256 })
+}
+
+/// Runs the steps of the vector in `path` and returns every call that succeeded.
+///
+/// # Errors
+///
+/// As [`run_vector`].
+pub fn record_calls(path: &Path) -> Result<Vec<RecordedCall>, String> {
+    let runner = run_to_end(path, StoreMode::Plain, true)?;
+    Ok(runner.host.recorded.unwrap_or_default())
+}
+
+fn run_to_end(path: &Path, mode: StoreMode, is_recorded: bool) -> Result<Runner, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
     let vector = Vector::parse(&text)?;
     let host = Host::new(vector.config.clone(), mode).map_err(|error| error.to_string())?;
-    let mut runner = Runner { host, results: Vec::new(), tools: Vec::new() };
+    let expected_sha256 = vector.store_sha256.clone();
+    let mut runner = Runner { host, results: Vec::new(), tools: Vec::new(), expected_sha256 };
+    runner.host.recorded = is_recorded.then(Vec::new);
     runner.tools = runner.definitions()?;
     runner.host.model = ScriptedModel::new(&vector.completions)?;
     for (index, step) in vector.steps.iter().enumerate() {
         runner.step(step).map_err(|why| format!("step {index} ({}): {why}", step.call))?;
     }
-    let store_sha256 = runner.digest()?;
-    Ok(Report { store_sha256, expected_sha256: vector.store_sha256 })
+    Ok(runner)
 }
 
 struct Runner {
@@ -67,6 +84,8 @@ struct Runner {
     results: Vec<Json>,
     /// Definitions of the tools, of the main agent and of a sub-agent.
     tools: Vec<Json>,
+    /// What the vector says of the store; `None`: nothing yet.
+    expected_sha256: Option<String>,
 }
 
 impl Runner {

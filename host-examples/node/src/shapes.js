@@ -51,7 +51,7 @@ export const SHAPES = {
     ["model", "model"], ["factorPermille", "factor_permille"], ["reports", "reports"],
   ],
   CompactionPass: [
-    ["summaryId", "summary_id"], ["kind", "kind"], ["depth", "depth"], ["level", "level"],
+    ["summaryId", "summary_id"], ["purpose", "purpose"], ["depth", "depth"], ["level", "level"],
     ["capped", "capped"], ["tokensBefore", "tokens_before"], ["tokensAfter", "tokens_after"],
   ],
   DeferredCompaction: [
@@ -418,12 +418,12 @@ export const SHAPES = {
     ["startByte", "start_byte"], ["vector", "vector"], ["model", "model"], ["now", "now"],
     ["grant", "grant"],
   ],
-  DescribeCall: [
+  DescribeOptions: [
     ["allConversations", "all_conversations"], ["includeContent", "include_content"],
     ["bytesMax", "bytes_max"], ["startLine", "start_line"], ["endLine", "end_line"],
     ["startByte", "start_byte"], ["endByte", "end_byte"], ["now", "now"], ["grant", "grant"],
   ],
-  ExpandCall: [
+  ExpandOptions: [
     ["depthMax", "depth_max"], ["includeMessages", "include_messages"], ["tokensMax", "tokens_max"],
     ["cursor", "cursor"], ["now", "now"], ["grant", "grant"],
   ],
@@ -452,8 +452,8 @@ export const SHAPES = {
   MessageRangeOptions: [
     ["seqFirst", "seq_first"], ["seqLast", "seq_last"],
   ],
-  CommandCall: [
-    ["dryRun", "dry_run"], ["now", "now"],
+  CommandOptions: [
+    ["now", "now"], ["dryRun", "dry_run"],
   ],
   ResetOptions: [
     ["successor", "successor"], ["dryRun", "dry_run"], ["now", "now"],
@@ -505,9 +505,9 @@ export const METHODS = {
   assemble: { options: "AssembleOptions", result: "AssembledContext" },
   grep: { options: "GrepOptions", result: "GrepResult" },
   embed: { options: "EmbedRequest", result: "EmbedResult" },
-  describe: { options: "DescribeCall", result: "Description" },
-  expand: { options: "ExpandCall", result: "ExpandResult" },
-  iterExpand: { options: "ExpandCall", result: "ExpandResult" },
+  describe: { options: "DescribeOptions", result: "Description" },
+  expand: { options: "ExpandOptions", result: "ExpandResult" },
+  iterExpand: { options: "ExpandOptions", result: "ExpandResult" },
   ask: { options: "AskOptions", result: "AskResult" },
   askPlan: { options: "QuestionOptions", result: "QuestionPlan" },
   grant: { options: "GrantOptions", result: "Grant" },
@@ -515,11 +515,11 @@ export const METHODS = {
   messages: { options: "MessageRangeOptions", result: undefined },
   iterMessages: { options: "MessageRangeOptions", result: undefined },
   status: { options: "CallTime", result: "StatusReport" },
-  family: { options: "CommandCall", result: "FamilyAnswer" },
+  family: { options: "CommandOptions", result: "FamilyAnswer" },
   reset: { options: "ResetOptions", result: "ResetAnswer" },
   newSession: { options: "NewSessionOptions", result: "NewSessionAnswer" },
-  archive: { options: "CommandCall", result: "ArchiveAnswer" },
-  calibrate: { options: "CommandCall", result: "CalibrateAnswer" },
+  archive: { options: "CommandOptions", result: "ArchiveAnswer" },
+  calibrate: { options: "CommandOptions", result: "CalibrateAnswer" },
   focus: { options: "FocusOptions", result: "FocusAnswer" },
   usage: { options: "UsageReport", result: "UsageAnswer" },
   advise: { options: "AdviseOptions", result: "AdviseAnswer" },

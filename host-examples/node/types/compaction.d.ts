@@ -76,7 +76,7 @@ export interface CompactionPass {
   /** Id of the summary. */
   summaryId: string | null;
   /** `leaf` or `condensed`. */
-  kind: Purpose;
+  purpose: Purpose;
   /** Depth of the summary; 0: a leaf. */
   depth: number;
   /** Prompt of the summary, or `fallback`. */

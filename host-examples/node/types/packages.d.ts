@@ -300,7 +300,7 @@ export interface GrepOptions {
 }
 
 /** Options of a description. */
-export interface DescribeCall {
+export interface DescribeOptions {
   /** Whether the id is looked for in every conversation of the store. Default: `false`. */
   allConversations?: boolean;
   /** Whether content of a file is returned. Default: `true`. */
@@ -322,7 +322,7 @@ export interface DescribeCall {
 }
 
 /** Options of an expansion. */
-export interface ExpandCall {
+export interface ExpandOptions {
   /** Most levels to descend; absent: 1, or all levels with `includeMessages`. */
   depthMax?: number;
   /** Whether the messages of leaves are returned. Default: `false`. */
@@ -444,11 +444,11 @@ export interface MessageRangeOptions {
 }
 
 /** Options of a change to a conversation. */
-export interface CommandCall {
-  /** Whether the verb only reports what it would change. Default: `false`. */
-  dryRun?: boolean;
+export interface CommandOptions {
   /** Milliseconds since the epoch; absent: the clock. */
   now?: number;
+  /** Whether the verb only reports what it would change. Default: `false`. */
+  dryRun?: boolean;
 }
 
 /** Options of a reset. */

@@ -109,7 +109,7 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lcm_host::AskFailure;
+    use lcm_host::ModelFailure;
 
     use super::*;
 
@@ -166,7 +166,7 @@ mod tests {
         }
         let (code, message) = ("auth".to_owned(), "key refused".to_owned());
         let failed = AskReport {
-            failure: Some(AskFailure { code, message }),
+            failure: Some(ModelFailure { code, message }),
             ..report(AskStatus::ModelFailed)
         };
         let said = failure(&failed).map(|error| error.message);

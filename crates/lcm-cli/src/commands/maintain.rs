@@ -1,6 +1,6 @@
 //! `lcm maintain`.
 
-use lcm_host::{CompactOptions, Debt, MaintainReport, Pass, Result};
+use lcm_host::{CompactOptions, DeferredCompaction, MaintainReport, Pass, Result};
 use serde::Serialize;
 
 use super::compact;
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Serialize)]
 struct Output<'a> {
     conversation: &'a str,
-    debt: Option<&'a Debt>,
+    debt: Option<&'a DeferredCompaction>,
     compacted: Option<compact::Output<'a>>,
 }
 
@@ -50,15 +50,15 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
 }
 
 /// What is owed, for people.
-fn owed(debt: Option<&Debt>) -> String {
+fn owed(debt: Option<&DeferredCompaction>) -> String {
     match debt {
         None => "nothing is owed\n".to_owned(),
-        Some(Debt { exhausted: true, since, .. }) => {
-            format!("owed since {since}: nothing can be done until the context changes\n")
+        Some(DeferredCompaction { exhausted: true, began_at, .. }) => {
+            format!("owed since {began_at}: nothing can be done until the context changes\n")
         }
-        Some(Debt { failures, next_attempt_at, since, .. }) => {
+        Some(DeferredCompaction { failures, next_attempt_at, began_at, .. }) => {
             let failures = count(u64::from(*failures), "failure");
-            format!("owed since {since}: {failures}, tried again from {next_attempt_at}\n")
+            format!("owed since {began_at}: {failures}, tried again from {next_attempt_at}\n")
         }
     }
 }

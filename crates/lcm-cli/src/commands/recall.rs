@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, Write as _};
 
-use lcm_host::{Code, Error, ExpandOptions, Expanded, Granted, Result};
+use lcm_host::{Code, Error, ExpandOptions, Expanded, GrantCharge, Result};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -66,12 +66,12 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
 
 /// What people are told of a grant, when one was read on.
 pub(crate) fn granted(grant: Option<&Value>) -> String {
-    let grant = grant.and_then(|grant| Granted::deserialize(grant).ok());
+    let grant = grant.and_then(|grant| GrantCharge::deserialize(grant).ok());
     grant.as_ref().map(taken).unwrap_or_default()
 }
 
 /// What people are told of a grant.
-pub(crate) fn taken(grant: &Granted) -> String {
+pub(crate) fn taken(grant: &GrantCharge) -> String {
     let cut = if grant.truncated { ", cut to that" } else { "" };
     let (tokens, left) = (number(grant.tokens), number(grant.tokens_left));
     format!("\n[{tokens} tokens of the grant{cut}, {left} left]\n")
@@ -136,7 +136,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
 #[derive(Serialize)]
 struct ExpandOutput<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    grant: Option<Granted>,
+    grant: Option<GrantCharge>,
     id: &'a str,
     summaries: &'a [Box<RawValue>],
     messages: &'a [Box<RawValue>],

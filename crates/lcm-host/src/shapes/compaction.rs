@@ -63,9 +63,9 @@ pub struct CompactionExtra {
     pub model: Option<String>,
 }
 
-/// The decision whether compaction is due.
+/// A decision as `compaction.evaluate` returns it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Decision {
+pub struct DecisionRecord {
     /// Whether the stored context exceeds the threshold or the target, or a chunk is full in mode
     /// `incremental`.
     pub due: bool,
@@ -78,8 +78,8 @@ pub struct Decision {
     pub tokens: u32,
     /// Tokens with which they were compared.
     pub threshold: u32,
-    /// Inputs and rule of the decision, for people.
-    pub explanation: DecisionExplanation,
+    /// Explanation as JSON text.
+    pub explanation_json: String,
 }
 
 /// The inputs and the rule of a decision, for people.
@@ -134,7 +134,7 @@ pub struct CompactionPass {
     /// Id of the summary.
     pub summary_id: Option<String>,
     /// `leaf` or `condensed`.
-    pub kind: Purpose,
+    pub purpose: Purpose,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
     /// Prompt of the summary, or `fallback`.

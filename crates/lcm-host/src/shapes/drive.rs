@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    AppendMode, CompactionMode, CompactionPass, CompactionStatus, CompletionFailure, Decision,
+    AppendMode, CompactionMode, CompactionPass, CompactionStatus, CompletionFailure, DecisionRecord,
     DeferredCompaction, Dialect,
 };
 
@@ -230,7 +230,7 @@ pub enum DriveInstruction {
 pub struct InstructionNote {
     /// Decision of `evaluate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Decision>,
+    pub decision: Option<DecisionRecord>,
     /// Deferred compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debt: Option<DeferredCompaction>,

@@ -291,7 +291,7 @@ pub struct EmbedResult {
 
 /// The part of a file to read, and where to look for the id.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct DescribeOptions {
+pub struct DescribeRequest {
     /// Whether the id is looked for in every conversation of the store. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_conversations: Option<bool>,
@@ -501,7 +501,7 @@ pub struct ReadCost {
 
 /// The extent of an expansion.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct ExpandOptions {
+pub struct ExpandRequest {
     /// Most levels to descend; absent: 1, or all levels with `include_messages`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_max: Option<u32>,

@@ -1,23 +1,23 @@
 //! What turns and summaries cost, and advice whether compacting now pays.
 
 use lcm_host::{
-    AdviseOptions, Cancel, Code, CompactOptions, CompactStatus, Lcm, Prices, Spent, SpentOn,
+    AdviseOptions, Cancel, Code, CompactOptions, CompactStatus, Lcm, TokenPrices, UsageSum, UsagePurpose,
     UsageReport, store::Memory,
 };
 
 use crate::engine::{NOW, ingest, open, transcript};
 
-const PRICES: Prices = Prices {
+const PRICES: TokenPrices = TokenPrices {
     cache_read: Some(300_000),
     cache_write: Some(3_750_000),
-    ..Prices::new(3_000_000, 15_000_000)
+    ..TokenPrices::new(3_000_000, 15_000_000)
 };
 
 /// A conversation whose newest turn was reported now.
 fn begin() -> Lcm {
     let lcm = open(Memory::new());
     ingest(&lcm, &transcript(120, 60));
-    let report = UsageReport { input_tokens: 9_000, ..UsageReport::new(SpentOn::Turn) };
+    let report = UsageReport { input_tokens: 9_000, ..UsageReport::new(UsagePurpose::Turn) };
     lcm.usage("c", &report, NOW.now_ms()).unwrap();
     lcm
 }
@@ -27,14 +27,14 @@ fn what_is_reported_is_summed_by_purpose_and_once() {
     let lcm = open(Memory::new());
     ingest(&lcm, &transcript(2, 60));
     let turn = UsageReport {
-        purpose: SpentOn::Turn,
+        purpose: UsagePurpose::Turn,
         input_tokens: 900,
         cache_read_tokens: 800,
         cache_write_tokens: 90,
         output_tokens: 70,
         cost_micros: 45,
     };
-    let spent = Spent {
+    let spent = UsageSum {
         calls: 1,
         input_tokens: 900,
         cache_read_tokens: 800,
@@ -44,12 +44,12 @@ fn what_is_reported_is_summed_by_purpose_and_once() {
     };
     for _ in 0..2 {
         let usage = lcm.usage("c", &turn, NOW.now_ms()).unwrap();
-        assert_eq!((usage.turns, usage.summaries), (spent, Spent::default()));
+        assert_eq!((usage.turns, usage.summaries), (spent, UsageSum::default()));
     }
-    let summary = UsageReport { purpose: SpentOn::Summary, ..turn };
+    let summary = UsageReport { purpose: UsagePurpose::Summary, ..turn };
     let usage = lcm.usage("c", &summary, NOW.now_ms() + 1).unwrap();
     assert_eq!((usage.turns, usage.summaries), (spent, spent));
-    let nothing = UsageReport::new(SpentOn::Turn);
+    let nothing = UsageReport::new(UsagePurpose::Turn);
     assert_eq!(lcm.usage("c", &nothing, NOW.now_ms()).unwrap_err().code, Code::InvalidInput);
     assert_eq!(lcm.usage("x", &turn, NOW.now_ms()).unwrap_err().code, Code::NotFound);
 }
@@ -76,12 +76,12 @@ fn every_option_of_advice_counts() {
         AdviseOptions { observed_tokens: Some(60_000), ..asked.clone() },
         AdviseOptions { model: Some("m".into()), budget: 27_000, ..asked.clone() },
         AdviseOptions { turns: None, ..asked.clone() },
-        prices(Prices { input: 4_000_000, ..PRICES }),
-        prices(Prices { output: 16_000_000, ..PRICES }),
-        prices(Prices { cache_read: None, ..PRICES }),
-        prices(Prices { cache_write: None, ..PRICES }),
-        prices(Prices { summary_input: Some(1_000_000), ..PRICES }),
-        prices(Prices { summary_output: Some(5_000_000), ..PRICES }),
+        prices(TokenPrices { input: 4_000_000, ..PRICES }),
+        prices(TokenPrices { output: 16_000_000, ..PRICES }),
+        prices(TokenPrices { cache_read: None, ..PRICES }),
+        prices(TokenPrices { cache_write: None, ..PRICES }),
+        prices(TokenPrices { summary_input: Some(1_000_000), ..PRICES }),
+        prices(TokenPrices { summary_output: Some(5_000_000), ..PRICES }),
     ];
     for other in others {
         assert_ne!(ask(&other, NOW.now_ms()), first, "{other:?}");
@@ -104,7 +104,7 @@ fn every_option_of_advice_counts() {
 fn advice_that_comes_before_the_threshold_is_followed_with_force() {
     let lcm = begin();
     // Where nothing is cached every turn pays for the whole context.
-    let prices = Prices::new(3_000_000, 15_000_000);
+    let prices = TokenPrices::new(3_000_000, 15_000_000);
     let asked = AdviseOptions { turns: Some(500), ..AdviseOptions::new(14_000, prices) };
     let advice = lcm.advise("c", &asked, NOW.now_ms()).unwrap();
     assert_eq!((advice.advice.as_str(), advice.wait_turns), ("compact", None), "{advice:?}");

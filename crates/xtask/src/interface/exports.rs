@@ -22,6 +22,7 @@ struct ExportsFile {
     exports: Ordered<ExportNode>,
     verbs: Ordered<VerbNode>,
     listings: Ordered<Node>,
+    records: Ordered<Ordered<Node>>,
     methods: Ordered<MethodNode>,
     models: Ordered<Node>,
 }
@@ -56,6 +57,9 @@ pub struct Exports {
     pub verbs: Vec<Verb>,
     /// Kinds of lists with the shape of an element.
     pub listings: Vec<(String, String)>,
+    /// Records of results that the packages return: export, then place and kind. An empty place is
+    /// the result itself.
+    pub records: Vec<(String, Vec<(String, Kind)>)>,
     /// Methods of the packages.
     pub methods: Vec<Method>,
     /// Shapes of the packages that no method names.
@@ -144,6 +148,12 @@ impl Exports {
                 .iter()
                 .map(|(name, node)| (name.clone(), name_of(node)))
                 .collect(),
+            records: file
+                .records
+                .entries
+                .iter()
+                .map(|(name, places)| Ok((name.clone(), read_places(places)?)))
+                .collect::<Result<_>>()?,
             methods: methods.collect::<Result<_>>()?,
             models: file.models.entries.iter().map(|(_, node)| name_of(node)).collect(),
         })
@@ -197,6 +207,11 @@ fn read_export(name: String, node: ExportNode) -> Result<Export> {
         }
     }
     Ok(Export { name, arguments, results })
+}
+
+fn read_places(places: &Ordered<Node>) -> Result<Vec<(String, Kind)>> {
+    let place = |(place, node): &(String, Node)| Ok((place.clone(), read_kind(node)?));
+    places.entries.iter().map(place).collect()
 }
 
 fn read_payload(node: &Node) -> Result<Payload> {

@@ -20,7 +20,7 @@ mod words;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 pub use exports::{Export, Exports, Method, Payload, Verb};
 pub use schema::{Form, FreeJson, Kind, Member, Schema, SchemaFile, Shape};
@@ -78,7 +78,8 @@ fn rewrite_interface(
         let text = wit::rewrite(schema, &read(root, &path)?, &mut seen).context(path.clone())?;
         files.push((path, text));
     }
-    let _missing = wit::list_missing(schema, exports, &seen);
+    let missing = wit::list_missing(schema, exports, &seen);
+    ensure!(missing.is_empty(), "wit/ must list the shapes {}", missing.join(", "));
     Ok(files)
 }
 

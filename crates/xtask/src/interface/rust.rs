@@ -34,7 +34,7 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
             continue;
         }
         let module = module_name(&file.name);
-        files.push((format!("{FOLDER}/{module}.rs"), write_module(&file.description, &own)));
+        files.push((format!("{FOLDER}/{module}.rs"), write_module(schema, &file.description, &own)));
         modules.push((module, file.description.clone()));
     }
     modules.sort_unstable();
@@ -56,11 +56,11 @@ fn module_name(file: &str) -> String {
     renamed.map_or(file, |(_, module)| module).to_owned()
 }
 
-fn write_module(description: &str, own: &[&Shape]) -> String {
+fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
     let mut body = String::new();
     for shape in own {
         body.push('\n');
-        body.push_str(&write_shape(shape));
+        body.push_str(&write_shape(schema, shape));
     }
     let mut text = format!("//! {}\n//!\n//! {description}\n\n", generated_line());
     text.push_str("use serde::{Deserialize, Serialize};\n");
@@ -104,7 +104,7 @@ fn write_use(names: &[&str]) -> String {
     format!("\nuse super::{{\n{}\n}};\n", lines.join("\n"))
 }
 
-fn write_shape(shape: &Shape) -> String {
+fn write_shape(schema: &Schema, shape: &Shape) -> String {
     let name = &shape.name;
     let mut text = write_comment(&shape.description, "");
     match &shape.form {
@@ -118,7 +118,7 @@ fn write_shape(shape: &Shape) -> String {
             text.push_str("}\n");
         }
         Form::Union(names) => {
-            text.push_str("#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]\n");
+            text.push_str(&write_derives(schema, shape));
             text.push_str("#[serde(untagged)]\n");
             text.push_str(&format!("pub enum {name} {{\n"));
             for one in names {
@@ -127,7 +127,7 @@ fn write_shape(shape: &Shape) -> String {
             text.push_str("}\n");
         }
         Form::Object(members) => {
-            text.push_str("#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]\n");
+            text.push_str(&write_derives(schema, shape));
             text.push_str(&format!("pub struct {name} {{"));
             for member in members {
                 text.push('\n');
@@ -138,6 +138,47 @@ fn write_shape(shape: &Shape) -> String {
         Form::Free(_) | Form::Host(_) => {}
     }
     text
+}
+
+/// The derives of a struct or union: as many as its members allow.
+fn write_derives(schema: &Schema, shape: &Shape) -> String {
+    let reached = schema.closure([shape.name.as_str()]);
+    let members = |shape: &Shape| match &shape.form {
+        Form::Object(members) => members.iter().map(|one| leaf_kind(&one.kind).clone()).collect(),
+        _ => Vec::new(),
+    };
+    let kinds: Vec<Kind> = reached.iter().flat_map(|shape| members(shape)).collect();
+    let is_scalar = |kind: &Kind| matches!(kind, Kind::Bool(_) | Kind::Integer(..) | Kind::Ref(_));
+    let is_object = |shape: &&Shape| matches!(shape.form, Form::Object(_));
+    let lists = reached.iter().any(|shape| has_list(shape));
+    let is_small = kinds.iter().all(is_scalar) && !lists && reached.iter().all(is_object);
+    let is_small = is_small && !kinds.is_empty();
+    let is_exact = !kinds.contains(&Kind::Number);
+    let derives = [
+        ("Clone", true),
+        ("Copy", is_small),
+        ("Debug", true),
+        ("Default", is_small),
+        ("Deserialize", true),
+        ("Eq", is_exact),
+        ("PartialEq", true),
+        ("Serialize", true),
+    ];
+    let names: Vec<&str> = derives.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+    format!("#[derive({})]\n", names.join(", "))
+}
+
+/// The kind of a value or of its elements, without null.
+fn leaf_kind(kind: &Kind) -> &Kind {
+    match kind {
+        Kind::Nullable(inner) | Kind::List(inner, ..) => leaf_kind(inner),
+        other => other,
+    }
+}
+
+fn has_list(shape: &Shape) -> bool {
+    let Form::Object(members) = &shape.form else { return false };
+    members.iter().any(|member| matches!(member.kind.present(), Kind::List(..)))
 }
 
 fn write_member(member: &Member) -> String {

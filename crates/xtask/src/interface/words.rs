@@ -102,13 +102,13 @@ pub(super) fn describe_kind(
         Kind::List(inner, least, most) => {
             let bounds = match (least, most) {
                 (Some(least), Some(most)) => {
-                    format!(" of {} to {}", grouped(least), grouped(most))
+                    format!(", {} to {}", grouped(least), grouped(most))
                 }
-                (None, Some(most)) => format!(" of at most {}", grouped(most)),
-                (Some(least), None) => format!(" of at least {}", grouped(least)),
+                (None, Some(most)) => format!(", at most {}", grouped(most)),
+                (Some(least), None) => format!(", at least {}", grouped(least)),
                 (None, None) => String::new(),
             };
-            format!("list{bounds}: {}", describe_kind(schema, inner, link))
+            format!("list of {}{bounds}", describe_kind(schema, inner, link))
         }
         Kind::Ref(name) => match schema.shapes.get(name) {
             Some(shape) => describe_shape(shape, link),

@@ -87,7 +87,7 @@ class CompactionPass(TypedDict):
 
     summary_id: str | None
     """Id of the summary."""
-    kind: Purpose
+    purpose: Purpose
     """`leaf` or `condensed`."""
     depth: int
     """Depth of the summary; 0: a leaf."""

@@ -297,7 +297,7 @@ class GrepOptions(TypedDict):
     """Id of the grant on which the call reads."""
 
 
-class DescribeCall(TypedDict):
+class DescribeOptions(TypedDict):
     """Options of a description."""
 
     all_conversations: NotRequired[bool]
@@ -321,7 +321,7 @@ class DescribeCall(TypedDict):
     """Id of the grant on which the call reads."""
 
 
-class ExpandCall(TypedDict):
+class ExpandOptions(TypedDict):
     """Options of an expansion."""
 
     depth_max: NotRequired[int]
@@ -450,13 +450,13 @@ class MessageRangeOptions(TypedDict):
     """Position of the last message; absent: the newest."""
 
 
-class CommandCall(TypedDict):
+class CommandOptions(TypedDict):
     """Options of a change to a conversation."""
 
-    dry_run: NotRequired[bool]
-    """Whether the verb only reports what it would change. Default: `false`."""
     now: NotRequired[int]
     """Milliseconds since the epoch; absent: the clock."""
+    dry_run: NotRequired[bool]
+    """Whether the verb only reports what it would change. Default: `false`."""
 
 
 class ResetOptions(TypedDict):
