@@ -96,8 +96,8 @@ export const SHAPES = {
   FileMatch: [
     ["type", "type"], ["kind", "kind"], ["id", "id"], ["name", "name"], ["entryId", "entry_id"],
     ["conversation", "conversation"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
-    ["earliestAt", "earliest_at"], ["latestAt", "latest_at"], ["line", "line"], ["byte", "byte"],
-    ["score", "score"], ["snippet", "snippet"], ["snippetParts", "snippet_parts"],
+    ["line", "line"], ["byte", "byte"], ["score", "score"], ["snippet", "snippet"],
+    ["snippetParts", "snippet_parts"],
   ],
   NeighbourMessage: [
     ["id", "id"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
@@ -190,7 +190,7 @@ export const SHAPES = {
   AskResult: [
     ["status", "status"], ["answer", "answer"], ["citedIds", "cited_ids"],
     ["citedConversations", "cited_conversations"], ["rejectedIds", "rejected_ids"],
-    ["sourceConversations", "source_conversations"], ["expandedCount", "expanded_count"],
+    ["sourceConversations", "source_conversations"], ["expandedSummaries", "expanded_summaries"],
     ["sourceTokens", "source_tokens"], ["truncated", "truncated"],
     ["conversations", "conversations", "EvidenceShare"], ["completions", "completions"],
     ["failure", "failure", "ModelFailure"], ["grant", "grant", "GrantCharge"],

@@ -20,7 +20,7 @@ pub enum StatusReport {
 }
 
 /// Counts and sizes of the store.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StoreStatus {
     /// Number of conversations.
     pub conversations: u64,
@@ -31,7 +31,7 @@ pub struct StoreStatus {
 }
 
 /// Bytes of keys and values by content.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ByteUsage {
     /// Texts of messages, as they came.
     pub raw: u64,
@@ -93,7 +93,7 @@ pub struct ConversationStatus {
 }
 
 /// The summaries of one depth.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DepthCount {
     /// Depth; 0: leaves.
     pub depth: u32,
@@ -104,7 +104,7 @@ pub struct DepthCount {
 }
 
 /// The size of a stored context.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ContextSize {
     /// Number of items.
     pub items: u64,
@@ -113,7 +113,7 @@ pub struct ContextSize {
 }
 
 /// The newest messages, which are not compacted.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FreshTail {
     /// Most messages of the tail.
     pub messages_max: u32,
@@ -122,7 +122,7 @@ pub struct FreshTail {
 }
 
 /// The cost and savings of summaries, in tokens.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryLedger {
     /// Number of completions.
     pub completions: u64,
@@ -146,7 +146,7 @@ pub struct SummaryLedger {
 }
 
 /// A brief that replaces older summaries in contexts.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FocusBrief {
     /// Id of the brief.
     pub id: String,
@@ -159,7 +159,7 @@ pub struct FocusBrief {
 }
 
 /// The circuit breaker of a model.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ModelBreaker {
     /// Model, as configured.
     pub scope: String,
@@ -170,7 +170,7 @@ pub struct ModelBreaker {
 }
 
 /// One page of a list.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ListingPage {
     /// Elements of the page.
     pub items: Vec<ListedItem>,
@@ -179,7 +179,7 @@ pub struct ListingPage {
 }
 
 /// An element of a list.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum ListedItem {
     /// [`ListedConversation`].
@@ -193,7 +193,7 @@ pub enum ListedItem {
 }
 
 /// A conversation in a list.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ListedConversation {
     /// Id of the conversation.
     pub conversation: String,
@@ -216,7 +216,7 @@ pub struct ListedConversation {
 }
 
 /// A summary in a list.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ListedSummary {
     /// Id of the summary.
     pub id: String,
@@ -251,7 +251,7 @@ pub struct ListedSummary {
 }
 
 /// The result of checking a conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CheckReport {
     /// Whether every check passed.
     pub ok: bool,
@@ -264,7 +264,7 @@ pub struct CheckReport {
 }
 
 /// The outcome of one check.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CheckOutcome {
     /// Name of the check.
     pub name: String,
@@ -285,7 +285,7 @@ pub enum CheckStatus {
 }
 
 /// Counts of what was checked.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CheckMetrics {
     /// Items of the stored context.
     pub context_items: u64,
@@ -308,7 +308,7 @@ pub struct CheckMetrics {
 }
 
 /// The digest of the store.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StoreDigest {
     /// SHA-256 in 64 hex digits; null: pages follow.
     pub sha256: Option<String>,
@@ -317,7 +317,7 @@ pub struct StoreDigest {
 }
 
 /// One page of an export.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ExportPage {
     /// JSON lines without line ends.
     pub lines: Vec<String>,
@@ -326,7 +326,7 @@ pub struct ExportPage {
 }
 
 /// The progress of an import.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ImportPage {
     /// Lines of this call that were consumed.
     pub consumed: u64,
@@ -347,7 +347,7 @@ pub struct ImportPage {
 }
 
 /// Arguments of `family`: adds the conversation to a family.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FamilyArguments {
     /// Key of the family.
     pub family: String,
@@ -357,7 +357,7 @@ pub struct FamilyArguments {
 }
 
 /// Answer of `family`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FamilyAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -371,7 +371,7 @@ pub struct FamilyAnswer {
 }
 
 /// Arguments of `archive`: ends all writing to the conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ArchiveArguments {
     /// Reason of the archival.
     pub cause: ArchiveCause,
@@ -381,7 +381,7 @@ pub struct ArchiveArguments {
 }
 
 /// Answer of `archive`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ArchiveAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -395,7 +395,7 @@ pub struct ArchiveAnswer {
 }
 
 /// Arguments of `reset`: archives the conversation and creates an empty successor.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ResetArguments {
     /// Id of the successor; absent: the id of the conversation with the next number, such as `#2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -406,7 +406,7 @@ pub struct ResetArguments {
 }
 
 /// Answer of `reset`; `conversation` is the id to continue with.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ResetAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -420,7 +420,7 @@ pub struct ResetAnswer {
 }
 
 /// Arguments of `new`: withdraws messages and shallow summaries from the context.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NewSessionArguments {
     /// Least depth of the summaries that stay; absent: as configured; -1: everything stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -431,7 +431,7 @@ pub struct NewSessionArguments {
 }
 
 /// Answer of `new`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NewSessionAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -451,7 +451,7 @@ pub struct NewSessionAnswer {
 }
 
 /// Arguments of `calibrate`: reports how a provider counted a prompt.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CalibrateArguments {
     /// Name of the model.
     pub model: String,
@@ -465,7 +465,7 @@ pub struct CalibrateArguments {
 }
 
 /// Answer of `calibrate`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CalibrateAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -479,7 +479,7 @@ pub struct CalibrateAnswer {
 }
 
 /// Arguments of `maintain`: measures the context and records deferred compaction.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MaintainArguments {
     /// Tokens of a context.
     pub budget: u32,
@@ -498,7 +498,7 @@ pub struct MaintainArguments {
 }
 
 /// Answer of `maintain`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MaintainAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -530,7 +530,7 @@ pub enum UsagePurpose {
 }
 
 /// Arguments of `usage`: reports the usage of one answer of a model.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageArguments {
     /// Purpose of the answer.
     pub purpose: UsagePurpose,
@@ -555,7 +555,7 @@ pub struct UsageArguments {
 }
 
 /// Answer of `usage`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -569,7 +569,7 @@ pub struct UsageAnswer {
 }
 
 /// The sums of all usage reports of a conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageTotals {
     /// Answers to the agent.
     pub turns: UsageSum,
@@ -578,7 +578,7 @@ pub struct UsageTotals {
 }
 
 /// The sum of some usage reports.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageSum {
     /// Number of answers.
     pub calls: u64,
@@ -595,7 +595,7 @@ pub struct UsageSum {
 }
 
 /// Prices of a million tokens, in millionths of a currency.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TokenPrices {
     /// Price of prompt tokens.
     pub input: u32,
@@ -616,7 +616,7 @@ pub struct TokenPrices {
 }
 
 /// Arguments of `advise`: compares the cost of compacting now and later.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AdviseArguments {
     /// Tokens of a context.
     pub budget: u32,
@@ -676,7 +676,7 @@ pub enum CacheState {
 }
 
 /// Answer of `advise`; costs are in millionths of the currency of the prices.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AdviseAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -712,7 +712,7 @@ pub struct AdviseAnswer {
 }
 
 /// Arguments of `focus`: sets or removes the focus brief.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FocusArguments {
     /// Text of the brief; absent: the brief is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -726,7 +726,7 @@ pub struct FocusArguments {
 }
 
 /// Answer of `focus`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FocusAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
@@ -740,11 +740,11 @@ pub struct FocusAnswer {
 }
 
 /// Arguments of `prompts`: lists the prompts of summaries.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct PromptsArguments {}
 
 /// Answer of `prompts`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct PromptsAnswer {
     /// Always false.
     pub changed: bool,
@@ -753,7 +753,7 @@ pub struct PromptsAnswer {
 }
 
 /// One prompt of summaries.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryPrompt {
     /// Name of the prompt in `prompt_overrides`.
     pub name: PromptName,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{CompletionRequest, GrantCharge, ModelFailure};
 
 /// A question and the limits of its answer.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AskQuestion {
     /// The question.
     pub question: String,
@@ -64,7 +64,7 @@ pub enum AskStatus {
 }
 
 /// The state of a question; `status` says which.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum AskProgress {
     /// [`OpenQuestion`].
@@ -76,7 +76,7 @@ pub enum AskProgress {
 }
 
 /// A question that waits for a model.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct OpenQuestion {
     /// State of the question.
     pub status: String,
@@ -100,7 +100,7 @@ pub struct OpenQuestion {
 }
 
 /// The answer to a question and its sources.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AskResult {
     /// The way in which the question ended.
     pub status: AskStatus,
@@ -115,7 +115,7 @@ pub struct AskResult {
     /// Conversations that the evidence came from.
     pub source_conversations: Vec<String>,
     /// Number of summaries that were expanded.
-    pub expanded_count: u64,
+    pub expanded_summaries: u64,
     /// Estimated tokens of the evidence.
     pub source_tokens: u64,
     /// Whether some evidence was not read, or the answer was cut.
@@ -145,7 +145,7 @@ pub enum EvidenceStatus {
 }
 
 /// The evidence of one conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct EvidenceShare {
     /// Id of the conversation.
     pub conversation: String,
@@ -160,7 +160,7 @@ pub struct EvidenceShare {
 }
 
 /// The evidence that a question would read.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct QuestionPlan {
     /// State of the question.
     pub status: String,
@@ -178,7 +178,7 @@ pub struct QuestionPlan {
 }
 
 /// The evidence that a question would read of one conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct PlannedEvidence {
     /// Id of the conversation.
     pub conversation: String,
@@ -197,7 +197,7 @@ pub struct PlannedEvidence {
 }
 
 /// Advice whether a sub-agent should read the evidence.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AskRouting {
     /// Recommended action.
     pub action: RoutingAction,

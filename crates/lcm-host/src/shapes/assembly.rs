@@ -17,7 +17,7 @@ pub enum EvictionPolicy {
 }
 
 /// Further options of `context.assemble`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AssembleExtra {
     /// Model whose provider counts the budget and `reserve_tokens`, after the verb `calibrate` for
     /// this model.

@@ -55,7 +55,7 @@ pub enum CompactionReason {
 }
 
 /// Further options of `compaction.evaluate`, `plan`, `run` and `apply`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionExtra {
     /// Model whose provider counts the tokens of the other options, after the verb `calibrate` for
     /// this model.
@@ -64,7 +64,7 @@ pub struct CompactionExtra {
 }
 
 /// A decision as `compaction.evaluate` returns it.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DecisionRecord {
     /// Whether the stored context exceeds the threshold or the target, or a chunk is full in mode
     /// `incremental`.
@@ -83,7 +83,7 @@ pub struct DecisionRecord {
 }
 
 /// The inputs and the rule of a decision, for people.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DecisionExplanation {
     /// Numbers that the decision compared.
     pub inputs: DecisionInputs,
@@ -101,7 +101,7 @@ pub struct DecisionExplanation {
 }
 
 /// The numbers behind a decision, in tokens.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DecisionInputs {
     /// Budget of the call.
     pub budget: u32,
@@ -118,7 +118,7 @@ pub struct DecisionInputs {
 }
 
 /// The correction of token estimates for one model.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Calibration {
     /// Name of the model.
     pub model: String,
@@ -129,7 +129,7 @@ pub struct Calibration {
 }
 
 /// One summary that was made.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionPass {
     /// Id of the summary.
     pub summary_id: Option<String>,
@@ -162,7 +162,7 @@ pub enum CompactionStatus {
 }
 
 /// A compaction that is due and was deferred.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DeferredCompaction {
     /// Whether nothing can be done until the context changes.
     pub exhausted: bool,

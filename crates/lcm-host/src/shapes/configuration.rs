@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::EvictionPolicy;
 
 /// The configuration of an engine; an absent key has its default.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Configuration {
     /// Whether compaction acts and contexts show summaries. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +142,7 @@ pub struct Configuration {
 }
 
 /// A rule of `context_threshold_overrides`: at least one condition and one setting.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConfigurationOverride {
     /// Pattern of the model of a call; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ pub struct ConfigurationOverride {
 }
 
 /// Texts of the operator, each not blank, in place of the engine's own task paragraphs.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct PromptOverrides {
     /// Task of a leaf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,7 +189,7 @@ pub struct PromptOverrides {
 }
 
 /// The treatment of each key of a configuration.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConfigurationReport {
     /// Keys that apply.
     pub accepted: Vec<String>,
@@ -208,7 +208,7 @@ pub struct ConfigurationReport {
 }
 
 /// A key that was given under another name.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConfigurationAlias {
     /// Name as given.
     pub key: String,

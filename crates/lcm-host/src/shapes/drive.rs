@@ -11,7 +11,7 @@ use super::{
 };
 
 /// A task; `task` names the task.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DriveTask {
     /// [`AppendTask`].
@@ -27,7 +27,7 @@ pub enum DriveTask {
 }
 
 /// Stores the newest messages of a conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AppendTask {
     /// Name of the task.
     pub task: String,
@@ -57,7 +57,7 @@ pub struct AppendTask {
 }
 
 /// Stores the missing messages of a whole transcript, in parts that fit a call.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct IngestTask {
     /// Name of the task.
     pub task: String,
@@ -93,7 +93,7 @@ pub struct IngestTask {
 }
 
 /// Compacts until nothing is due.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactTask {
     /// Name of the task.
     pub task: String,
@@ -131,7 +131,7 @@ pub struct CompactTask {
 }
 
 /// Does deferred compaction when due, and records how the compaction ended.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MaintainTask {
     /// Name of the task.
     pub task: String,
@@ -169,7 +169,7 @@ pub struct MaintainTask {
 }
 
 /// Decides after an append whether to compact now.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TurnTask {
     /// Name of the task.
     pub task: String,
@@ -210,7 +210,7 @@ pub struct TurnTask {
 }
 
 /// The next action of the host; `do` names the action.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DriveInstruction {
     /// [`CallInstruction`].
@@ -226,7 +226,7 @@ pub enum DriveInstruction {
 }
 
 /// Members of the result that a task reports early.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct InstructionNote {
     /// Decision of `evaluate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,7 +237,7 @@ pub struct InstructionNote {
 }
 
 /// Calls an export; the event is `result` or `error`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CallInstruction {
     /// Name of the action.
     pub r#do: String,
@@ -280,7 +280,7 @@ pub struct CallInstruction {
 }
 
 /// A range of messages for one call.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageRange {
     /// Index of the first message, from 0.
     pub index_first: u64,
@@ -291,7 +291,7 @@ pub struct MessageRange {
 }
 
 /// Uploads long messages with `ingest.stage`; the event is `staged` or `error`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageInstruction {
     /// Name of the action.
     pub r#do: String,
@@ -323,7 +323,7 @@ pub struct StageInstruction {
 }
 
 /// Has models complete requests of the last plan; the event is `answers`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompleteInstruction {
     /// Name of the action.
     pub r#do: String,
@@ -349,7 +349,7 @@ pub struct CompleteInstruction {
 }
 
 /// Ends the task with a result.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DoneInstruction {
     /// Name of the action.
     pub r#do: String,
@@ -373,7 +373,7 @@ pub struct DoneInstruction {
 }
 
 /// Ends the task with an error.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FailInstruction {
     /// Name of the action.
     pub r#do: String,
@@ -397,7 +397,7 @@ pub struct FailInstruction {
 }
 
 /// A failed call.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CallError {
     /// Code of the error.
     pub code: String,
@@ -409,7 +409,7 @@ pub struct CallError {
 }
 
 /// The result of a task.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DriveResult {
     /// [`IntakeResult`].
@@ -423,7 +423,7 @@ pub enum DriveResult {
 }
 
 /// Result of `append` and `ingest`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct IntakeResult {
     /// Revision of the conversation after the call.
     pub revision: u64,
@@ -440,7 +440,7 @@ pub struct IntakeResult {
 }
 
 /// Result of `compact`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionResult {
     /// The way in which the compaction ended.
     pub status: CompactionStatus,
@@ -457,7 +457,7 @@ pub struct CompactionResult {
 }
 
 /// Result of `maintain`, beside the noted `debt`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MaintenanceResult {
     /// Result of the compaction; null: it was not time to compact, or the model refused.
     pub compacted: Option<CompactionResult>,
@@ -466,7 +466,7 @@ pub struct MaintenanceResult {
 }
 
 /// Result of `turn`, beside the noted `decision`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TurnResult {
     /// Whether to compact now.
     pub compact: bool,
@@ -475,7 +475,7 @@ pub struct TurnResult {
 }
 
 /// The outcome of an instruction.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DriveEvent {
     /// [`ReturnedEvent`].
@@ -491,35 +491,35 @@ pub enum DriveEvent {
 }
 
 /// The call returned.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReturnedEvent {
     /// Result of the call; a text as it is.
     pub result: Value,
 }
 
 /// The call failed.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FailedEvent {
     /// Error of the call.
     pub error: CallError,
 }
 
 /// The uploads are complete.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StagedEvent {
     /// Number of messages that were uploaded.
     pub staged: u64,
 }
 
 /// The requests were completed.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AnsweredEvent {
     /// State of each request.
     pub answers: Vec<RequestAnswer>,
 }
 
 /// The state of one request; an empty object is a request that nobody waits for.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct RequestAnswer {
     /// Whether a model answered; the host keeps the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -533,7 +533,7 @@ pub struct RequestAnswer {
 }
 
 /// The caller stopped the task.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StoppedEvent {
     /// Always true.
     pub stopped: bool,

@@ -16,7 +16,7 @@ pub enum AppendMode {
 }
 
 /// Further options of `ingest.append`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AppendExtra {
     /// This call repeats an earlier call with the same messages, `now` and `revision` whose outcome
     /// is unknown. Default: `false`.
@@ -40,7 +40,7 @@ pub struct AppendExtra {
 }
 
 /// Known facts about a text that is uploaded in pieces.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageExtra {
     /// Size of the whole text, so that a text over the limit is refused before the first write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct StageExtra {
 }
 
 /// The identity of a message, for `reconcile`; opaque to hosts.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageIdentity {
     /// Id that the host gave the message.
     pub entry_id: Option<String>,
@@ -73,11 +73,42 @@ pub struct MessageIdentity {
     pub user: bool,
 }
 
+/// The identity of an entry of a transcript, as `identify` returned it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct TranscriptEntry {
+    /// Id that the host gave the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry_id: Option<String>,
+    /// Event key that the host gave the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_key: Option<String>,
+    /// Id of the tool call of which the message is the call or the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Hash over content and ids, 32 hex digits.
+    pub hash: String,
+    /// Whether equal content is evidence of the same message. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discriminating: Option<bool>,
+    /// Whether `append` skips the message as a failed turn. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<bool>,
+    /// Condition on the original of a text with one redaction mark; null: no mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<String>,
+    /// Estimated tokens. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u32>,
+    /// Whether a user wrote the message. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<bool>,
+}
+
 /// A whole transcript as identities, for `reconcile`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptDocument {
     /// Identity of every message of the transcript.
-    pub entries: Vec<MessageIdentity>,
+    pub entries: Vec<TranscriptEntry>,
     /// Number of first entries that the caller saw stored; these entries are never missing.
     /// Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,21 +138,25 @@ pub struct TranscriptDocument {
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// The end of the transcript at which everything before was stored.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+/// The last entry of a transcript up to which everything was stored; empty: no such entry.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Checkpoint {
     /// Id of the last entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
     /// Hash of the last entry.
-    pub hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// Number of entries.
-    pub entries: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
     /// Id that the session gave itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
 }
 
 /// A range of entries, both ends included.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct EntryRange {
     /// Index of the first entry, from 0.
     pub index_first: u64,
@@ -148,7 +183,7 @@ pub enum AlignmentMethod {
 }
 
 /// The entries of a transcript that are not stored.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReconcilePlan {
     /// Ranges of entries that are not stored.
     pub missing_ranges: Vec<EntryRange>,

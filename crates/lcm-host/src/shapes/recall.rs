@@ -95,7 +95,7 @@ pub struct GrepQuery {
 }
 
 /// The matches of a search.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct GrepResult {
     /// Matches, in the requested order.
     pub matches: Vec<GrepMatch>,
@@ -113,7 +113,7 @@ pub struct GrepResult {
 }
 
 /// A message, summary or file that matches.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum GrepMatch {
     /// [`MessageMatch`].
@@ -125,7 +125,7 @@ pub enum GrepMatch {
 }
 
 /// A message that matches.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageMatch {
     /// Kind of the match.
     pub r#type: String,
@@ -164,7 +164,7 @@ pub struct MessageMatch {
 }
 
 /// A summary that matches.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryMatch {
     /// Kind of the match.
     pub r#type: String,
@@ -197,7 +197,7 @@ pub struct SummaryMatch {
 }
 
 /// A passage of a file that matches.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FileMatch {
     /// Kind of the match.
     pub r#type: String,
@@ -217,10 +217,6 @@ pub struct FileMatch {
     pub role: Role,
     /// Time of that message.
     pub created_at: String,
-    /// Always null.
-    pub earliest_at: (),
-    /// Always null.
-    pub latest_at: (),
     /// Line of the passage, from 1.
     pub line: u64,
     /// Byte at which the passage begins, from 0.
@@ -234,7 +230,7 @@ pub struct FileMatch {
 }
 
 /// A message beside a match.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NeighbourMessage {
     /// Id of the message.
     pub id: String,
@@ -273,7 +269,7 @@ pub struct Embedding {
 }
 
 /// The state of the vectors of a conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct EmbedResult {
     /// Numbers of each vector; null: no vector exists.
     pub dimensions: Option<u32>,
@@ -290,7 +286,7 @@ pub struct EmbedResult {
 }
 
 /// The part of a file to read, and where to look for the id.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DescribeRequest {
     /// Whether the id is looked for in every conversation of the store. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,7 +312,7 @@ pub struct DescribeRequest {
 }
 
 /// The description of one id; `kind` says which.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Description {
     /// [`SummaryDescription`].
@@ -330,7 +326,7 @@ pub enum Description {
 }
 
 /// The description of a summary.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryDescription {
     /// Id of the summary.
     pub id: String,
@@ -392,7 +388,7 @@ pub struct SummaryDescription {
 }
 
 /// A message as it is stored.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageDescription {
     /// Id of the message.
     pub id: String,
@@ -419,7 +415,7 @@ pub struct MessageDescription {
 }
 
 /// The description of a file and a range of its content.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FileDescription {
     /// Id of the file.
     pub id: String,
@@ -439,10 +435,12 @@ pub struct FileDescription {
     pub content: Option<String>,
     /// Whether content follows the range.
     pub truncated: bool,
-    /// First byte of the range.
-    pub start_byte: u64,
-    /// Byte behind the range, at which the next range begins.
-    pub end_byte: u64,
+    /// First byte of the range; absent: no content was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_byte: Option<u64>,
+    /// Byte behind the range, at which the next range begins; absent: no content was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_byte: Option<u64>,
     /// Id of the newest message that has the file.
     pub message_id: String,
     /// Position of that message.
@@ -453,7 +451,7 @@ pub struct FileDescription {
 }
 
 /// The description of a conversation by its own id.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConversationDescription {
     /// Id of the conversation.
     pub id: String,
@@ -485,7 +483,7 @@ pub struct ConversationDescription {
 }
 
 /// The cost of reading a summary, in estimated tokens.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReadCost {
     /// Id of the summary.
     pub id: String,
@@ -500,7 +498,7 @@ pub struct ReadCost {
 }
 
 /// The extent of an expansion.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ExpandRequest {
     /// Most levels to descend; absent: 1, or all levels with `include_messages`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -517,7 +515,7 @@ pub struct ExpandRequest {
 }
 
 /// The sources of a summary.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ExpandResult {
     /// Id of the summary.
     pub id: String,
@@ -539,7 +537,7 @@ pub struct ExpandResult {
 }
 
 /// A summary in an expansion.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ExpandedSummary {
     /// Id of the summary.
     pub id: String,
@@ -558,7 +556,7 @@ pub struct ExpandedSummary {
 }
 
 /// A message as it is stored, in an expansion or a list.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StoredMessage {
     /// Id of the message.
     pub id: String,
@@ -582,7 +580,7 @@ pub struct StoredMessage {
 }
 
 /// A source that did not fit the bound of an expansion.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct OmittedSource {
     /// Id of the message or summary.
     pub id: String,
@@ -591,7 +589,7 @@ pub struct OmittedSource {
 }
 
 /// The limits of a new grant.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct GrantRequest {
     /// Ids of the conversations that the grant covers; absent: this conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -615,7 +613,7 @@ pub struct GrantRequest {
 }
 
 /// A limited right to read.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Grant {
     /// Id of the grant: `grant_` and 16 hex digits.
     pub id: String,

@@ -133,7 +133,7 @@ pub enum ArchiveCause {
 }
 
 /// A request to a language model, self-contained.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompletionRequest {
     /// Name of the task; opaque, at most 200 bytes of ASCII.
     pub id: String,
@@ -156,7 +156,7 @@ pub struct CompletionRequest {
 }
 
 /// The failure of a completion.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompletionFailure {
     /// Kind of the failure.
     pub code: CompletionErrorCode,
@@ -168,7 +168,7 @@ pub struct CompletionFailure {
 }
 
 /// The failure of the model that was asked during a call.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ModelFailure {
     /// Kind of the failure, such as `rate-limited`.
     pub code: String,
@@ -177,7 +177,7 @@ pub struct ModelFailure {
 }
 
 /// The tokens that one read spent of its grant.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct GrantCharge {
     /// Tokens that the read spent.
     pub tokens: u64,
@@ -188,7 +188,7 @@ pub struct GrantCharge {
 }
 
 /// The state of an archived conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ArchiveState {
     /// Reason of the archival.
     pub cause: ArchiveCause,
