@@ -233,7 +233,8 @@ impl OfCore {
 
 impl Assembles for OfCore {
     fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
         let Self { engine, store } = self;
         engine.append(store, "c", dialect, messages, &options, NOW).unwrap();
     }
@@ -266,8 +267,11 @@ fn of_host(dialect: Dialect) -> types::Dialect {
 
 impl Assembles for OfComponent {
     fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options =
-            ingestion::Options { mode: ingestion::Mode::New, partial: false, extra_json: None };
+        let options = ingestion::Options {
+            append_mode: ingestion::AppendMode::New,
+            partial: false,
+            extra_json: None,
+        };
         self.0.append("c", of_host(dialect), messages, &options, NOW).unwrap();
     }
 

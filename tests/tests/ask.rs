@@ -252,7 +252,7 @@ fn what_lies_below_a_named_summary_is_found_among_better_matches() {
     let at = summary.find("sum_").unwrap();
     let asked = Json::object([
         ("question", "Which locker is Anna's?".into()),
-        ("summaries", Json::Array(vec![summary.get(at..at + 20).unwrap().into()])),
+        ("summary_ids", Json::Array(vec![summary.get(at..at + 20).unwrap().into()])),
         ("tokens_max", 700_u64.into()),
     ]);
     let step = plan(&mut host, "n", asked, 1_700_000_000_000);

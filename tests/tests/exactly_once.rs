@@ -458,7 +458,7 @@ impl Life {
 
     /// One call of `append`, in which an operation of the store may fail. The revision it reached.
     fn call(&mut self, raws: &[String], mode: AppendMode, extra: Option<String>) -> Result<u64> {
-        let options = AppendOptions { mode, partial: false, extra_json: extra };
+        let options = AppendOptions { append_mode: mode, partial: false, extra_json: extra };
         let at = if self.random.chance(120) { self.random.between(1, 4) } else { 0 };
         let fault = *self.random.pick(&[Fault::Before, Fault::ReplyLost]);
         self.store.begin_call();

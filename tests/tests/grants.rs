@@ -339,7 +339,7 @@ fn a_grant_for_summaries_covers_what_lies_below_them() {
         outside.iter().map(|one| denial(read(&mut host, "describe", one, "{}", &id))).collect();
     assert!(denials.iter().all(|message| *message == denials[0]), "{denials:?}");
     assert!(denials[0].contains(&leaves[1]), "{}", denials[0]);
-    for (mode, pattern) in [("regex", "."), ("full_text", "word")] {
+    for (mode, pattern) in [("regex", "."), ("full-text", "word")] {
         let query = format!(r#"{{"pattern":"{pattern}","mode":"{mode}","limit":200}}"#);
         let found = grep(&mut host, &query, &id).unwrap();
         for hit in found.field("matches").unwrap().elements() {
@@ -494,7 +494,7 @@ fn a_grant_inherits_less_and_ends_with_the_other() {
     assert_eq!(child.text("parent"), above);
     assert_eq!(child.field("conversations"), Some(&Json::of(r#"["a","b"]"#)));
     let both = format!(r#"["{}","{}"]"#, leaves[0], leaves[1]);
-    assert_eq!(child.field("summaries"), Some(&Json::of(&both)));
+    assert_eq!(child.field("summary_ids"), Some(&Json::of(&both)));
     for wrong in [
         r#","conversations":["c"]"#.to_owned(),
         r#","conversations":["nowhere"]"#.to_owned(),

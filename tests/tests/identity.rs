@@ -33,7 +33,8 @@ impl Chat {
         self.now += 1_000;
         self.store.begin_call();
         let mode = if extra.is_some() { AppendMode::New } else { AppendMode::Transcript };
-        let options = AppendOptions { mode, partial: true, extra_json: extra.map(String::from) };
+        let options =
+            AppendOptions { append_mode: mode, partial: true, extra_json: extra.map(String::from) };
         self.engine
             .append(&mut self.store, CHAT, Dialect::Lcm, messages, &options, self.now)
             .map(|receipt| receipt.ingested)
@@ -405,10 +406,13 @@ fn a_replay_in_a_long_transcript_is_refused_as_a_whole() {
     let mut chat = Chat::new();
     chat.append(&lines(1, 100));
     let replayed = [lines(101, 250), lines(81, 100)].concat();
-    let error = chat.plan_with(&replayed, "\"new\":true,\"refuse_replay\":true,").unwrap_err();
+    let error =
+        chat.plan_with(&replayed, "\"append_mode\":\"new\",\"refuse_replay\":true,").unwrap_err();
     assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
     assert!(error.message.contains("likely replay"), "{error:?}");
-    let plan = chat.plan_with(&lines(101, 250), "\"new\":true,\"refuse_replay\":true,").unwrap();
+    let plan = chat
+        .plan_with(&lines(101, 250), "\"append_mode\":\"new\",\"refuse_replay\":true,")
+        .unwrap();
     assert_eq!(
         plan.get("missing_ranges"),
         Some(&serde_json::json!([{"index_first": 0, "index_last": 149}]))
@@ -418,7 +422,7 @@ fn a_replay_in_a_long_transcript_is_refused_as_a_whole() {
         plan.get("missing_ranges"),
         Some(&serde_json::json!([{"index_first": 100, "index_last": 149}]))
     );
-    let plan = chat.plan_with(&lines(1, 3), "\"new\":true,").unwrap();
+    let plan = chat.plan_with(&lines(1, 3), "\"append_mode\":\"new\",").unwrap();
     assert_eq!(
         plan.get("missing_ranges"),
         Some(&serde_json::json!([{"index_first": 0, "index_last": 2}]))
@@ -442,7 +446,8 @@ fn what_is_skipped_does_not_hide_another_of_its_ids() {
         r#"{"role":"user","content":"three","id":"c"}"#,
     ];
     let plan = Chat::new().plan_with(&chained.map(String::from), "").unwrap();
-    let wanted = serde_json::json!([{"index_first": 0, "index_last": 0}, {"index_first": 2, "index_last": 2}]);
+    let at = |index: u64| serde_json::json!({"index_first": index, "index_last": index});
+    let wanted = serde_json::json!([at(0), at(2)]);
     assert_eq!(plan.get("missing_ranges"), Some(&wanted));
 }
 

@@ -156,7 +156,8 @@ impl Conversation {
                 ["index_first", "index_last"].map(|key| range[key].as_u64().unwrap() as usize);
             for batch in file[from..=to].chunks(100) {
                 let extra_json = Some(json!({ "revision": revision }).to_string());
-                let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json };
+                let options =
+                    AppendOptions { append_mode: AppendMode::New, partial: false, extra_json };
                 self.store.begin_call();
                 let receipt = self
                     .engine

@@ -65,7 +65,8 @@ impl Host {
         engine.configure(CONFIG).unwrap();
         let mut store = ModelStore::new();
         for batch in facts::messages(facts).chunks(100) {
-            let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
+            let options =
+                AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
             store.begin_call();
             engine.append(&mut store, CONVERSATION, Dialect::Lcm, batch, &options, NOW_MS).unwrap();
         }

@@ -33,7 +33,8 @@ impl Chat {
         now: u64,
     ) -> Result<Receipt, ErrorCode> {
         self.store.begin_call();
-        let options = AppendOptions { mode, partial: true, extra_json: Some(extra.into()) };
+        let options =
+            AppendOptions { append_mode: mode, partial: true, extra_json: Some(extra.into()) };
         self.engine
             .append(&mut self.store, CHAT, Dialect::Lcm, messages, &options, now)
             .map_err(|error| error.code)

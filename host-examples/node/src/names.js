@@ -33,7 +33,7 @@ function mapError(method, error) {
   if (!(error instanceof LcmError) || error.code !== "invalid-input") return error;
   const names = new Map(memberNames(METHODS[method].options));
   const rename = (path) => path.replace(/\w+/g, (name) => names.get(name) ?? name);
-  const message = error.message.replace(/`[\w.]+`/g, rename);
+  const message = error.message.replace(/`[\w.]+`|^\w+(?=:)/g, rename);
   if (message === error.message) return error;
   return new LcmError(error.code, message, { cause: error });
 }

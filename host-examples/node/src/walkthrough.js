@@ -36,7 +36,7 @@ export async function walkthrough(lcm, lines) {
 
   const summary = context.items.find((item) => item.kind !== "message");
   const described = await lcm.describe(CONVERSATION, summary.id, { now: NOW });
-  const whole = { messages: true, depth: 10, now: NOW };
+  const whole = { includeMessages: true, depthMax: 10, now: NOW };
   const expanded = await lcm.expand(CONVERSATION, summary.id, whole);
   const { kind, seqFirst, seqLast } = described;
   said.push(`expanded ${kind} ${summary.id}: messages ${seqFirst} to ${seqLast}`);

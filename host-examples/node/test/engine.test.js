@@ -347,8 +347,8 @@ test("a turn leaves for maintain what can wait, and maintain pauses after failur
       const budget = Math.floor(context.tokens * 1.25);
       const turn = await lcm.turn("c", lines, { budget, defer: true });
       assert.deepEqual([turn.deferred, turn.compacted, turn.failure], [true, null, null]);
-      const owed = { exhausted: false, failures: 0, since: "2023-11-14T22:13:20.000Z" };
-      const at = { nextAttemptAt: owed.since };
+      const owed = { exhausted: false, failures: 0, beganAt: "2023-11-14T22:13:20.000Z" };
+      const at = { nextAttemptAt: owed.beganAt };
       assert.deepEqual((await lcm.status("c")).debt, { ...owed, ...at });
       for (const [minutes, failures, tried] of [
         [0, 1, true],

@@ -58,7 +58,7 @@ class Maintain(unittest.TestCase):
             budget = self.begin(lcm)
             turn = lcm.turn("c", TURN, budget, defer=True)
             self.assertEqual((turn["deferred"], turn["compacted"]), (True, None))
-            owed = {"exhausted": False, "failures": 0, "since": SINCE, "next_attempt_at": SINCE}
+            owed = {"exhausted": False, "failures": 0, "began_at": SINCE, "next_attempt_at": SINCE}
             self.assertEqual(lcm.status("c")["debt"], owed)
             done = lcm.maintain("c", budget)
             self.assertEqual((done["debt"], done["compacted"]["status"]), (None, "done"))

@@ -165,7 +165,8 @@ impl Life {
             let message = serde_json::json!({"role": role, "content": text});
             messages.push(message.to_string());
         }
-        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
         self.store.begin_call();
         self.now += 1_000;
         self.engine
@@ -265,7 +266,7 @@ impl Life {
             if malice == Malice::Twice {
                 let again = self.apply(&asked, &answer);
                 if outcome.applied == ApplyStatus::Committed {
-                    assert_eq!(again.summary, outcome.summary);
+                    assert_eq!(again.summary_id, outcome.summary_id);
                     assert_eq!(again.tokens_after, outcome.tokens_after);
                 }
             }

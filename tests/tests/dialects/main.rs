@@ -130,7 +130,8 @@ impl Chat {
     }
 
     pub(crate) fn append(&mut self, dialect: Dialect, messages: &[String]) {
-        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
         let Self { engine, store, .. } = self;
         store.begin_call();
         let receipt = engine.append(store, "c", dialect, messages, &options, NOW).unwrap();

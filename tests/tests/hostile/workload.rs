@@ -109,7 +109,8 @@ pub(crate) fn stored(messages: u64, has_files: bool) -> (Engine, ModelStore) {
         let batch: Vec<String> = (number..number + count)
             .map(|number| message(&mut random, number, has_files))
             .collect();
-        let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
         store.begin_call();
         engine.append(&mut store, CONVERSATION, Dialect::Lcm, &batch, &options, NOW_MS).unwrap();
         number += count;

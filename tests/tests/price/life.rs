@@ -114,7 +114,7 @@ impl Life {
         if paused {
             self.bill.forget();
         }
-        let options = AppendOptions { mode: AppendMode::New, ..AppendOptions::default() };
+        let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
         self.store.begin_call();
         let (store, now) = (&mut self.store, self.now);
         self.engine.append(store, "c", Dialect::Lcm, turn, &options, now).unwrap();

@@ -146,7 +146,7 @@ impl Life {
     }
 
     fn append(&self, engine: &mut Engine, store: &mut ModelStore, messages: &[String]) {
-        let options = AppendOptions { mode: AppendMode::New, ..AppendOptions::default() };
+        let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
         store.begin_call();
         engine.append(store, "c", Dialect::Lcm, messages, &options, self.now).unwrap();
     }
@@ -203,7 +203,7 @@ impl Life {
 /// How many bytes the first thousand messages have in the one dialect for each in the other.
 pub(crate) fn anthropic_to_lcm(messages: &[String]) -> f64 {
     let (mut engine, mut store) = (Engine::new(), ModelStore::new());
-    let options = AppendOptions { mode: AppendMode::New, ..AppendOptions::default() };
+    let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
     for batch in messages[..messages.len().min(1_000)].chunks(100) {
         store.begin_call();
         engine.append(&mut store, "c", Dialect::Lcm, batch, &options, 0).unwrap();

@@ -86,7 +86,8 @@ pub(crate) fn lead(turns: &[Vec<String>], policy: &Policy) -> Life {
     for (number, turn) in turns.iter().enumerate() {
         let now = 1_700_000_000_000 + 60_000 * u64::try_from(number).unwrap();
         for message in turn {
-            let options = AppendOptions { mode: AppendMode::New, partial: false, extra_json: None };
+            let options =
+                AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
             let batch = [message.clone()];
             store.begin_call();
             engine.append(&mut store, "c", Dialect::Lcm, &batch, &options, now).unwrap();

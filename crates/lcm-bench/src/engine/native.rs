@@ -154,7 +154,8 @@ impl Engine for Native {
     }
 
     fn append(&mut self, messages: &[String]) -> Result<Taken> {
-        let options = AppendOptions { mode: AppendMode::New, partial: true, extra_json: None };
+        let options =
+            AppendOptions { append_mode: AppendMode::New, partial: true, extra_json: None };
         let store = &mut self.store;
         let receipt =
             self.core.append(store, CONVERSATION, Dialect::Lcm, messages, &options, NOW_MS)?;

@@ -10,10 +10,7 @@ use crate::search::{
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
-use super::{
-    CLOSING_TOKENS, ToolInvocation, ToolReply, arguments::ToolArguments, id_arguments,
-    next_call_line, to_one_line,
-};
+use super::{CLOSING_TOKENS, ToolInvocation, ToolReply, id_arguments, next_call_line, to_one_line};
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
     error::{Error, Result},
@@ -49,11 +46,7 @@ const AROUND_BYTES: u64 = 4_000;
 ///
 /// As [`search::grep::searched`].
 pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> Result<ToolReply> {
-    let mut query = JsonWriter::new_object();
-    call.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
-    add_mode_and_start(&call.arguments, &mut query);
-    query.add_flag("only", call.is_single_conversation());
-    let query = query.end_object();
+    let query = build_query(call);
     let answer = search::grep::grep_uncharged(
         reader,
         &call.target_conversation,
@@ -121,8 +114,12 @@ pub(super) fn grep(reader: &mut StoreSession<'_>, call: &ToolInvocation<'_>) -> 
     Ok(ToolReply { text: out, tokens: charged })
 }
 
-/// Adds the mode and the start of a search to a query, under the names of the query.
-fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
+/// Builds the query of a call, under the names of the query.
+fn build_query(call: &ToolInvocation<'_>) -> String {
+    let arguments = &call.arguments;
+    let mut query = JsonWriter::new_object();
+    arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    query.add_flag("only", call.is_single_conversation());
     if let Some(mode) = arguments.get_text("mode") {
         query.add_text("mode", &mode.replace('_', "-"));
     }
@@ -132,6 +129,7 @@ fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
         (None, Some(byte)) => query.add_number("start_byte", byte),
         (None, None) => {}
     }
+    query.end_object()
 }
 
 /// Names the argument of the tool in an error about the cursor of a query.

@@ -237,7 +237,7 @@ fn parse_extra(options: &AppendOptions) -> Result<AppendExtra> {
     fields.finish(EXTRA_ARGUMENT)?;
     if extra.list_part.is_some() && options.append_mode == AppendMode::Transcript {
         return Err(Error::invalid_input(
-            "`list` requires another mode than `transcript`; call `reconcile` for a long transcript",
+            "`list` requires the append mode `new`; call `reconcile` for a long transcript",
         ));
     }
     Ok(extra)

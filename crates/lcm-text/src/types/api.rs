@@ -61,8 +61,8 @@ pub struct AppendOptions {
     /// A JSON object of further options, or `None`:
     ///
     /// - `{"repeat": true}`: the call repeats one whose outcome is unknown.
-    /// - `{"list": TEXT, "list_offset": N}`: the batch belongs to the list of this name, and N messages of
-    ///   the list come before the batch.
+    /// - `{"list": TEXT, "list_offset": N}`: the batch belongs to the list of this name, and N
+    ///   messages of the list come before the batch.
     /// - `{"revision": N}`: the call is a conflict when the conversation has another revision.
     /// - `{"refuse_replay": true}`: the replay warning becomes an error.
     /// - `{"family": TEXT}`: the key of the family that the conversation belongs to or joins.

@@ -56,7 +56,7 @@ impl FileSearchOptions {
     }
 
     /// Returns the cursor at which the scan begins.
-    pub(super) fn cursor(&self) -> Option<&str> {
+    pub(super) fn start_cursor(&self) -> Option<&str> {
         self.cursor.as_deref()
     }
 }

@@ -136,7 +136,10 @@ fn retry_as_words(
         return None;
     }
     let words = TextQuery::parse_at(&query.pattern, now);
-    if words.is_empty() || words.has_dropped_conditions || query.file_options.cursor().is_some() {
+    if words.is_empty()
+        || words.has_dropped_conditions
+        || query.file_options.start_cursor().is_some()
+    {
         return None;
     }
     notes.retain(|note| *note != "mode-regex");
@@ -153,7 +156,7 @@ fn search_documents(
     query: &GrepQuery,
     notes: &mut Vec<&'static str>,
 ) -> Result<GrepResults> {
-    let (vector, start) = (query.vector.as_ref(), query.file_options.cursor());
+    let (vector, start) = (query.vector.as_ref(), query.file_options.start_cursor());
     if start.is_some() && matches!(pattern, GrepPattern::Text(_)) {
         return Err(Error::invalid_input(
             "`cursor` requires a regular expression; set `mode` to `regex`, or omit `cursor`",
