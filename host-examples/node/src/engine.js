@@ -365,7 +365,7 @@ export class Engine {
    * millionths of a currency: `{advice: "compact" or "wait", reason, ...}`. Changes nothing.
    */
   async advise(conversation, options) {
-    return this.#command("advise", conversation, options);
+    return this.#command("advise", conversation, requireBudget(options ?? {}));
   }
 
   /** Returns the prompts of summaries as configured, by depth. */

@@ -215,7 +215,7 @@ test("what another made is no pass, wherever it was made", async () => {
   });
   const { done, asked, made } = await overlapping([view(), view()], [compact, compact]);
   assert.ok([...asked.values()].some((times) => times === 2), "both asked for the same");
-  const summaries = passes(done).map(({ summary }) => summary);
+  const summaries = passes(done).map(({ summaryId }) => summaryId);
   assert.equal(new Set(summaries).size, summaries.length);
   assert.equal(summaries.length, made);
   assert.ok(passes(done).every((pass) => pass.tokensAfter < pass.tokensBefore));

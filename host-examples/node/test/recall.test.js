@@ -37,7 +37,8 @@ test("grep shows neighbours, and goes on in files where an answer says", async (
       { role: "user", parts: [file] },
     ]);
     const { matches } = await lcm.grep("c", "release", { neighbours: 1 });
-    assert.deepEqual([matches[0].before[0].snippet, matches[0].after.length], ["said before", 1]);
+    const { neighboursBefore, neighboursAfter } = matches[0];
+    assert.deepEqual([neighboursBefore[0].snippet, neighboursAfter.length], ["said before", 1]);
     const first = await lcm.grep("c", "heron", { scope: "files" });
     assert.deepEqual(first.matches.map(({ line, byte }) => [line, byte]), [[1001, 19_002]]);
     const { cursor } = first;
