@@ -1,7 +1,7 @@
-// Questions: what an engine call needs of a model is completed until it needs no more.
+// Questions: completes the requests of an engine call until the call needs no more completions.
 //
-// Decides nothing: what is read, what is asked of the model, and whether it is asked a second time
-// comes from the engine.
+// The engine decides what to read, what to ask a model, and whether to ask again. Options have the
+// engine's names.
 
 import { modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
@@ -12,13 +12,13 @@ import { checkAsking, rest } from "./options.js";
 const CANCELLED = Object.freeze({ failed: { code: "other", message: "cancelled" } });
 
 /**
- * Goes on from a step until nothing has to be completed any more.
+ * Completes requests, from a step to the last step, which is the result.
  *
- * - `needs(step)`: `{requests, continuation}`, or nothing when the step is the last one.
+ * - `needs(step)`: returns `{requests, continuation}`; nothing for the last step.
  * - `complete(request, needs)`: resolves to an answer; never rejects.
- * - `resume(continuation, answers)`: the next step.
- * - `signal`: rejects with its reason once a request was given up because it is aborted. The engine
- *   is told before, so that the question does not stay open.
+ * - `resume(continuation, answers)`: resolves to the next step.
+ * - `signal`: when aborted during a request, the function rejects with the reason of the signal.
+ *   The engine gets the answer `cancelled` first, so that the question does not stay open.
  */
 export async function completed(step, { needs, complete, resume, signal }) {
   const asked = needs(step);
@@ -29,7 +29,7 @@ export async function completed(step, { needs, complete, resume, signal }) {
   return completed(next, { needs, complete, resume, signal });
 }
 
-/** A signal that is aborted with `signal`, or after `ms` milliseconds. */
+/** Returns a signal that is aborted with `signal`, or after `ms` milliseconds. */
 function deadline(ms, signal) {
   const own = new AbortController();
   const stop = () => own.abort(signal.reason);

@@ -9,7 +9,7 @@
 //! | driving code | the files of [`DRIVING`]: carrying out instructions, and verbs of several calls |
 //!
 //! Driving code has no store, no model and no declared shape: options, reports and instructions are
-//! types of the interface, as in `index.d.ts` of Node and `results.py` of Python.
+//! types of the interface, as in `types.d.ts` of Node and `results.py` of Python.
 //!
 //! A Python name is public when it starts without `_`, its class too, and its file defines a name
 //! that the package exports, or stands in `verbs/`.
