@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, error::Error, fs};
 use lcm_host::{
     Cancel, Clock, Conversation, Lcm,
     completion::{Anthropic, OpenAi},
-    ingestion::Mode,
+    ingestion::AppendMode,
     types::Dialect,
 };
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ fn main() -> Done<()> {
         _ => (builder.model(OpenAi::parse(&spec, key)?), Dialect::OpenaiChat),
     };
     let lcm = builder.open(&fs::read("dist/lcm.wasm")?)?;
-    let chat = lcm.conversation("chat", BUDGET).dialect(dialect).mode(Mode::New);
+    let chat = lcm.conversation("chat", BUDGET).dialect(dialect).append_mode(AppendMode::New);
     let mut time = BEGIN; // a program of yours leaves the clock out
     for text in &script.said {
         time += 60_000;

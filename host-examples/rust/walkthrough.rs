@@ -48,7 +48,8 @@ pub(crate) fn walkthrough(
 
     let summary = context.items.iter().find(|item| item.kind != "message");
     let summary = summary.ok_or("the context has no summary")?;
-    let options = ExpandOptions { depth: Some(99), messages: true, ..ExpandOptions::default() };
+    let options =
+        ExpandOptions { depth_max: Some(99), include_messages: true, ..ExpandOptions::default() };
     let expanded = lcm.expand_all(CONVERSATION, &summary.id, &options, NOW, &cancel)?;
     let first: Value = serde_json::from_str(expanded.messages.first().ok_or("nothing")?.get())?;
     let first: String =

@@ -17,7 +17,7 @@ use std::{
 use lcm_host::{
     Clock, Lcm,
     context::Options as AssembleOptions,
-    ingestion::{Mode, Options as AppendOptions},
+    ingestion::{AppendMode, Options as AppendOptions},
     store::{Guard, KeyValueStore, Page, Put, Scan, Sqlite, StoreError},
     types::Dialect,
     work,
@@ -101,7 +101,7 @@ fn assemble(lcm: &Lcm, previous: Option<String>) -> Done<(String, String)> {
 }
 
 fn append(lcm: &Lcm, line: &str) -> Done<()> {
-    let options = AppendOptions { mode: Mode::New, partial: false, extra_json: None };
+    let options = AppendOptions { append_mode: AppendMode::New, partial: false, extra_json: None };
     let (line, now) = ([line.to_owned()], Clock::System.now_ms());
     lcm.append(CONVERSATION, Dialect::Anthropic, &line, &options, now)?;
     let neutral = work::Options {

@@ -48,7 +48,7 @@ impl UsageReport {
 impl TokenPrices {
     /// Prices of a provider without a cache, whose model also summarises.
     #[must_use]
-    pub const fn new(input: u64, output: u64) -> Self {
+    pub const fn new(input: u32, output: u32) -> Self {
         Self {
             input,
             output,
@@ -118,7 +118,12 @@ impl Lcm {
     /// - `invalid-input`: the options.
     /// - `not-found`: there is no such conversation.
     /// - of the store.
-    pub fn advise(&self, conversation: &str, options: &AdviseOptions, now: u64) -> Result<AdviseAnswer> {
+    pub fn advise(
+        &self,
+        conversation: &str,
+        options: &AdviseOptions,
+        now: u64,
+    ) -> Result<AdviseAnswer> {
         let arguments = serde_json::json!(options).to_string();
         let text = self.admin_call(conversation, "advise", &arguments, now)?;
         json::read("admin.call", &text)

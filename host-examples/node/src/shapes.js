@@ -577,7 +577,7 @@ export function toSnake(shape, options, path) {
   return result;
 }
 
-/** A result of `shape` under this package's names; a member that the shape has not passes as is. */
+/** A result of `shape` under this package's names; an undescribed member stays as it is. */
 export function toCamel(shape, result) {
   if (Array.isArray(result)) return result.map((element) => toCamel(shape, element));
   const names = namesOf(toCamelNames, shape, 1, 0);

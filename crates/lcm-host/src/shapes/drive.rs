@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    AppendMode, CompactionMode, CompactionPass, CompactionStatus, CompletionFailure, DecisionRecord,
-    DeferredCompaction, Dialect,
+    AppendMode, CompactionMode, CompactionPass, CompactionStatus, CompletionFailure,
+    DecisionRecord, DeferredCompaction, Dialect,
 };
 
 /// A task; `task` names the task.

@@ -22,7 +22,7 @@ pub struct AppendExtra {
     /// is unknown. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Name of the list that takes several calls; requires the mode `new`.
+    /// Name of the list that takes several calls; requires the append mode `new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
     /// Number of messages of the list before those of this call; requires `list`. Default: 0.
@@ -135,12 +135,12 @@ pub struct TranscriptDocument {
     pub epoch: Option<String>,
     /// Checkpoint of the plan before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<Checkpoint>,
+    pub checkpoint: Option<TranscriptCheckpoint>,
 }
 
 /// The last entry of a transcript up to which everything was stored; empty: no such entry.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Checkpoint {
+pub struct TranscriptCheckpoint {
     /// Id of the last entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
@@ -198,7 +198,7 @@ pub struct ReconcilePlan {
     /// Reason for which nothing may be imported; null: no reason.
     pub blocked: Option<ImportBlock>,
     /// Checkpoint for the next plan; unchanged until nothing is missing.
-    pub checkpoint: Option<Checkpoint>,
+    pub checkpoint: Option<TranscriptCheckpoint>,
     /// Comparison of the session with the checkpoint; null: no checkpoint.
     pub epoch: Option<EpochStatus>,
     /// Number of entries that were missing before a fork was cut.

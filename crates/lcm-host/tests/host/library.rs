@@ -123,7 +123,7 @@ fn the_next_model_is_asked_when_one_fails_and_a_purpose_may_have_its_own() {
     assert_eq!(done.status, CompactStatus::Done);
     let asked = up.load(Ordering::SeqCst);
     assert!(asked > 0 && down.load(Ordering::SeqCst) == asked, "{asked}");
-    assert!(done.passes.iter().all(|pass| pass.kind == "leaf"));
+    assert!(done.passes.iter().all(|pass| pass.purpose == "leaf"));
     assert_eq!(condensed.load(Ordering::SeqCst), 0);
 }
 

@@ -364,7 +364,7 @@ fn one_leaf_at_a_time_is_made_before_the_threshold() {
     let options = CompactOptions { mode, ..CompactOptions::new(100_000, NOW) };
     let report = lcm.compact("c", &options, &Cancel::default(), &mut |_| ()).unwrap();
     assert_eq!(report.passes.len(), 1, "{report:?}");
-    assert_eq!((report.passes[0].kind.as_str(), report.passes[0].depth), ("leaf", 0));
+    assert_eq!((report.passes[0].purpose.as_str(), report.passes[0].depth), ("leaf", 0));
     assert_eq!(report.tokens_before, report.passes[0].tokens_before);
     assert_eq!(report.status, CompactStatus::Partial, "there is another leaf to make");
 }

@@ -1,8 +1,10 @@
 //! What turns and summaries cost, and advice whether compacting now pays.
 
 use lcm_host::{
-    AdviseOptions, Cancel, Code, CompactOptions, CompactStatus, Lcm, TokenPrices, UsageSum, UsagePurpose,
-    UsageReport, store::Memory,
+    AdviseOptions, Cancel, Code, CompactOptions, CompactStatus, Lcm, TokenPrices, UsagePurpose,
+    UsageReport, UsageSum,
+    shapes::{AdviceAction, CacheState},
+    store::Memory,
 };
 
 use crate::engine::{NOW, ingest, open, transcript};
@@ -69,7 +71,7 @@ fn every_option_of_advice_counts() {
     let ask = |options: &AdviseOptions, now| lcm.advise("c", options, now).unwrap();
     let asked = AdviseOptions { turns: Some(40), ..AdviseOptions::new(100_000, PRICES) };
     let first = ask(&asked, NOW.now_ms());
-    assert_eq!((first.cache.as_str(), first.turns), ("warm", 40));
+    assert_eq!((first.cache, first.turns), (CacheState::Warm, 40));
     let prices = |prices| AdviseOptions { prices, ..asked.clone() };
     let others = [
         AdviseOptions { budget: 9_000, ..asked.clone() },
@@ -92,8 +94,8 @@ fn every_option_of_advice_counts() {
     let later = NOW.now_ms() + 60_000;
     let short = AdviseOptions { cache_ms: Some(59_999), ..asked.clone() };
     assert_eq!(
-        (ask(&asked, later).cache.as_str(), ask(&short, later).cache.as_str()),
-        ("warm", "cold")
+        (ask(&asked, later).cache, ask(&short, later).cache),
+        (CacheState::Warm, CacheState::Cold)
     );
     assert_eq!(digest(), before, "advice changes nothing");
     let wrong = AdviseOptions::new(0, PRICES);
@@ -107,7 +109,7 @@ fn advice_that_comes_before_the_threshold_is_followed_with_force() {
     let prices = TokenPrices::new(3_000_000, 15_000_000);
     let asked = AdviseOptions { turns: Some(500), ..AdviseOptions::new(14_000, prices) };
     let advice = lcm.advise("c", &asked, NOW.now_ms()).unwrap();
-    assert_eq!((advice.advice.as_str(), advice.wait_turns), ("compact", None), "{advice:?}");
+    assert_eq!((advice.advice, advice.wait_turns), (AdviceAction::Compact, None), "{advice:?}");
     let mut compact = CompactOptions::new(asked.budget, NOW);
     let mut run = |force| {
         compact.force = force;

@@ -34,7 +34,8 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
             continue;
         }
         let module = module_name(&file.name);
-        files.push((format!("{FOLDER}/{module}.rs"), write_module(schema, &file.description, &own)));
+        files
+            .push((format!("{FOLDER}/{module}.rs"), write_module(schema, &file.description, &own)));
         modules.push((module, file.description.clone()));
     }
     modules.sort_unstable();
@@ -95,7 +96,7 @@ fn write_use(names: &[&str]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for name in names {
         match lines.last_mut() {
-            Some(line) if line.len() + name.len() + 2 <= 100 => {
+            Some(line) if line.len() + name.len() + 2 < 100 => {
                 line.push_str(&format!(" {name},"));
             }
             _ => lines.push(format!("    {name},")),
