@@ -97,6 +97,43 @@ impl Engine {
     ///
     /// `invalid-input`, `limit-exceeded`, `not-found` (an upload), `exists` (a refused replay, or
     /// another family), `denied` (archived), `conflict`; errors of the store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod memory_store { include!("../doc/memory_store.rs"); }
+    /// # use memory_store::MemoryStore;
+    /// use lcm_core::Engine;
+    /// use lcm_text::types::api::{AppendOptions, Dialect};
+    ///
+    /// let (mut engine, mut store) = (Engine::new(), MemoryStore::default());
+    /// let messages = [r#"{"role": "user", "content": "Where is the log?"}"#.to_owned()];
+    /// let options = AppendOptions::default();
+    /// let receipt = engine.append(&mut store, "chat", Dialect::Lcm, &messages, &options, 1)?;
+    /// assert_eq!((receipt.ingested, receipt.revision), (1, 1));
+    /// # Ok::<(), lcm_core::Error>(())
+    /// ```
+    ///
+    /// A failed call has a code for programs and one line for people:
+    ///
+    /// ```
+    /// # mod memory_store { include!("../doc/memory_store.rs"); }
+    /// # use memory_store::MemoryStore;
+    /// use lcm_core::{Engine, ErrorCode};
+    /// use lcm_text::types::api::{AppendOptions, Dialect};
+    ///
+    /// let (mut engine, mut store) = (Engine::new(), MemoryStore::default());
+    /// let messages = [r#"{"role": "pilot", "content": "Hello?"}"#.to_owned()];
+    /// let options = AppendOptions::default();
+    /// let failed = engine.append(&mut store, "chat", Dialect::Lcm, &messages, &options, 1);
+    /// let error = failed.unwrap_err();
+    /// assert_eq!(error.code, ErrorCode::InvalidInput);
+    /// assert_eq!(
+    ///     error.message,
+    ///     "messages[0]: `role` must be one of system, user, assistant, tool in dialect `lcm`, \
+    ///      got `pilot`",
+    /// );
+    /// ```
     pub fn append(
         &mut self,
         store: &mut dyn Store,
@@ -179,6 +216,30 @@ impl Engine {
     ///
     /// `invalid-input`, `unsupported` (mode), `denied` (archived), `conflict` (with leases); errors
     /// of the store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod memory_store { include!("../doc/memory_store.rs"); }
+    /// # use memory_store::MemoryStore;
+    /// use lcm_core::Engine;
+    /// use lcm_text::types::api::{AppendOptions, CompactionOptions, Dialect, PlanStatus};
+    ///
+    /// # let mut store = MemoryStore::default();
+    /// # let mut engine = Engine::new();
+    /// # let text = "the pump stopped and the valve was replaced on Tuesday ".repeat(20);
+    /// # let messages: Vec<String> = (0..24)
+    /// #     .map(|n| format!(r#"{{"role": "user", "content": "{n}: {text}"}}"#))
+    /// #     .collect();
+    /// # let options = AppendOptions::default();
+    /// # engine.append(&mut store, "chat", Dialect::Lcm, &messages, &options, 1)?;
+    /// let options = CompactionOptions::default();
+    /// let plan = engine.plan(&mut store, "chat", 4_000, &options, 2)?;
+    /// assert_eq!(plan.status, PlanStatus::NeedsCompletions);
+    /// let request = &plan.requests[0];
+    /// assert!(request.prompt.contains("the valve was replaced"));
+    /// # Ok::<(), lcm_core::Error>(())
+    /// ```
     pub fn plan(
         &mut self,
         store: &mut dyn Store,
@@ -196,8 +257,44 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (a request id of another engine), `not-found`, `denied` (archived),
-    /// `conflict`; errors of the store.
+    /// `invalid-input` (a request id of another engine), `not-found`, `denied` (archived), `conflict`;
+    /// errors of the store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod memory_store { include!("../doc/memory_store.rs"); }
+    /// # use memory_store::MemoryStore;
+    /// use lcm_core::Engine;
+    /// use lcm_text::types::{
+    ///     api::{AppendOptions, ApplyOptions, ApplyStatus, CompactionOptions, Dialect},
+    ///     model::{Completion, CompletionResult, Finish},
+    /// };
+    ///
+    /// # let mut store = MemoryStore::default();
+    /// # let mut engine = Engine::new();
+    /// # let text = "the pump stopped and the valve was replaced on Tuesday ".repeat(20);
+    /// # let messages: Vec<String> = (0..24)
+    /// #     .map(|n| format!(r#"{{"role": "user", "content": "{n}: {text}"}}"#))
+    /// #     .collect();
+    /// # let options = AppendOptions::default();
+    /// # engine.append(&mut store, "chat", Dialect::Lcm, &messages, &options, 1)?;
+    /// let plan = engine.plan(&mut store, "chat", 4_000, &CompactionOptions::default(), 2)?;
+    /// let request = &plan.requests[0];
+    /// // A host sends `system` and `prompt` of the request to its model.
+    /// let answer = CompletionResult::Done(Completion {
+    ///     text: "The pump stopped. The valve was replaced on Tuesday.".to_owned(),
+    ///     finish: Finish::Stop,
+    ///     model: "my-model".to_owned(),
+    ///     input_tokens: 0,
+    ///     output_tokens: 0,
+    /// });
+    /// let options = ApplyOptions::default();
+    /// let outcome = engine.apply(&mut store, "chat", &request.id, &answer, &options, 3)?;
+    /// assert_eq!(outcome.applied, ApplyStatus::Committed);
+    /// assert!(outcome.tokens_after < outcome.tokens_before);
+    /// # Ok::<(), lcm_core::Error>(())
+    /// ```
     pub fn apply(
         &mut self,
         store: &mut dyn Store,
@@ -252,6 +349,29 @@ impl Engine {
     /// # Errors
     ///
     /// `invalid-input`, `not-found`, `limit-exceeded`; errors of the store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod memory_store { include!("../doc/memory_store.rs"); }
+    /// # use memory_store::MemoryStore;
+    /// use lcm_core::Engine;
+    /// use lcm_text::types::api::{AppendOptions, AssembleOptions, Dialect};
+    ///
+    /// # let mut store = MemoryStore::default();
+    /// # let mut engine = Engine::new();
+    /// # let text = "the pump stopped and the valve was replaced on Tuesday ".repeat(20);
+    /// # let messages: Vec<String> = (0..24)
+    /// #     .map(|n| format!(r#"{{"role": "user", "content": "{n}: {text}"}}"#))
+    /// #     .collect();
+    /// # let options = AppendOptions::default();
+    /// # engine.append(&mut store, "chat", Dialect::Lcm, &messages, &options, 1)?;
+    /// let options = AssembleOptions::default();
+    /// let context =
+    ///     engine.assemble(&mut store, "chat", 4_000, Dialect::Anthropic, &options, 2)?;
+    /// assert!(context.tokens <= 4_000 && context.evicted > 0);
+    /// # Ok::<(), lcm_core::Error>(())
+    /// ```
     pub fn assemble(
         &mut self,
         store: &mut dyn Store,

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     bindings::types::{CompletionErrorCode, CompletionRequest, CompletionResult, Level},
@@ -111,9 +112,9 @@ struct Asked {
     deadline_ms: u64,
 }
 
-/// A request as the component writes it.
+/// A completion request as the component writes it in JSON.
 #[derive(Deserialize)]
-pub(crate) struct Request {
+struct Request {
     id: String,
     purpose: String,
     level: String,
@@ -192,7 +193,7 @@ impl Lcm {
 }
 
 impl Request {
-    pub(crate) fn read(self) -> Result<CompletionRequest> {
+    fn read(self) -> Result<CompletionRequest> {
         let unknown = || Error::internal("`recall.ask-plan` asks for an unknown completion");
         Ok(CompletionRequest {
             id: self.id,
@@ -206,6 +207,12 @@ impl Request {
             model: self.model,
         })
     }
+}
+
+/// Reads a list of completion requests in JSON.
+pub(crate) fn read_requests(requests: &Value) -> Result<Vec<CompletionRequest>> {
+    let requests: Vec<Request> = json::read("compaction.plan", &requests.to_string())?;
+    requests.into_iter().map(Request::read).collect()
 }
 
 /// The level of this name.

@@ -1,16 +1,13 @@
-//! Compacts a conversation: plan, complete, apply, until the component wants no more.
+//! Options and report of a compaction.
 //!
-//! In: a budget and the model of the handle. Out: the passes and why they ended. Which passes there
-//! are, and when they end, is the component's decision.
+//! In: a caller's options. Out: the members of a task of `wit/drive.wit`, and its typed result.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    clock::{Cancel, Clock},
-    drive::{Outcome, Parts, Progress},
+    clock::Clock,
     error::{Code, Error, Result},
-    lcm::Lcm,
     record::work_options,
     work::{Mode, Options},
 };
@@ -171,61 +168,4 @@ pub struct CompactReport {
     /// Things worth knowing, each one line.
     #[serde(default)]
     pub warnings: Vec<String>,
-}
-
-impl Lcm {
-    /// Compacts until the component wants no more. Other calls run while a model thinks.
-    /// `progress` is told each summary that was made.
-    ///
-    /// # Errors
-    ///
-    /// - `completion-failed`: the model refused the key or the content; the request that it
-    ///   refused left the conversation as it was.
-    /// - `cancelled`: what was stored before stays.
-    /// - what the component answers.
-    pub fn compact(
-        &self,
-        conversation: &str,
-        options: &CompactOptions,
-        cancel: &Cancel,
-        progress: &mut dyn FnMut(&Pass),
-    ) -> Result<CompactReport> {
-        let outcome = self.work("compact", conversation, options, cancel, progress)?;
-        let result = Value::Object(outcome.result);
-        report(result, outcome.passes, outcome.warnings)
-    }
-
-    /// Carries out a task of compaction.
-    pub(crate) fn work(
-        &self,
-        name: &str,
-        conversation: &str,
-        options: &CompactOptions,
-        cancel: &Cancel,
-        progress: &mut dyn FnMut(&Pass),
-    ) -> Result<Outcome> {
-        let each = &mut |told: Progress<'_>| {
-            if let Progress::Pass(pass) = told
-                && let Ok(pass) = Pass::deserialize(pass)
-            {
-                progress(&pass);
-            }
-        };
-        let tells_stop = name == "maintain";
-        let parts =
-            Parts { clock: options.clock, messages: &[], cancel, progress: each, tells_stop };
-        self.drive(&options.task(name, conversation), parts).map_err(|fault| fault.error)
-    }
-}
-
-/// The report of a compaction: its result, with what was told while it ran.
-pub(crate) fn report(
-    result: Value,
-    passes: Vec<Value>,
-    warnings: Vec<String>,
-) -> Result<CompactReport> {
-    let unexpected = |error| Error::internal(format!("a compaction ended unexpectedly: {error}"));
-    let report = CompactReport::deserialize(result).map_err(unexpected)?;
-    let passes: std::result::Result<_, _> = passes.into_iter().map(Pass::deserialize).collect();
-    Ok(CompactReport { passes: passes.map_err(unexpected)?, warnings, ..report })
 }

@@ -58,6 +58,29 @@ impl Code {
     }
 }
 
+impl Code {
+    const ALL: [Self; 13] = [
+        Self::Cancelled,
+        Self::CompletionFailed,
+        Self::Conflict,
+        Self::Corrupt,
+        Self::Denied,
+        Self::Exists,
+        Self::Internal,
+        Self::InvalidInput,
+        Self::LimitExceeded,
+        Self::NotFound,
+        Self::StoreUnavailable,
+        Self::Unsupported,
+        Self::WouldBlock,
+    ];
+
+    /// Returns the code of this name; `None`: no code has it.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == name)
+    }
+}
+
 impl From<types::ErrorCode> for Code {
     fn from(code: types::ErrorCode) -> Self {
         match code {

@@ -1,17 +1,15 @@
-//! Takes messages in: the newest of a conversation, or what is missing of a whole transcript.
+//! Options, report and error of an intake.
 //!
-//! In: messages in order, of any number and size. Out: what was stored. Which calls are made, and
-//! which messages are new, is the component's decision.
+//! In: a caller's options. Out: the members of a task of `wit/drive.wit`, and its typed result.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     bindings::{ingestion::AppendMode, types::Dialect},
-    clock::{Cancel, Clock},
-    drive::{self, Parts, Progress},
-    error::{Error, Result},
-    lcm::Lcm,
+    clock::Clock,
+    drive::measure_messages,
+    error::Error,
     record::{append_mode_name, dialect_name},
 };
 
@@ -54,11 +52,11 @@ impl IngestOptions {
     }
 
     /// A task with these options, about these messages.
-    fn task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
+    pub(crate) fn task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family});
-        let mut measured = drive::measures(messages);
+        let mut measured = measure_messages(messages);
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {
             if let Some(proven) = self.proven.filter(|_| name == "ingest") {
                 measured.insert("proven".into(), proven.messages.into());
@@ -100,6 +98,9 @@ pub struct IngestError {
     pub error: Error,
 }
 
+/// The result of an intake.
+pub(crate) type IngestResult<T> = std::result::Result<T, IngestError>;
+
 impl From<Error> for IngestError {
     fn from(error: Error) -> Self {
         Self { index: None, error }
@@ -110,79 +111,4 @@ impl From<IngestError> for Error {
     fn from(failure: IngestError) -> Self {
         failure.error
     }
-}
-
-type IngestResult<T> = std::result::Result<T, IngestError>;
-
-impl Lcm {
-    /// Takes in a transcript of any length. Every message is read by the component before the
-    /// first is stored. `progress` is told how many messages are done.
-    ///
-    /// # Errors
-    ///
-    /// - `invalid-input`, with the index: a message that is none; nothing was stored.
-    /// - `cancelled`: what was stored before stays, and the next ingest goes on after it.
-    /// - `exists`: the transcript was changed among messages that are stored; nothing was stored.
-    /// - what the component answers; with `refuse_replay` also its refusal.
-    pub fn ingest(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        options: &IngestOptions,
-        cancel: &Cancel,
-        progress: &mut dyn FnMut(usize),
-    ) -> IngestResult<IngestReport> {
-        // Of messages that are all new no transcript is compared.
-        let name = if options.append_mode == AppendMode::New { "append" } else { "ingest" };
-        let report = self.intake(name, conversation, messages, options, cancel, progress)?;
-        progress(messages.len());
-        Ok(report)
-    }
-
-    /// Takes in the end of a conversation: as [`Lcm::ingest`], but what fits one call and goes on
-    /// where the stored messages end is appended without a comparison of the whole.
-    pub(crate) fn append_end(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        options: &IngestOptions,
-        cancel: &Cancel,
-    ) -> IngestResult<IngestReport> {
-        self.intake("append", conversation, messages, options, cancel, &mut |_| {})
-    }
-
-    fn intake(
-        &self,
-        name: &str,
-        conversation: &str,
-        messages: &[String],
-        options: &IngestOptions,
-        cancel: &Cancel,
-        progress: &mut dyn FnMut(usize),
-    ) -> IngestResult<IngestReport> {
-        let each = &mut |told: Progress<'_>| {
-            if let Progress::Messages(done) = told {
-                progress(done);
-            }
-        };
-        let task = options.task(name, conversation, messages);
-        let parts =
-            Parts { clock: options.clock, messages, cancel, progress: each, tells_stop: false };
-        let outcome = self.drive(&task, parts).map_err(|fault| {
-            let error = if fault.index.is_some() { unplaced(fault.error) } else { fault.error };
-            IngestError { index: fault.index, error }
-        })?;
-        let report: Result<IngestReport> = serde_json::from_value(Value::Object(outcome.result))
-            .map_err(|error| Error::internal(format!("an intake ended unexpectedly: {error}")));
-        Ok(IngestReport { warnings: outcome.warnings, ..report? })
-    }
-}
-
-/// An error about a message without its place, which the caller says in its own words.
-fn unplaced(mut error: Error) -> Error {
-    let placed = error.message.strip_prefix("messages[").and_then(|rest| rest.split_once("]: "));
-    if let Some((_, reason)) = placed {
-        error.message = reason.to_owned();
-    }
-    error
 }

@@ -1,19 +1,14 @@
-//! What a host does after a turn: stores it, and compacts at once or later.
+//! Options and reports of a turn and of deferred compaction.
 //!
-//! In: new messages, or a conversation that owes compaction. Out: what was stored and what was
-//! done. Whether something is due, whether it may wait and when it is tried again is the
-//! component's decision.
+//! In: a caller's options. Out: the typed results of tasks of `wit/drive.wit`.
 
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    clock::Cancel,
-    compaction::{self, CompactOptions, CompactReport, Pass},
-    drive::Parts,
-    error::{Code, Error, Result},
-    ingest::{IngestError, IngestOptions, IngestReport},
-    lcm::Lcm,
+    compaction::{CompactOptions, CompactReport},
+    error::{Code, Error},
+    ingest::{IngestOptions, IngestReport},
     shapes::DeferredCompaction,
 };
 
@@ -24,7 +19,7 @@ pub struct TurnOptions {
     pub ingest: IngestOptions,
     /// How the conversation is compacted.
     pub compact: CompactOptions,
-    /// Whether compaction that can wait is left for [`Lcm::maintain`].
+    /// Whether compaction that can wait is left for [`Lcm::maintain`](crate::Lcm::maintain).
     pub defer: bool,
 }
 
@@ -33,6 +28,15 @@ impl TurnOptions {
     #[must_use]
     pub const fn new(ingest: IngestOptions, compact: CompactOptions) -> Self {
         Self { ingest, compact, defer: false }
+    }
+
+    /// Returns the task that decides after the append.
+    pub(crate) fn task(&self, conversation: &str) -> Value {
+        let mut task = self.compact.task("turn", conversation);
+        if let Some(members) = task.as_object_mut() {
+            members.insert("defer".to_owned(), self.defer.into());
+        }
+        task
     }
 }
 
@@ -43,14 +47,24 @@ pub struct TurnReport {
     pub ingested: IngestReport,
     /// What the compaction did; `None`: nothing was due, it was deferred, or the model failed.
     pub compacted: Option<CompactReport>,
-    /// Whether compaction was due and is left for [`Lcm::maintain`].
+    /// Whether compaction was due and is left for [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,
     /// Why the model failed; the next turn tries again.
     pub failure: Option<Error>,
 }
 
-/// What a call of [`Lcm::maintain`] did.
-#[derive(Clone, Debug)]
+/// The decision after an append.
+#[derive(Deserialize)]
+pub(crate) struct TurnDecision {
+    /// Whether to compact now.
+    pub(crate) compact: bool,
+    /// Whether compaction is due and waits for [`Lcm::maintain`](crate::Lcm::maintain).
+    pub(crate) deferred: bool,
+}
+
+/// What a call of [`Lcm::maintain`](crate::Lcm::maintain) did.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "MaintainResult")]
 pub struct MaintainReport {
     /// What is owed now; `None`: nothing.
     pub debt: Option<DeferredCompaction>,
@@ -60,84 +74,26 @@ pub struct MaintainReport {
     pub failure: Option<Error>,
 }
 
-impl Lcm {
-    /// One turn: stores the messages that end the conversation, of which some may be stored
-    /// already, asks whether compaction is due, and does what is, or leaves it for
-    /// [`Lcm::maintain`].
-    ///
-    /// The messages are stored whatever the model does.
-    ///
-    /// # Errors
-    ///
-    /// As [`Lcm::ingest`]; `cancelled`: what was stored stays; what the component answers.
-    pub fn turn(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        options: &TurnOptions,
-        cancel: &Cancel,
-    ) -> std::result::Result<TurnReport, IngestError> {
-        let compact = &options.compact;
-        // What cannot be evaluated is refused before anything is stored.
-        self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
-        let ingested = self.append_end(conversation, messages, &options.ingest, cancel)?;
-        let mut report = TurnReport { ingested, compacted: None, deferred: false, failure: None };
-        let mut task = compact.task("turn", conversation);
-        if let Some(members) = task.as_object_mut() {
-            members.insert("defer".into(), options.defer.into());
-        }
-        let parts = Parts {
-            clock: compact.clock,
-            messages: &[],
-            cancel,
-            progress: &mut |_| {},
-            tells_stop: false,
-        };
-        let told = self.drive(&task, parts).map_err(|fault| fault.error)?.result;
-        report.deferred = told.get("deferred") == Some(&Value::Bool(true));
-        if told.get("compact") == Some(&Value::Bool(true)) {
-            match self.compact(conversation, compact, cancel, &mut |_| {}) {
-                Ok(compacted) => report.compacted = Some(compacted),
-                Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(report)
-    }
+/// The result of a task `maintain`.
+#[derive(Deserialize)]
+struct MaintainResult {
+    debt: Option<DeferredCompaction>,
+    compacted: Option<CompactReport>,
+    failure: Option<ModelFailure>,
+}
 
-    /// Does compaction that was put off, when it is time for it: after a turn, when nobody waits.
-    /// The component measures anew, remembers how it ends, and pauses after failures.
-    ///
-    /// # Errors
-    ///
-    /// - `cancelled`: what was stored before stays, and it is tried again after a pause.
-    /// - as [`Lcm::compact`], but that a model that refuses to serve is `failure` of the report.
-    pub fn maintain(
-        &self,
-        conversation: &str,
-        options: &CompactOptions,
-        cancel: &Cancel,
-        progress: &mut dyn FnMut(&Pass),
-    ) -> Result<MaintainReport> {
-        let outcome = self.work("maintain", conversation, options, cancel, progress)?;
-        let (mut result, passes) = (outcome.result, outcome.passes);
-        let unexpected = |error| Error::internal(format!("`maintain` ended unexpectedly: {error}"));
-        let debt = result.remove("debt").unwrap_or_default();
-        let mut report = MaintainReport {
-            debt: Option::deserialize(debt).map_err(unexpected)?,
-            compacted: None,
-            failure: None,
-        };
-        match result.remove("compacted") {
-            Some(compacted) if !compacted.is_null() => {
-                report.compacted = Some(compaction::report(compacted, passes, outcome.warnings)?);
-            }
-            _ => {
-                let message = result.get("failure").and_then(|told| told.get("message"));
-                let message = message.and_then(Value::as_str);
-                report.failure = message.map(|told| Error::new(Code::CompletionFailed, told));
-            }
-        }
-        Ok(report)
+/// How a model failed.
+#[derive(Deserialize)]
+struct ModelFailure {
+    message: String,
+}
+
+impl From<MaintainResult> for MaintainReport {
+    fn from(result: MaintainResult) -> Self {
+        let MaintainResult { debt, compacted, failure } = result;
+        // A model that failed and was replaced by the fallback is in the report of the compaction.
+        let refusal = failure.filter(|_| compacted.is_none());
+        let failure = refusal.map(|told| Error::new(Code::CompletionFailed, told.message));
+        Self { debt, compacted, failure }
     }
 }

@@ -1,13 +1,12 @@
-// Tasks of several calls: the engine says what comes next, and here it is carried out.
+// Tasks of several calls: the engine returns instructions, and the host carries them out.
 //
-// In: a task and what only the host has, its messages and models. Out: the result of the task. The
-// instructions are described in `wit/drive.wit`; nothing is decided here.
+// In: a task and what only the host has, its messages and models. Out: the result of the task.
+// `wit/drive.wit` describes the instructions; the host decides nothing.
 
-import { modelChain } from "./completion.js";
+import { completerOf } from "./completion.js";
 import { toJson } from "./convert.js";
 import { sha256Hex } from "./digest.js";
 import { LcmError } from "./errors.js";
-import { modelsFor } from "./models.js";
 import { pause } from "./queue.js";
 
 const encoder = new TextEncoder();
@@ -23,18 +22,14 @@ export class Messages {
     this.sizes = texts.map((text) => encoder.encode(text).length);
   }
 
-  /** What a task says of its messages. */
+  /** The members of a task that describe its messages. */
   get measures() {
-    const add = (total, size) => total + size;
-    const longer = (longest, size) => Math.max(longest, size);
-    return {
-      count: this.sizes.length,
-      bytes: this.sizes.reduce(add, 0),
-      bytes_longest: this.sizes.reduce(longer, 0),
-    };
+    const bytes = this.sizes.reduce((total, size) => total + size, 0);
+    const bytes_longest = this.sizes.reduce((longest, size) => Math.max(longest, size), 0);
+    return { count: this.sizes.length, bytes, bytes_longest };
   }
 
-  /** The messages of one call: as many as fit from `first` on, at least one unless `count` is 0. */
+  /** Returns the messages of one call: as many as fit, at least one unless `count` is 0. */
   cut({ index_first: first, count, bytes_max: bytesMax }) {
     const messages = [];
     for (let index = first, bytes = 0; index < first + count; index++) {
@@ -45,14 +40,12 @@ export class Messages {
     return messages;
   }
 
-  /** Uploads those of a range that are too large for a call; resolves to how many there were. */
-  async stage(backend, instruction) {
-    const { arguments: args, index_first: first, count } = instruction;
-    const { bytes_max: most, piece_bytes_max: piece } = instruction;
+  /** Uploads the messages of a range that are too large for a call; resolves to their number. */
+  async stage(backend, { arguments: args, index_first: first, count, ...bounds }) {
     let staged = 0;
     for (let index = first; index < first + count; index++) {
-      if (this.sizes[index] <= most || this.#uploads.has(index)) continue;
-      this.#uploads.set(index, await upload(backend, args, this.#texts[index], piece));
+      if (this.sizes[index] <= bounds.bytes_max || this.#uploads.has(index)) continue;
+      this.#uploads.set(index, await upload(backend, args, this.#texts[index], bounds));
       staged += 1;
     }
     return staged;
@@ -60,12 +53,12 @@ export class Messages {
 }
 
 /** Uploads one text in pieces that end between code points; resolves to its reference. */
-async function upload(backend, { conversation, family, now }, whole, pieceMax) {
+async function upload(backend, { conversation, family, now }, whole, bounds) {
   const bytes = encoder.encode(whole);
   const name = await sha256Hex(bytes);
   const extra_json = JSON.stringify({ bytes: bytes.length, family: family ?? undefined });
   for (let offset = 0; offset < bytes.length; ) {
-    let end = Math.min(offset + pieceMax, bytes.length);
+    let end = Math.min(offset + bounds.piece_bytes_max, bytes.length);
     while (end < bytes.length && (bytes[end] & 0xc0) === 0x80) end -= 1;
     const text = decoder.decode(bytes.subarray(offset, end));
     const args = { conversation, upload: name, offset, text, extra_json, now };
@@ -76,21 +69,11 @@ async function upload(backend, { conversation, family, now }, whole, pieceMax) {
   return `@upload ${name}`;
 }
 
-/** Answers requests with the caller's models, or without one. */
-function completerOf(backend, models, options) {
-  const chain = modelChain(models, options);
-  return async (request) => {
-    if (modelsFor(models, request.purpose).length > 0) return chain(request);
-    const done = await backend.compute("compaction.complete_offline", { request });
-    return { result: { done }, calls: 1 };
-  };
-}
-
-/** One task on its way. */
+/** A task in progress. */
 class Driver {
   passes = [];
   result = {};
-  #warnings = new Set();
+  warnings = new Set();
   #parts;
   #complete;
   #isStopped = false;
@@ -104,16 +87,12 @@ class Driver {
     this.#complete = parts.models && completerOf(backend, parts.models, parts.options);
   }
 
-  get warnings() {
-    return [...this.#warnings];
-  }
-
-  /** Asks the engine what comes next, and keeps what it says of the task. */
+  /** Asks the engine for the next instruction, and keeps what the instruction reports. */
   async ask(backend, name, args) {
     const asked = { ...args, now: this.#parts.now() };
     const instruction = JSON.parse(await backend.compute(name, asked));
     if (instruction.pass) this.passes.push(instruction.pass);
-    for (const line of instruction.warnings ?? []) this.#warnings.add(line);
+    for (const line of instruction.warnings ?? []) this.warnings.add(line);
     Object.assign(this.result, instruction.note, instruction.result);
     if (instruction.do !== "fail") return instruction;
     const { code, message } = instruction.error;
@@ -121,7 +100,7 @@ class Driver {
     throw new LcmError(code, message, { cause: this.#failure });
   }
 
-  /** Carries an instruction out; resolves to the one that follows. */
+  /** Carries out an instruction; resolves to the next one. */
   async advance(backend, instruction) {
     const event = await this.#event(backend, instruction).catch((error) => {
       if (!(error instanceof LcmError)) throw error;
@@ -164,8 +143,7 @@ class Driver {
     }
     const how = keep ? "compute" : once ? "attempt" : "call";
     const result = await backend[how](call, args);
-    if (keep && messages.index_first === 0) this.#kept = [];
-    if (keep) this.#kept.push(result.slice(1, -1));
+    if (keep) this.#kept = [...(messages.index_first > 0 ? this.#kept : []), result.slice(1, -1)];
     if (call === "compaction.plan") this.#requests = result.requests;
     if (result.next) this.#requests[request] = result.next;
     return result;
@@ -175,9 +153,9 @@ class Driver {
 /**
  * Carries out a task; resolves to `{result, passes, warnings}`.
  *
- * `parts` are `now()`, and as the task needs them `messages`, `models`, and `options` with how these
- * are asked and the `signal` that ends the task. `first(work)` runs the first call, so that it has
- * its place in a line at once. Of one conversation at a time: see `Calls`.
+ * `parts` has `now()`, and as the task needs them `messages`, `models`, and `options` of the models
+ * with the `signal` that ends the task. `first(work)` runs the first call, so that the call has its
+ * place in the line at once. `Calls` admits one such task of a conversation at a time.
  */
 export async function drive(backend, task, parts) {
   const { first = (work) => work(backend) } = parts;
@@ -187,6 +165,5 @@ export async function drive(backend, task, parts) {
     return driver.advance(inner, await driver.ask(inner, "drive.begin", begin));
   });
   while (instruction.do !== "done") instruction = await driver.advance(backend, instruction);
-  const { result, passes, warnings } = driver;
-  return { result, passes, warnings };
+  return { result: driver.result, passes: driver.passes, warnings: [...driver.warnings] };
 }

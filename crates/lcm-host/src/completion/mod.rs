@@ -12,6 +12,8 @@ mod offline;
 mod openai;
 mod rejection;
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -50,6 +52,23 @@ impl<F: Fn(&CompletionRequest) -> CompletionResult + Send + Sync> CompletionProv
     fn complete(&self, request: &CompletionRequest, _cancel: &Cancel) -> CompletionResult {
         self(request)
     }
+}
+
+/// Completes requests, several of them at the same time; a provider that panics has failed.
+pub(crate) fn complete_all(
+    model: &dyn CompletionProvider,
+    requests: &[CompletionRequest],
+    cancel: &Cancel,
+) -> Vec<CompletionResult> {
+    if let [request] = requests {
+        return vec![model.complete(request, cancel)];
+    }
+    let panicked = || failed(CompletionErrorCode::Other, "the provider panicked");
+    thread::scope(|scope| {
+        let start = |request| scope.spawn(move || model.complete(request, cancel));
+        let running: Vec<_> = requests.iter().map(start).collect();
+        running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
+    })
 }
 
 /// The purpose of this name.

@@ -6,7 +6,10 @@
 //! | equal run | lines of code that follow each other in two files of one language |
 //! | loose TypeScript type | the type `any` or `unknown` in a `.d.ts` file of the package |
 //! | loose Python type | the word `Any` in a public signature or field |
-//! | driving code | the files of [`DRIVING`]: intake, compaction and turns; no store, no model |
+//! | driving code | the files of [`DRIVING`]: carrying out instructions, and verbs of several calls |
+//!
+//! Driving code has no store, no model and no declared shape: options, reports and instructions are
+//! types of the interface, as in `types.d.ts` of Node and `results.py` of Python.
 //!
 //! A Python name is public when it starts without `_`, its class too, and its file defines a name
 //! that the package exports, or stands in `verbs/`.
@@ -27,11 +30,7 @@ const HOSTS: [(&str, &[&str]); 3] = [
 
 /// For each host the folder of its package, and the files that drive intake and compaction.
 pub const DRIVING: [(&str, &str, &[&str]); 3] = [
-    (
-        "Rust",
-        "crates/lcm-host/src",
-        &["ingest.rs", "intake.rs", "compaction.rs", "drive.rs", "turn.rs"],
-    ),
+    ("Rust", "crates/lcm-host/src", &["drive/mod.rs", "drive/messages.rs", "drive/verbs.rs"]),
     (
         "Node",
         "host-examples/node/src",

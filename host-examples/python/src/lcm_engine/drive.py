@@ -1,7 +1,7 @@
-"""Tasks of several calls: the engine says what comes next, and here it is carried out.
+"""Tasks of several calls: the engine returns instructions, and the host carries them out.
 
-In: a task and what only the host has, its messages and models. Out: the result of the task. The
-instructions are described in `wit/drive.wit`; nothing is decided here.
+In: a task and what only the host has, its messages and models. Out: the result of the task.
+`wit/drive.wit` describes the instructions; the host decides nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     def take(self, instruction: Fields) -> None:
-        """Keeps what an instruction says of the task."""
+        """Keeps what an instruction reports of the task."""
         if "pass" in instruction:
             self.passes.append(instruction["pass"])
         said = self.warnings + instruction.get("warnings", [])
@@ -37,7 +37,7 @@ class Outcome:
 
 
 class _Driver:
-    """One task on its way."""
+    """A task in progress."""
 
     def __init__(self, texts: list[str], asking: Asking | None) -> None:
         self.texts = list(texts)
@@ -49,9 +49,9 @@ class _Driver:
         self.answers: dict[int, Fields] = {}
 
     def perform(self, instruction: Fields) -> Flow[Fields]:
-        """Carries an instruction out; returns its event."""
+        """Carries out an instruction; returns its event."""
         if instruction["do"] == "complete":
-            return {"answers": (yield from self.complete(**_without_do(instruction)))}
+            return {"answers": (yield from self.complete(instruction))}
         if instruction["do"] == "call":
             return {"result": (yield from self.call(instruction))}
         return {"staged": (yield from self.stage(instruction))}
@@ -60,7 +60,7 @@ class _Driver:
         name, arguments = instruction["call"], dict(instruction["arguments"])
         messages: Fields = instruction.get("messages", {})
         if messages:
-            arguments["messages"] = self.cut(**messages)
+            arguments["messages"] = self.cut(messages)
         if "entries" in instruction:
             asked, entries = arguments["transcript_json"][:-1], ",".join(self.kept)
             arguments["transcript_json"] = f'{asked},"entries":[{entries}]}}'
@@ -78,12 +78,12 @@ class _Driver:
             self.requests[place] = result["next"]
         return result
 
-    def cut(self, bytes_max: int, count: int, **place: int) -> list[str]:
-        """The messages of one call: as many as fit, at least one unless `count` is 0."""
-        start, size, taken = place["index_first"], 0, 0
-        for length in self.sizes[start : start + count]:
+    def cut(self, messages: Fields) -> list[str]:
+        """Returns the messages of one call: as many as fit, at least one unless `count` is 0."""
+        start, size, taken = messages["index_first"], 0, 0
+        for length in self.sizes[start : start + messages["count"]]:
             size += length
-            if taken and size > bytes_max:
+            if taken and size > messages["bytes_max"]:
                 break
             taken += 1
         return self.texts[start : start + taken]
@@ -108,10 +108,10 @@ class _Driver:
             offset = yield Call("ingest.stage", arguments | {"offset": offset, "text": part})
         return f"@upload {upload}"
 
-    def complete(self, count: int, **place: int) -> Flow[list[Fields]]:
-        """Has the models complete so many requests; returns what is said of the answers."""
+    def complete(self, instruction: Fields) -> Flow[list[Fields]]:
+        """Lets the models complete requests; returns the states of the answers."""
         assert self.asking is not None
-        start = place["index_first"]
+        start, count = instruction["index_first"], instruction["count"]
         flows = [ask(self.asking, one) for one in self.requests[start : start + count]]
         if self.asking.together:
             answers = yield Together(flows)
@@ -127,20 +127,15 @@ class _Driver:
         return events
 
 
-def _without_do(instruction: Fields) -> Fields:
-    return {name: instruction[name] for name in ("index_first", "count")}
-
-
 def drive(
     task: Fields,
     now: Callable[[], int],
     texts: list[str] | None = None,
     asking: Asking | None = None,
 ) -> Flow[Outcome]:
-    """Carries out a task; raises what it fails with.
+    """Carries out a task; raises the error that the task fails with.
 
-    Who stops it gets what was raised; the engine is told before that, so that deferred compaction
-    is tried again only after a while.
+    A stop is raised again after the engine recorded the stop of a deferred compaction.
     """
     driver, outcome = _Driver(texts or [], asking), Outcome()
     if texts is not None:

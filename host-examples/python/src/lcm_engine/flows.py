@@ -1,8 +1,8 @@
 """What takes more than one engine call, written once for the plain and the asyncio package.
 
 Each flow is a generator: it yields what it wants done (an engine call, a completion, a pause), is
-sent the result and returns its own. How messages enter stands in `intake`, what asks models in
-`compaction`.
+sent the result and returns its own. `intake` stores messages, `compaction` and `questions` ask
+models.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from .models import Model
-from .texts import to_json
+from .texts import batches, to_json
 
 T = TypeVar("T")
 
@@ -126,3 +126,19 @@ def configure(config_json: str, keep: Callable[[str], None]) -> Flow[Any]:
     report = yield from parsed("setup.configure", {"config_json": config_json})
     keep(config_json)
     return report
+
+
+def estimate(dialect: str, texts: list[str]) -> Flow[int]:
+    """Estimates the tokens of messages."""
+    tokens = 0
+    for part in batches(texts):
+        entries = yield Call("ingest.identify", {"dialect": dialect, "messages": part})
+        tokens += sum(entry["tokens"] for entry in json.loads(entries))
+    return tokens
+
+
+def validate(dialect: str, texts: list[str]) -> Flow[list[str]]:
+    """Returns the reasons why the provider of a dialect would refuse messages."""
+    arguments = {"dialect": dialect, "messages_json": f"[{','.join(texts)}]"}
+    findings: list[str] = yield from parsed("context.validate", arguments)
+    return findings

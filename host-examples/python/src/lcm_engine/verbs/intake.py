@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .. import intake
+from .. import flows, intake
 from ..flows import Flow
 from ..results import AppendMode, Dialect, Receipt
 from ..texts import Message, to_texts
@@ -88,7 +88,7 @@ class Intake(Opened):
         assert 0 < tokens < 20
         ```
         """
-        return intake.estimate(dialect, to_texts(messages))
+        return flows.estimate(dialect, to_texts(messages))
 
     @Verb
     def validate(self, messages: Iterable[Message], dialect: Dialect) -> Flow[list[str]]:
@@ -99,4 +99,4 @@ class Intake(Opened):
         assert refusals == ["messages[0]: blank content"]
         ```
         """
-        return intake.validate(dialect, to_texts(messages))
+        return flows.validate(dialect, to_texts(messages))

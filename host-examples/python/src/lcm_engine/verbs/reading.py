@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import compaction, flows, paging
+from .. import flows, paging, questions
 from ..flows import Flow
 from ..results import (
     AskResult,
@@ -289,7 +289,7 @@ class Reading(Opened):
             deadline_ms=deadline_ms,
         )
         asking = self._asking.with_(retries, timeout_ms)
-        return compaction.ask(conversation, given, lambda: self._now(now), asking)
+        return questions.ask(conversation, given, lambda: self._now(now), asking)
 
     @Verb
     def ask_plan(
@@ -327,7 +327,7 @@ class Reading(Opened):
             grant=grant,
             plan_only=True,
         )
-        return compaction.ask_plan(conversation, given, self._now(now))
+        return questions.ask_plan(conversation, given, self._now(now))
 
     @Verb
     def messages(
@@ -451,6 +451,6 @@ class Reading(Opened):
         ```
         """
         asking = self._asking.with_(retries, timeout_ms)
-        return compaction.call_tool(
+        return questions.call_tool(
             conversation, name, arguments, grant, lambda: self._now(now), asking
         )

@@ -1,0 +1,79 @@
+//! The instructions of `wit/drive.wit` as types.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    error::{Code, Error},
+    ingest::IngestError,
+};
+
+/// An instruction of the component. A member that the instruction does not take is empty.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(super) struct Instruction {
+    #[serde(rename = "do")]
+    pub(super) kind: String,
+    pub(super) token: String,
+    /// Export to call, such as `ingest.append`.
+    pub(super) call: String,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) messages: Option<MessageRange>,
+    /// Whether the host keeps the elements of the result.
+    pub(super) keep: bool,
+    /// Whether the call takes the kept elements as `entries`.
+    pub(super) entries: bool,
+    /// Whether the host must not repeat the call after a conflict.
+    pub(super) once: bool,
+    /// Place of the request whose id and answer the call takes.
+    pub(super) request: Option<usize>,
+    /// Messages to upload, or requests to complete.
+    #[serde(flatten)]
+    pub(super) range: MessageRange,
+    pub(super) piece_bytes_max: usize,
+    /// Bound of a random pause before the instruction.
+    pub(super) wait_ms: u64,
+    pub(super) pass: Option<Value>,
+    pub(super) warnings: Vec<String>,
+    pub(super) note: Map<String, Value>,
+    pub(super) result: Map<String, Value>,
+    pub(super) error: Option<TaskFailure>,
+}
+
+/// A range of messages or requests.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct MessageRange {
+    index_first: usize,
+    count: usize,
+    /// Bytes of the messages of one call, or of the longest message that is not uploaded.
+    pub(super) bytes_max: usize,
+}
+
+impl MessageRange {
+    /// Returns the indices of the range.
+    pub(super) fn indices(self) -> Range<usize> {
+        self.index_first..self.index_first.saturating_add(self.count)
+    }
+}
+
+/// Why a task failed.
+#[derive(Deserialize)]
+pub(super) struct TaskFailure {
+    code: String,
+    message: String,
+    index: Option<usize>,
+}
+
+impl From<TaskFailure> for IngestError {
+    fn from(TaskFailure { code, message, index }: TaskFailure) -> Self {
+        // `index` says where the message is, and callers name the place in their own words.
+        let placed = message.strip_prefix("messages[").and_then(|rest| rest.split_once("]: "));
+        let reason = placed.filter(|_| index.is_some()).map(|(_, reason)| reason);
+        let code = Code::from_name(&code).unwrap_or(Code::Corrupt);
+        Self { index, error: Error::new(code, reason.unwrap_or(&message)) }
+    }
+}

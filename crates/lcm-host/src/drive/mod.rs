@@ -1,0 +1,230 @@
+//! Tasks of several calls: the component returns instructions, and the host carries them out.
+//!
+//! In: a task and what only the host has, its messages and its model. Out: the result of the task.
+//! `wit/drive.wit` describes the instructions; the host decides nothing.
+
+mod instruction;
+mod messages;
+mod verbs;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize as _, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    ask::read_requests,
+    clock::{Cancel, Clock},
+    compaction::Pass,
+    completion::complete_all,
+    error::{Code, Error, Result},
+    ingest::IngestResult,
+    json,
+    lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm, random_below},
+    record::completion_result,
+    types::CompletionRequest,
+};
+use instruction::Instruction;
+use messages::TaskMessages;
+pub(crate) use messages::measure_messages;
+
+/// What a task needs of its caller.
+struct Parts<'a> {
+    clock: Clock,
+    cancel: &'a Cancel,
+    messages: &'a [String],
+    /// Receives the number of finished messages.
+    on_messages: Option<&'a mut dyn FnMut(usize)>,
+    on_pass: Option<&'a mut dyn FnMut(&Pass)>,
+}
+
+/// A task in progress.
+struct Driver<'a> {
+    lcm: &'a Lcm,
+    parts: Parts<'a>,
+    messages: TaskMessages<'a>,
+    state: TaskState,
+}
+
+/// What the component asked the host to keep for a task.
+#[derive(Default)]
+struct TaskState {
+    /// Elements of results, as parts of a JSON array.
+    kept: Vec<String>,
+    requests: Vec<CompletionRequest>,
+    /// Answers by the place of their request.
+    answers: BTreeMap<usize, Value>,
+    result: Map<String, Value>,
+    passes: Vec<Value>,
+    warnings: Vec<String>,
+}
+
+impl Lcm {
+    /// Carries out a task and returns its report.
+    fn drive<'a, T>(&'a self, task: &Value, parts: Parts<'a>) -> IngestResult<T>
+    where
+        T: DeserializeOwned,
+    {
+        let messages = TaskMessages::new(parts.messages);
+        let mut driver = Driver { lcm: self, parts, messages, state: TaskState::default() };
+        driver.run(task)?;
+        Ok(driver.state.into_report()?)
+    }
+}
+
+impl Driver<'_> {
+    fn run(&mut self, task: &Value) -> IngestResult<()> {
+        let begin = json!({"task_json": task.to_string(), "now": self.parts.clock.now_ms()});
+        let mut instruction = self.ask("drive.begin", &begin)?;
+        let mut stop = None;
+        while instruction.kind != "done" {
+            let event = match self.parts.cancel.check() {
+                Err(stopped) if stop.is_none() => {
+                    // Only deferred compaction records that its caller stopped it.
+                    if task.get("task") != Some(&"maintain".into()) {
+                        return Err(stopped.into());
+                    }
+                    stop = Some(stopped);
+                    json!({"stopped": true})
+                }
+                _ => self.perform(&mut instruction)?,
+            };
+            let step = json!({"token": instruction.token, "event_json": event.to_string(),
+                "now": self.parts.clock.now_ms()});
+            instruction = self.ask("drive.step", &step)?;
+        }
+        stop.map_or(Ok(()), |stopped| Err(stopped.into()))
+    }
+
+    /// Asks for the next instruction, and keeps what the instruction reports of the task.
+    fn ask(&mut self, function: &str, arguments: &Value) -> IngestResult<Instruction> {
+        let answer = self.lcm.call_json(function, arguments)?;
+        let mut next: Instruction = json::read(function, answer.as_str().unwrap_or_default())?;
+        if let Some(pass) = next.pass.take() {
+            if let (Some(told), Ok(pass)) = (&mut self.parts.on_pass, Pass::deserialize(&pass)) {
+                told(&pass);
+            }
+            self.state.passes.push(pass);
+        }
+        let appended = next.messages.filter(|_| next.call == "ingest.append");
+        let finished = (next.kind == "done").then_some(self.parts.messages.len());
+        let finished = appended.map(|range| range.indices().start).or(finished);
+        if let (Some(told), Some(finished)) = (&mut self.parts.on_messages, finished) {
+            told(finished);
+        }
+        for warning in next.warnings.drain(..) {
+            if !self.state.warnings.contains(&warning) {
+                self.state.warnings.push(warning);
+            }
+        }
+        self.state.result.append(&mut next.note);
+        self.state.result.append(&mut next.result);
+        next.error.take().map_or(Ok(next), |failed| Err(failed.into()))
+    }
+
+    /// Carries out an instruction and returns its event.
+    fn perform(&mut self, instruction: &mut Instruction) -> Result<Value> {
+        let wait = Duration::from_micros(random_below(instruction.wait_ms.saturating_mul(1_000)));
+        self.parts.cancel.sleep(wait);
+        let mut index = None;
+        let event = match instruction.kind.as_str() {
+            "complete" => self.complete(instruction).map_err(Failure::from),
+            "call" => self.call(instruction),
+            _ => self.stage(instruction, &mut index),
+        };
+        event.or_else(|failure| {
+            let Error { code, message } = &failure.error;
+            // The task is not repeated when the store did not begin the commit.
+            if *code == Code::StoreUnavailable && !failure.is_unknown() {
+                return Err(failure.error);
+            }
+            let code = code.as_str();
+            Ok(json!({"error": {"code": code, "message": message, "index": index}}))
+        })
+    }
+
+    fn call(&mut self, instruction: &mut Instruction) -> std::result::Result<Value, Failure> {
+        let mut arguments = std::mem::take(&mut instruction.arguments);
+        if let Some(range) = instruction.messages {
+            arguments.insert("messages".to_owned(), self.messages.select(range).into());
+        }
+        if let Some(Value::String(transcript)) = arguments.get_mut("transcript_json")
+            && instruction.entries
+        {
+            transcript.pop();
+            *transcript += &format!(",\"entries\":[{}]}}", self.state.kept.join(","));
+        }
+        if let Some(place) = instruction.request {
+            let id = self.state.requests.get(place).map(|request| request.id.as_str());
+            arguments.insert("request_id".to_owned(), id.into());
+            let answer = self.state.answers.get(&place).cloned();
+            arguments.entry("answer").or_insert(answer.into());
+        }
+        let repeats_max = if instruction.once { 0 } else { CONFLICT_RETRIES_MAX };
+        let result = self.lcm.call_value(&instruction.call, &arguments.into(), repeats_max)?;
+        if let (true, Some(text)) = (instruction.keep, result.as_str()) {
+            if instruction.messages.is_some_and(|range| range.indices().start == 0) {
+                self.state.kept.clear();
+            }
+            self.state.kept.push(text.trim_start_matches('[').trim_end_matches(']').to_owned());
+        }
+        if let Some(requests) = result.get("requests") {
+            self.state.requests = read_requests(requests)?;
+        }
+        if let Some(next) = result.get("next").filter(|next| !next.is_null()) {
+            let place = instruction.request.and_then(|place| self.state.requests.get_mut(place));
+            place.into_iter().zip(read_requests(&json!([next]))?).for_each(|(at, new)| *at = new);
+        }
+        Ok(json!({ "result": result }))
+    }
+
+    /// Uploads the messages of a range that are too large for a call; `failed` names the message
+    /// of a failed upload.
+    fn stage(
+        &mut self,
+        instruction: &mut Instruction,
+        failed: &mut Option<usize>,
+    ) -> std::result::Result<Value, Failure> {
+        let large = self.messages.oversized(instruction.range);
+        for &(index, text) in &large {
+            *failed = Some(index);
+            let arguments = instruction.arguments.clone();
+            let most = instruction.piece_bytes_max;
+            let reference = self.lcm.upload(text, arguments, most, self.parts.cancel)?;
+            self.messages.set_upload(index, reference);
+        }
+        Ok(json!({"staged": large.len()}))
+    }
+
+    /// Lets the model complete requests, all at the same time.
+    fn complete(&mut self, instruction: &Instruction) -> Result<Value> {
+        let range = instruction.range.indices();
+        let missing = || Error::internal("`drive.step` asks for unknown requests");
+        let requests = self.state.requests.get(range.clone()).ok_or_else(missing)?;
+        let answers = complete_all(self.lcm.model(), requests, self.parts.cancel);
+        let answers: Vec<Value> = answers.iter().map(completion_result).collect();
+        // The component needs no text to decide what to apply.
+        let event = |answer: &Value| match answer.get("done") {
+            Some(_) => json!({"done": true, "asked": 1}),
+            None => answer.clone(),
+        };
+        let events: Vec<Value> = answers.iter().map(event).collect();
+        self.state.answers.extend(range.zip(answers));
+        Ok(json!({ "answers": events }))
+    }
+}
+
+impl TaskState {
+    /// Returns the report: the result of the task, with the passes and warnings of the compaction
+    /// that the task made.
+    fn into_report<T: DeserializeOwned>(mut self) -> Result<T> {
+        let report = match self.result.get_mut("compacted") {
+            Some(Value::Object(compacted)) => compacted,
+            _ => &mut self.result,
+        };
+        report.insert("passes".to_owned(), self.passes.into());
+        report.insert("warnings".to_owned(), self.warnings.into());
+        serde_json::from_value(self.result.into())
+            .map_err(|error| Error::internal(format!("a task ended unexpectedly: {error}")))
+    }
+}

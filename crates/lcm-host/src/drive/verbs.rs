@@ -1,0 +1,133 @@
+//! The verbs that a task carries out: intake, compaction and turns.
+
+use super::Parts;
+use crate::{
+    bindings::ingestion::AppendMode,
+    clock::Cancel,
+    compaction::{CompactOptions, CompactReport, Pass},
+    error::{Code, Result},
+    ingest::{IngestOptions, IngestReport, IngestResult},
+    lcm::Lcm,
+    turn::{MaintainReport, TurnDecision, TurnOptions, TurnReport},
+};
+
+impl CompactOptions {
+    fn parts<'a>(
+        &self,
+        cancel: &'a Cancel,
+        on_pass: Option<&'a mut dyn FnMut(&Pass)>,
+    ) -> Parts<'a> {
+        Parts { clock: self.clock, cancel, messages: &[], on_messages: None, on_pass }
+    }
+}
+
+impl Lcm {
+    /// Stores the missing messages of a transcript of any length. The component reads every message
+    /// before it stores the first. `progress` receives the number of finished messages.
+    ///
+    /// # Errors
+    ///
+    /// - `invalid-input`, with an index: the message is not valid; nothing was stored.
+    /// - `cancelled`: stored messages stay, and the next ingest continues after them.
+    /// - `exists`: the transcript changes stored messages; nothing was stored.
+    /// - errors of the component; with `refuse_replay` also its refusal.
+    pub fn ingest(
+        &self,
+        conversation: &str,
+        messages: &[String],
+        options: &IngestOptions,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(usize),
+    ) -> IngestResult<IngestReport> {
+        // Messages that are all new are not compared with the stored ones.
+        let name = if options.append_mode == AppendMode::New { "append" } else { "ingest" };
+        let (clock, told) = (options.clock, &mut |finished| progress(finished));
+        let parts = Parts { clock, cancel, messages, on_messages: Some(told), on_pass: None };
+        self.drive(&options.task(name, conversation, messages), parts)
+    }
+
+    /// Stores the newest messages of a conversation. Messages that fit one call and follow the
+    /// stored ones are appended without a comparison of the whole transcript.
+    pub(crate) fn append_end(
+        &self,
+        conversation: &str,
+        messages: &[String],
+        options: &IngestOptions,
+        cancel: &Cancel,
+    ) -> IngestResult<IngestReport> {
+        let clock = options.clock;
+        let parts = Parts { clock, cancel, messages, on_messages: None, on_pass: None };
+        self.drive(&options.task("append", conversation, messages), parts)
+    }
+
+    /// Compacts until nothing is due. Other calls run while a model works. `progress` receives each
+    /// summary.
+    ///
+    /// # Errors
+    ///
+    /// - `completion-failed`: the model refused the key or the content; that request changed
+    ///   nothing.
+    /// - `cancelled`: stored summaries stay.
+    /// - errors of the component.
+    pub fn compact(
+        &self,
+        conversation: &str,
+        options: &CompactOptions,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Pass),
+    ) -> Result<CompactReport> {
+        let task = options.task("compact", conversation);
+        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+    }
+
+    /// Does deferred compaction when it is due: after a turn, when nobody waits. The component
+    /// measures again, records how the compaction ends, and pauses after failures.
+    ///
+    /// # Errors
+    ///
+    /// - `cancelled`: stored summaries stay, and the component tries again after a pause.
+    /// - errors of [`Lcm::compact`], but a refusal of the model is `failure` of the report.
+    pub fn maintain(
+        &self,
+        conversation: &str,
+        options: &CompactOptions,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Pass),
+    ) -> Result<MaintainReport> {
+        let task = options.task("maintain", conversation);
+        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+    }
+
+    /// Takes one turn: stores the newest messages of the conversation, skips stored ones, and
+    /// compacts when compaction is due, now or in [`Lcm::maintain`].
+    ///
+    /// The messages are stored whatever the model does.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Lcm::ingest`] and of the component; `cancelled`: stored messages stay.
+    pub fn turn(
+        &self,
+        conversation: &str,
+        messages: &[String],
+        options: &TurnOptions,
+        cancel: &Cancel,
+    ) -> IngestResult<TurnReport> {
+        let TurnOptions { ingest, compact, .. } = options;
+        // Options that `evaluate` refuses are refused before anything is stored.
+        self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
+        let ingested = self.append_end(conversation, messages, ingest, cancel)?;
+        let task = options.task(conversation);
+        let decision: TurnDecision = self.drive(&task, compact.parts(cancel, None))?;
+        let deferred = decision.deferred;
+        let mut report = TurnReport { ingested, compacted: None, deferred, failure: None };
+        if decision.compact {
+            match self.compact(conversation, compact, cancel, &mut |_| {}) {
+                Ok(compacted) => report.compacted = Some(compacted),
+                Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(report)
+    }
+}
