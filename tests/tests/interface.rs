@@ -3,13 +3,17 @@
 //! JSON of every golden vector is as described.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use lcm_core::Engine;
-use lcm_testing::{Json, host::RecordedCall, vector_runner};
+use lcm_testing::{
+    Json,
+    host::{Host, RecordedCall, StoreMode},
+    vector_runner,
+};
 use serde_json::{Value, json};
 use xtask::interface::{self, Exports, Form, Kind, Payload, Schema};
 
@@ -21,6 +25,8 @@ fn root() -> PathBuf {
 #[derive(Default)]
 struct Comparison {
     checked: BTreeMap<String, usize>,
+    /// Names of the shapes that some value has.
+    shapes: BTreeSet<String>,
     findings: Vec<String>,
 }
 
@@ -37,19 +43,37 @@ impl Interface {
 
     fn compare(&self, place: &str, kind: &Kind, value: &Value, found: &mut Comparison) {
         *found.checked.entry(place.to_owned()).or_default() += 1;
+        found.shapes.extend(self.schema.list_shapes(kind, value));
         let findings = self.schema.compare(kind, value);
         found.findings.extend(findings.iter().map(|finding| format!("{place}: {finding}")));
+    }
+
+    /// Drops the keys of a configuration that are aliases or unknown: they are reported, no error.
+    fn drop_other_keys(&self, config: &mut Value) {
+        let Form::Object(members) = &self.schema.shape("Configuration").unwrap().form else {
+            panic!("the configuration is no object")
+        };
+        if let Some(config) = config.as_object_mut() {
+            config.retain(|key, _| members.iter().any(|member| member.name == *key));
+        }
     }
 
     /// Compares the JSON of one call.
     fn compare_call(&self, call: &RecordedCall, found: &mut Comparison) {
         let (args, result) = (value_of(&call.args), value_of(&call.result));
         let name = call.name.replace('_', "-");
+        // Vectors shorten long texts, which are written out behind the recorder.
+        if args.to_string().contains("$repeat") {
+            return;
+        }
         let verb = args.get("verb").and_then(Value::as_str).unwrap_or_default();
         let verb = self.exports.verbs.iter().find(|known| known.name == verb);
         if let Some(export) = self.exports.exports.iter().find(|export| export.name == name) {
             for (place, payload) in &export.arguments {
-                let Some(value) = find_json(&args, place) else { continue };
+                let Some(mut value) = find_json(&args, place) else { continue };
+                if name == "setup.configure" {
+                    self.drop_other_keys(&mut value);
+                }
                 let (place, kind) = match (payload, verb) {
                     (Payload::Of(kind), _) => (format!("{name} {place}"), kind.clone()),
                     (Payload::Verb, Some(verb)) => {
@@ -89,6 +113,92 @@ impl Interface {
     }
 }
 
+/// Calls a function and returns its result.
+fn ask(host: &mut Host, name: &str, args: &Value) -> Value {
+    value_of(&host.ask(name, &Json::of(&args.to_string())).unwrap())
+}
+
+/// Makes the calls that no vector makes, and returns all calls.
+fn make_calls_without_vectors() -> Vec<RecordedCall> {
+    let mut host = Host::new(None, StoreMode::Plain).unwrap();
+    host.recorded = Some(Vec::new());
+    let text = "The orchard needs water every second day, said the gardener. ".repeat(20);
+    let messages: Vec<Value> = (0..80)
+        .map(|place| json!({"role": "user", "content": format!("{place} {text}")}))
+        .collect();
+    let append = json!({"conversation": "c", "messages": messages, "now": 1000,
+        "options": {"append_mode": "new"}});
+    ask(&mut host, "ingest.append", &append);
+    let extra = json!({"extra_json": {"model": "m"}});
+    let plan = json!({"conversation": "c", "budget": 8000, "now": 2000});
+    let plan = ask(&mut host, "compaction.plan", &plan);
+    let request = &plan["requests"][0];
+    let apply = |answer: Value| {
+        json!({"conversation": "c", "request_id": request["id"], "now": 2000,
+            "options": extra, "answer": answer})
+    };
+    let failed = json!({"failed": {"code": "auth", "message": "the key is refused"}});
+    ask(&mut host, "compaction.apply", &apply(failed));
+    let done = ask(&mut host, "compaction.complete_offline", &json!({"request": request}));
+    ask(&mut host, "admin.status", &json!({"conversation": "c", "now": 2000}));
+    ask(&mut host, "admin.status", &json!({"now": 2000}));
+    begin_tasks(&mut host);
+    ask(&mut host, "compaction.apply", &apply(json!({"done": done})));
+    let run = json!({"conversation": "c", "budget": 1_000_000, "now": 3000, "options": extra});
+    ask(&mut host, "compaction.run", &run);
+    for kind in ["summaries", "messages"] {
+        let list = json!({"kind": kind, "conversation": "c", "bytes_max": 100_000});
+        ask(&mut host, "admin.listing", &list);
+    }
+    let prompts = json!({"conversation": "c", "verb": "prompts", "arguments_json": {}, "now": 1});
+    ask(&mut host, "admin.call", &prompts);
+    let page = json!({"conversation": "c", "bytes_max": 1 << 20});
+    let page = find_json(&ask(&mut host, "admin.export_page", &page), "").unwrap();
+    ask(&mut host, "admin.import_page", &json!({"lines": page["lines"], "now": 4000}));
+    let rule = json!({"session": "agent:*", "context_threshold_permille": 600});
+    let config = json!({"eviction_policy": "chronological", "context_threshold_overrides": [rule]});
+    ask(&mut host, "setup.configure", &json!({"config_json": config}));
+    host.recorded.unwrap()
+}
+
+/// Begins every task that no vector has and leads it to its end.
+fn begin_tasks(host: &mut Host) {
+    let begin = |host: &mut Host, task: &Value| {
+        find_json(&ask(host, "drive.begin", &json!({"task_json": task, "now": 2000})), "").unwrap()
+    };
+    let step = |host: &mut Host, instruction: &Value, event: &Value| {
+        let args = json!({"token": instruction["token"], "event_json": event, "now": 2000});
+        find_json(&ask(host, "drive.step", &args), "").unwrap()
+    };
+    let long = json!({"task": "append", "conversation": "d", "dialect": "anthropic", "count": 1,
+        "bytes": 600_000, "bytes_longest": 600_000});
+    let stage = begin(host, &long);
+    assert_eq!(stage["do"], "stage");
+    step(host, &stage, &json!({"staged": 1}));
+    let error = json!({"error": {"code": "denied", "message": "archived"}});
+    assert_eq!(step(host, &stage, &error)["do"], "fail");
+    let compaction = |task: &str| -> Value {
+        json!({"task": task, "conversation": "c", "budget": 8000, "mode": "threshold"})
+    };
+    let mut instruction = begin(host, &compaction("compact"));
+    let plan = ask(host, "compaction.plan", &instruction["arguments"]);
+    instruction = step(host, &instruction, &json!({"result": plan}));
+    assert_eq!(instruction["do"], "complete");
+    let failed = json!({"failed": {"code": "timeout", "message": "late"}, "asked": 1});
+    step(host, &instruction, &json!({"answers": [failed]}));
+    for task in ["maintain", "turn"] {
+        let mut instruction = begin(host, &compaction(task));
+        while instruction.get("token").is_some() {
+            let event = match instruction["call"].as_str() {
+                Some(call) => json!({"result": ask(host, call, &instruction["arguments"])}),
+                None => json!({"stopped": true}),
+            };
+            instruction = step(host, &instruction, &event);
+        }
+        assert_eq!(instruction["do"], "done");
+    }
+}
+
 fn value_of(json: &Json) -> Value {
     serde_json::from_str(&json.compact()).unwrap()
 }
@@ -120,6 +230,16 @@ fn vectors() -> Vec<PathBuf> {
     paths
 }
 
+/// Findings without what follows from another element of the same list.
+fn distinct(findings: &[String]) -> BTreeSet<String> {
+    let without_places = |finding: &String| {
+        finding.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>()
+    };
+    let seen: BTreeMap<String, &String> =
+        findings.iter().map(|finding| (without_places(finding), finding)).collect();
+    seen.into_values().cloned().collect()
+}
+
 #[test]
 fn generated_files_are_up_to_date() {
     let stale = interface::find_stale(&root()).unwrap();
@@ -141,6 +261,9 @@ fn the_json_of_the_vectors_is_as_described() {
             }
         }
     }
+    for call in make_calls_without_vectors() {
+        described.compare_call(&call, &mut found);
+    }
     for (place, count) in &found.checked {
         println!("{count:6} {place}");
     }
@@ -160,9 +283,14 @@ fn the_json_of_the_vectors_is_as_described() {
         expected.push(format!("admin.listing -> {kind}"));
     }
     expected.retain(|place| !found.checked.contains_key(place));
-    let kinds: Vec<&String> = found.findings.iter().take(40).collect();
-    assert!(found.findings.is_empty(), "{} findings: {kinds:#?}", found.findings.len());
-    assert!(expected.is_empty(), "no vector has {expected:#?}");
+    assert!(found.findings.is_empty(), "{:#?}", distinct(&found.findings));
+    assert!(expected.is_empty(), "nothing was compared at {expected:#?}");
+    let wire = described.schema.closure(described.exports.wire_roots());
+    let names: Vec<&str> = wire.iter().map(|shape| shape.name.as_str()).collect();
+    println!("{} places, {} shapes", found.checked.len(), names.len());
+    let unseen: Vec<&str> =
+        names.into_iter().filter(|name| !found.shapes.contains(*name)).collect();
+    assert!(unseen.is_empty(), "no value has the shapes {unseen:?}");
 }
 
 #[test]

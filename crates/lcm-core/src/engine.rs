@@ -7,7 +7,7 @@ use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{rc::Rc, string::String, vec::Vec};
 
 use crate::{
-    admin::{self, ListRequest},
+    admin::{self, ListingRequest},
     agent_tools, ask,
     assembly::{self, AssembleRequest, RenderCache},
     compaction, drive, ingest, recall, search,
@@ -669,7 +669,7 @@ impl Engine {
         cursor: Option<&str>,
         bytes_max: u32,
     ) -> Result<String> {
-        let request = ListRequest { kind, cursor, bytes_max };
+        let request = ListingRequest { kind, cursor, bytes_max };
         match conversation.filter(|_| kind != "conversations") {
             Some(conversation) => self.run_call(store, conversation, 0, |session, call| {
                 admin::list_page(session, Some(call), &request)

@@ -96,8 +96,8 @@ export const SHAPES = {
   FileMatch: [
     ["type", "type"], ["kind", "kind"], ["id", "id"], ["name", "name"], ["entryId", "entry_id"],
     ["conversation", "conversation"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
-    ["earliestAt", "earliest_at"], ["latestAt", "latest_at"], ["line", "line"], ["byte", "byte"],
-    ["score", "score"], ["snippet", "snippet"], ["snippetParts", "snippet_parts"],
+    ["line", "line"], ["byte", "byte"], ["score", "score"], ["snippet", "snippet"],
+    ["snippetParts", "snippet_parts"],
   ],
   NeighbourMessage: [
     ["id", "id"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
@@ -190,7 +190,7 @@ export const SHAPES = {
   AskResult: [
     ["status", "status"], ["answer", "answer"], ["citedIds", "cited_ids"],
     ["citedConversations", "cited_conversations"], ["rejectedIds", "rejected_ids"],
-    ["sourceConversations", "source_conversations"], ["expandedCount", "expanded_count"],
+    ["sourceConversations", "source_conversations"], ["expandedSummaries", "expanded_summaries"],
     ["sourceTokens", "source_tokens"], ["truncated", "truncated"],
     ["conversations", "conversations", "EvidenceShare"], ["completions", "completions"],
     ["failure", "failure", "ModelFailure"], ["grant", "grant", "GrantCharge"],
@@ -555,7 +555,8 @@ function namesOf(cache, shape, from, to) {
 
 function mapped(value, shape, map) {
   if (shape === undefined || value === null || typeof value !== "object") return value;
-  return Array.isArray(value) ? value.map((element) => map(shape, element)) : map(shape, value);
+  if (Array.isArray(value)) return value.map((element) => mapped(element, shape, map));
+  return map(shape, value);
 }
 
 /**
@@ -576,7 +577,7 @@ export function toSnake(shape, options, path) {
   return result;
 }
 
-/** A result of `shape` under this package's names; a member without a description stays as it is. */
+/** A result of `shape` under this package's names; an undescribed member stays as it is. */
 export function toCamel(shape, result) {
   if (Array.isArray(result)) return result.map((element) => toCamel(shape, element));
   const names = namesOf(toCamelNames, shape, 1, 0);

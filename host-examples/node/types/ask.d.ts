@@ -30,7 +30,7 @@ export interface AskResult {
   /** Conversations that the evidence came from. */
   sourceConversations: string[];
   /** Number of summaries that were expanded. */
-  expandedCount: number;
+  expandedSummaries: number;
   /** Estimated tokens of the evidence. */
   sourceTokens: number;
   /** Whether some evidence was not read, or the answer was cut. */

@@ -128,10 +128,6 @@ export interface FileMatch {
   role: Role;
   /** Time of that message. */
   createdAt: string;
-  /** Always null. */
-  earliestAt: null;
-  /** Always null. */
-  latestAt: null;
   /** Line of the passage, from 1. */
   line: number;
   /** Byte at which the passage begins, from 0. */
@@ -305,10 +301,10 @@ export interface FileDescription {
   content: string | null;
   /** Whether content follows the range. */
   truncated: boolean;
-  /** First byte of the range. */
-  startByte: number;
-  /** Byte behind the range, at which the next range begins. */
-  endByte: number;
+  /** First byte of the range; absent: no content was requested. */
+  startByte?: number;
+  /** Byte behind the range, at which the next range begins; absent: no content was requested. */
+  endByte?: number;
   /** Id of the newest message that has the file. */
   messageId: string;
   /** Position of that message. */

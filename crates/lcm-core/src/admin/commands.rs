@@ -84,7 +84,7 @@ pub(crate) fn run_command(
         .then(|| reads.add(GrantRecord::key(call.keys)));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let call = Call { now: loaded.effective_time(call.now)?, ..call };
-    let family = request.family();
+    let family = request.family_key();
     let skip_reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     let is_writable = skip_reason.is_none();
     let command = CommandContext { session, call, loaded, is_writable, dry_run };
@@ -152,7 +152,7 @@ impl CommandRequest {
     }
 
     /// Returns the family key of `family`; `None`: another command.
-    fn family(&self) -> Option<&str> {
+    fn family_key(&self) -> Option<&str> {
         match self {
             Self::Family { key } => Some(key),
             _ => None,

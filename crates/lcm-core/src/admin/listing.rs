@@ -24,7 +24,7 @@ use lcm_text::base::{
 const CONVERSATIONS_PER_PAGE: usize = 200;
 
 /// A page of a listing that a caller requests.
-pub(crate) struct ListRequest<'a> {
+pub(crate) struct ListingRequest<'a> {
     /// `conversations`, `summaries`, `messages` or `grants`.
     pub(crate) kind: &'a str,
     pub(crate) cursor: Option<&'a str>,
@@ -41,9 +41,9 @@ pub(crate) struct ListRequest<'a> {
 pub(crate) fn list_page(
     session: &mut StoreSession<'_>,
     call: Option<Call<'_>>,
-    request: &ListRequest<'_>,
+    request: &ListingRequest<'_>,
 ) -> Result<String> {
-    let ListRequest { kind, cursor, bytes_max } = *request;
+    let ListingRequest { kind, cursor, bytes_max } = *request;
     let require_call = || {
         call.ok_or_else(|| {
             Error::invalid_input(format_args!("`conversation` must be given to list {kind}"))

@@ -22,5 +22,5 @@ pub(crate) use commands::{list_prompts, run_command};
 pub(crate) use digest::digest;
 pub(crate) use export::export_page;
 pub(crate) use import::import_page;
-pub(crate) use listing::{ListRequest, list_page};
+pub(crate) use listing::{ListingRequest, list_page};
 pub(crate) use status::{conversation_status, store_status};

@@ -1,8 +1,8 @@
 //! The command `prompts`: lists the summary prompts of a configuration.
 //!
 //! In: a configuration. Out: each prompt with its text, version and size, as JSON. A word in
-//! brackets stands in the place of task data (source text, previous context). Lengths are computed
-//! for a full chunk in a wide context. No command changes a prompt, because the caller owns the
+//! brackets replaces task data (source text, previous context). Lengths are computed for a full
+//! chunk in a wide context. No command changes a prompt, because the caller owns the
 //! configuration.
 
 use crate::compaction;

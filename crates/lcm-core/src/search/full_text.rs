@@ -98,16 +98,16 @@ pub(crate) enum NeighbourHits {
 ///
 /// As [`SearchIndex::read_postings`].
 pub(crate) fn gather_matches(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     search: &FullTextContext<'_>,
     corpus: Corpus,
 ) -> Result<CorpusMatches> {
     let FullTextContext { history, index, query, .. } = *search;
     let unindexed = match corpus {
-        Corpus::Messages => UnindexedMessages::read(reader, history, index, query)?,
+        Corpus::Messages => UnindexedMessages::read(session, history, index, query)?,
         Corpus::Summaries => UnindexedMessages::default(),
     };
-    let mut terms = index.read_postings(reader, corpus, &query.terms)?;
+    let mut terms = index.read_postings(session, corpus, &query.terms)?;
     for (postings, more) in terms.iter_mut().zip(&unindexed.postings) {
         if !more.documents.is_empty() {
             *postings = union_postings(postings, more, |first, second| first.max(second));
@@ -116,7 +116,7 @@ pub(crate) fn gather_matches(
     let mut items = Vec::with_capacity(query.items.len());
     let mut lookup = ItemLookup::new(search, corpus, &unindexed, &terms);
     for item in &query.items {
-        items.push(lookup.find_postings(reader, item)?);
+        items.push(lookup.find_postings(session, item)?);
     }
     let is_over_budget = lookup.is_cut;
     let has_dropped_items = drop_frequent_items(query, &mut items) || is_over_budget;
@@ -184,7 +184,7 @@ impl CorpusMatches {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn rank_documents(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         search: &FullTextContext<'_>,
         statistics: &CorpusStatistics,
         neighbours: NeighbourHits,
@@ -195,15 +195,15 @@ impl CorpusMatches {
             documents = self.sessions.with_neighbours(&documents, self.statistics.documents);
         }
         if !window.is_unbounded() {
-            let times = self.read_times(reader, index, &documents)?;
+            let times = self.read_times(session, index, &documents)?;
             retain_by_value(&mut documents, &times, |time| window.contains(*time));
         }
-        self.apply_filters(reader, search, &mut documents)?;
+        self.apply_filters(session, search, &mut documents)?;
         if !query.has_text_items() {
             let scores = alloc::vec![0; documents.len()];
             return Ok(RankedDocuments { documents, scores });
         }
-        let scores = self.score_documents(reader, search, &documents, statistics)?;
+        let scores = self.score_documents(session, search, &documents, statistics)?;
         Ok(RankedDocuments { documents, scores })
     }
 
@@ -215,7 +215,7 @@ impl CorpusMatches {
     /// As [`CorpusMatches::rank_documents`].
     pub(crate) fn retain_admissible(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         search: &FullTextContext<'_>,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
@@ -228,16 +228,16 @@ impl CorpusMatches {
             }
         }
         if !window.is_unbounded() {
-            let times = self.read_times(reader, index, documents)?;
+            let times = self.read_times(session, index, documents)?;
             retain_by_value(documents, &times, |time| window.contains(*time));
         }
-        self.apply_filters(reader, search, documents)
+        self.apply_filters(session, search, documents)
     }
 
     /// Scores documents (ascending) that match.
     fn score_documents(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         search: &FullTextContext<'_>,
         documents: &[u64],
         statistics: &CorpusStatistics,
@@ -246,7 +246,7 @@ impl CorpusMatches {
         let are_messages = self.corpus == Corpus::Messages;
         let all = statistics.documents;
         let mean = score::compute_mean_length(all, statistics.length_total, are_messages);
-        let document_layout = self.read_layout(reader, index, documents)?;
+        let document_layout = self.read_layout(session, index, documents)?;
         let mut ranker = Ranker::new(documents, &document_layout, mean);
         let questions = term_documents(&self.terms, Some(&1));
         let has_spoken =
@@ -266,7 +266,7 @@ impl CorpusMatches {
             let layout = if postings.documents == documents {
                 &document_layout
             } else {
-                apart = self.read_layout(reader, index, &postings.documents)?;
+                apart = self.read_layout(session, index, &postings.documents)?;
                 &apart
             };
             let term_postings = TermPostings { postings, layout };
@@ -280,7 +280,7 @@ impl CorpusMatches {
                 }
                 Some(postings) => {
                     ranker.add_term(&term_postings, questions, &[any]);
-                    let layout = &self.read_layout(reader, index, &postings.documents)?;
+                    let layout = &self.read_layout(session, index, &postings.documents)?;
                     ranker.add_term(&TermPostings { postings, layout }, questions, &[typed]);
                 }
             }
@@ -295,7 +295,7 @@ impl CorpusMatches {
             ranker.add_speaker(spoken, &self.sessions.session_numbers(spoken), weights, names);
         }
         if let Some(date) = query.date.filter(|_| are_messages && query.is_question()) {
-            ranker.add_date(&self.read_times(reader, index, documents)?, date);
+            ranker.add_date(&self.read_times(session, index, documents)?, date);
         }
         ranker.penalize_questions(term_documents(&self.terms, Some(&2)), &document_layout.lengths);
         Ok(ranker.scores)
@@ -304,14 +304,14 @@ impl CorpusMatches {
     /// Reads the lengths and sessions of documents (ascending).
     fn read_layout(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         index: &SearchIndex,
         documents: &[u64],
     ) -> Result<DocumentLayout> {
         let lengths = self.read_column(
             documents,
             |entry| entry.length,
-            |stored| index.read_lengths(reader, self.corpus, stored),
+            |stored| index.read_lengths(session, self.corpus, stored),
         )?;
         Ok(DocumentLayout { lengths, sessions: self.sessions.session_numbers(documents) })
     }
@@ -351,7 +351,7 @@ impl CorpusMatches {
     /// Applies the filters. Filters of one kind are alternatives; different kinds must all pass.
     fn apply_filters(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         search: &FullTextContext<'_>,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
@@ -371,17 +371,17 @@ impl CorpusMatches {
             let roles = self.read_column(
                 documents,
                 |entry| entry.role,
-                |stored| index.read_roles(reader, stored),
+                |stored| index.read_roles(session, stored),
             )?;
             retain_by_value(documents, &roles, |role| is_role_allowed(&query.filters, *role));
         }
-        self.filter_speakers(reader, history, query, documents)
+        self.filter_speakers(session, history, query, documents)
     }
 
     /// Applies the speaker filters. A speaker matches if all words of the filter are in the name.
     fn filter_speakers(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         query: &TextQuery,
         documents: &mut Vec<u64>,
@@ -404,7 +404,7 @@ impl CorpusMatches {
                     }
                     None => {
                         if read.is_none() {
-                            read = Some(read_speakers(reader, history, documents)?);
+                            read = Some(read_speakers(session, history, documents)?);
                         }
                         let mut spoken = documents.clone();
                         let speakers = read.as_deref().unwrap_or_default();
@@ -449,14 +449,14 @@ impl CorpusMatches {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_times(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         index: &SearchIndex,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
         self.read_column(
             documents,
             |entry| entry.time,
-            |stored| index.read_times(reader, self.corpus, stored),
+            |stored| index.read_times(session, self.corpus, stored),
         )
     }
 
@@ -496,7 +496,7 @@ fn is_role_allowed(filters: &[QueryFilter], role: Role) -> bool {
 
 /// Reads the `speaker` of messages, in lower case. Reads the texts of the messages.
 fn read_speakers(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seqs: &[u64],
 ) -> Result<Vec<Option<String>>> {
@@ -508,7 +508,7 @@ fn read_speakers(
     }
     let mut out = Vec::with_capacity(seqs.len());
     let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
-    history.visit_messages(reader, &ranges, &mut |_, message| {
+    history.visit_messages(session, &ranges, &mut |_, message| {
         let members = json::parse_object(message.text)?;
         let speaker = json::find_member(&members, message.text, "speaker");
         out.push(speaker.map(|member| json::text(message.text, member.value).to_lowercase()));

@@ -82,9 +82,9 @@ impl PostingChecksums {
         range: SegmentRange,
         lengths: &DocumentLengths,
     ) -> core::result::Result<(), DamagedBlock> {
-        let mut reader = BlockReader::new(block, range).ok_or(DamagedBlock)?;
+        let mut block_reader = BlockReader::new(block, range).ok_or(DamagedBlock)?;
         let mut group = PostingGroup::default();
-        while reader.next_group(Some(lengths), &mut group)? {
+        while block_reader.next_group(Some(lengths), &mut group)? {
             let mut rows = group.documents.iter().zip(&group.counts);
             let mut positions = group.positions.iter();
             for ((size, _), key) in group.sizes.iter().zip(&group.keys) {
@@ -120,12 +120,12 @@ fn hash_pair(key: u64, value: u64) -> u64 {
 ///
 /// `corrupt`: the manifest is damaged or belongs to another head; errors of the store.
 pub(crate) fn check(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     head: &ConversationHead,
     summaries: &IndexedSummaries,
 ) -> Result<Vec<String>> {
-    let index = SearchIndex::open(reader, keys, head)?;
+    let index = SearchIndex::open(session, keys, head)?;
     let context = CheckContext { keys, head, summaries, index: &index };
     let mut findings = Vec::new();
     for corpus in [Corpus::Messages, Corpus::Summaries] {
@@ -135,7 +135,7 @@ pub(crate) fn check(
         builder.keep_all_grams();
         for segment in &segments {
             let name = keys.segment_key(&segment.id);
-            match check_segment(reader, &context, segment, &mut builder) {
+            match check_segment(session, &context, segment, &mut builder) {
                 Ok((finding, lengths)) => {
                     length_total += lengths;
                     findings.extend(
@@ -166,7 +166,7 @@ struct CheckContext<'c> {
 
 /// Checks one segment. Returns a finding, and the sum of the lengths of its documents.
 fn check_segment(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &CheckContext<'_>,
     segment: &SegmentRef,
     builder: &mut SegmentBuilder,
@@ -174,8 +174,8 @@ fn check_segment(
     let CheckContext { keys, head, summaries, index } = *context;
     let corpus = builder.corpus;
     let lengths =
-        index.read_length_chunks(reader, corpus, segment.first_document, segment.last_document)?;
-    let stored = sum_stored_postings(reader, keys, corpus, segment, &lengths)?;
+        index.read_length_chunks(session, corpus, segment.first_document, segment.last_document)?;
+    let stored = sum_stored_postings(session, keys, corpus, segment, &lengths)?;
     let mut rebuilt = PostingChecksums::new(segment.covered_range(corpus));
     let history = MessageHistory { keys, head };
     let mut first = segment.first_document;
@@ -189,10 +189,10 @@ fn check_segment(
         let last = last.min(segment.last_document);
         builder.reset(first);
         match corpus {
-            Corpus::Messages => rebuild_messages(reader, &history, index, (first, last), builder)?,
+            Corpus::Messages => rebuild_messages(session, &history, index, (first, last), builder)?,
             Corpus::Summaries => {
                 for (id, size) in
-                    index.read_summary_refs(reader, &(first..=last).collect::<Vec<u64>>())?
+                    index.read_summary_refs(session, &(first..=last).collect::<Vec<u64>>())?
                 {
                     match summaries.get(&id) {
                         Some((record, bytes)) if *bytes == size => {
@@ -221,16 +221,16 @@ fn check_segment(
 }
 
 fn rebuild_messages(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     index: &SearchIndex,
     (first, last): (u64, u64),
     builder: &mut SegmentBuilder,
 ) -> Result<()> {
     let numbers: Vec<u64> = ((first - 1).max(1)..=last).collect();
-    let mut rows = index.read_rows(reader, Corpus::Messages, &numbers)?;
+    let mut rows = index.read_rows(session, Corpus::Messages, &numbers)?;
     let mut previous_time = (first > 1).then(|| rows.remove(0).time);
-    for (placed, row) in history.read_messages(reader, first, last)?.into_iter().zip(rows) {
+    for (placed, row) in history.read_messages(session, first, last)?.into_iter().zip(rows) {
         if (row.time, row.role) != (placed.stored.time, placed.stored.role) {
             let message = format!("the search index has another time or role of {}", placed.seq);
             return Err(Error::corrupt_store(message));
@@ -240,7 +240,7 @@ fn rebuild_messages(
             builder.skip_document();
             continue;
         }
-        let raw: Cow<'_, str> = history.read_text(reader, &placed.stored)?;
+        let raw: Cow<'_, str> = history.read_text(session, &placed.stored)?;
         let features = FeatureTerms::new(begins, placed.stored.placeholder.is_some());
         builder.add_message(&raw, &placed.stored.parts, features);
     }
@@ -249,7 +249,7 @@ fn rebuild_messages(
 
 /// Computes the checksums of a stored segment.
 fn sum_stored_postings(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     corpus: Corpus,
     segment: &SegmentRef,
@@ -259,7 +259,7 @@ fn sum_stored_postings(
     let mut sums = PostingChecksums::new(range);
     let name = keys.segment_key(&segment.id);
     let damaged = || segment::corrupt_index(&name);
-    let value = reader.read_immutable(&[(name.clone(), segment.root_bytes)])?;
+    let value = session.read_immutable(&[(name.clone(), segment.root_bytes)])?;
     let Some(value) = value.first() else { return Err(damaged()) };
     let payload = codec::decode_raw_bytes(&name, value)?;
     let root = SegmentRoot::new(payload).ok_or_else(damaged)?;
@@ -277,7 +277,7 @@ fn sum_stored_postings(
         .map(|at| (keys.segment_block_key(&segment.id, at), BLOCK_BYTES_MAX))
         .collect();
     for slice in names.chunks(BLOCKS_AT_ONCE) {
-        for (value, (name, _)) in reader.read_immutable(slice)?.iter().zip(slice) {
+        for (value, (name, _)) in session.read_immutable(slice)?.iter().zip(slice) {
             let block = codec::decode_raw_bytes(name, value)?;
             sums.add_block(block, range, lengths).map_err(|_| segment::corrupt_index(name))?;
         }

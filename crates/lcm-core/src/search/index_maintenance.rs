@@ -178,7 +178,7 @@ impl<'k> IndexMaintenance<'k> {
     /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
     pub(crate) fn prepare_summary(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         passes_left: u64,
     ) -> Result<()> {
         // Inputs stay stored until the output is complete, so the merge should end before the
@@ -196,29 +196,29 @@ impl<'k> IndexMaintenance<'k> {
         let state = self.manifest.for_corpus(self.corpus);
         let [blocks, lengths] = segment_merge::list_step_keys(self.keys, self.corpus, state);
         // A step ends within its blocks, so the next step reads the same blocks.
-        let values = reader.read_content_addressed(&blocks, &lengths)?;
+        let values = session.read_content_addressed(&blocks, &lengths)?;
         self.merge_inputs =
-            segment_merge::collect_inputs(reader, self.keys, self.corpus, state, values)?;
+            segment_merge::collect_inputs(session, self.keys, self.corpus, state, values)?;
         Ok(())
     }
 
     /// Loads the values of the keys that [`Self::list_append_keys`] listed.
     fn load_values(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         mut blocks: Vec<Option<Rc<Vec<u8>>>>,
         mut fresh: Vec<Option<Rc<Vec<u8>>>>,
     ) -> Result<()> {
         let lengths = fresh.split_off(self.packs.len().min(fresh.len()));
         for (key, value) in self.packs.iter().zip(fresh) {
-            let Some(value) = value else { return Err(reader.missing_record_error(key)) };
+            let Some(value) = value else { return Err(session.missing_record_error(key)) };
             self.unflushed.push(codec::decode(key, &value)?);
         }
         blocks.extend(lengths);
         if !blocks.is_empty() {
             let state = self.manifest.for_corpus(self.corpus);
             self.merge_inputs =
-                segment_merge::collect_inputs(reader, self.keys, self.corpus, state, blocks)?;
+                segment_merge::collect_inputs(session, self.keys, self.corpus, state, blocks)?;
         }
         Ok(())
     }

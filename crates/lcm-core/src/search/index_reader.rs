@@ -79,15 +79,15 @@ impl SearchIndex {
     /// `conflict`: the conversation has changed since the head was read; `corrupt`; errors of the
     /// store.
     pub(crate) fn open(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         head: &ConversationHead,
     ) -> Result<Self> {
         let key = keys.manifest_key();
-        let value = reader.read_one_uncached(&key)?;
+        let value = session.read_one_uncached(&key)?;
         let manifest = IndexManifest::read(keys, value.as_deref())?;
         if !manifest.matches_head(head) {
-            return Err(reader.missing_record_error(&key));
+            return Err(session.missing_record_error(&key));
         }
         let unflushed = (head.indexed.messages + 1, head.messages);
         Ok(Self { keys: keys.clone(), manifest, unflushed })
@@ -128,7 +128,7 @@ impl SearchIndex {
     /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
     pub(crate) fn read_postings(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         corpus: Corpus,
         terms: &[Vec<u8>],
     ) -> Result<Vec<Postings>> {
@@ -136,7 +136,7 @@ impl SearchIndex {
         let mut out: Vec<Postings> = terms.iter().map(|_| Postings::default()).collect();
         let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
         let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths: None };
-        self.read_lists(reader, &request, &mut |at, documents, counts, _| {
+        self.read_lists(session, &request, &mut |at, documents, counts, _| {
             if let Some(postings) = out.get_mut(at) {
                 postings.documents.extend_from_slice(documents);
                 postings.counts.extend(counts.iter().map(|n| int::to_u32(int::to_usize(*n))));
@@ -153,7 +153,7 @@ impl SearchIndex {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_positions(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         corpus: Corpus,
         term: &[u8],
         documents: &[u64],
@@ -169,11 +169,11 @@ impl SearchIndex {
             return Ok(out);
         };
         let lengths =
-            self.read_length_chunks(reader, corpus, first.first_document, last.last_document)?;
+            self.read_length_chunks(session, corpus, first.first_document, last.last_document)?;
         let keys = [term_key(term)];
         let lengths = Some(&lengths);
         let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths };
-        self.read_lists(reader, &request, &mut |_, own, counts, all| {
+        self.read_lists(session, &request, &mut |_, own, counts, all| {
             let mut positions = all;
             for (document, count) in own.iter().zip(counts) {
                 let (these, rest) =
@@ -197,7 +197,7 @@ impl SearchIndex {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_units(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         corpus: Corpus,
         grams: &[[u8; 3]],
     ) -> Result<Vec<Vec<u64>>> {
@@ -206,7 +206,7 @@ impl SearchIndex {
         let mut out: Vec<Vec<u64>> = keys.iter().map(|_| Vec::new()).collect();
         let segments: Vec<&SegmentRef> = self.manifest.for_corpus(corpus).segments.iter().collect();
         let request = ListRequest { corpus, segments: &segments, keys: &keys, lengths: None };
-        self.read_lists(reader, &request, &mut |at, units, _, _| {
+        self.read_lists(session, &request, &mut |at, units, _, _| {
             if let Some(list) = out.get_mut(at) {
                 list.extend_from_slice(units);
             }
@@ -222,7 +222,7 @@ impl SearchIndex {
     /// Passes the lists of keys to a callback, segment by segment.
     fn read_lists(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         request: &ListRequest<'_>,
         each: EachKeyList<'_>,
     ) -> Result<()> {
@@ -231,7 +231,7 @@ impl SearchIndex {
             .iter()
             .map(|segment| (self.keys.segment_key(&segment.id), segment.root_bytes))
             .collect();
-        let values = reader.read_immutable(&roots)?;
+        let values = session.read_immutable(&roots)?;
         let mut lookups: Vec<BlockLookup<'_>> = Vec::new();
         for ((segment, value), (name, _)) in segments.iter().zip(values).zip(&roots) {
             let payload = codec::decode_raw_bytes(name, &value)?;
@@ -253,7 +253,7 @@ impl SearchIndex {
             let number = int::to_u32(lookup.number);
             names.push((self.keys.segment_block_key(&lookup.segment.id, number), BLOCK_BYTES_MAX));
         }
-        let mut values = reader.read_immutable(&names)?.into_iter().zip(&names);
+        let mut values = session.read_immutable(&names)?.into_iter().zip(&names);
         for lookup in &lookups {
             let segment = lookup.segment;
             let name = self.keys.segment_key(&segment.id);
@@ -286,7 +286,7 @@ impl SearchIndex {
     /// Reads the lengths of all documents, from the chunk with `first` to the chunk with `last`.
     pub(super) fn read_length_chunks(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         corpus: Corpus,
         first: u64,
         last: u64,
@@ -303,7 +303,7 @@ impl SearchIndex {
             .map(|number| doc_values::lengths_key(&self.keys, corpus, *number))
             .collect();
         let checks = columns.lengths_checksums.get(from..to).unwrap_or_default();
-        for value in read_checked_values(reader, &names, checks)? {
+        for value in read_checked_values(session, &names, checks)? {
             lengths.bytes.extend_from_slice(value.get(2..).unwrap_or_default());
         }
         if to == written {
@@ -320,14 +320,14 @@ impl SearchIndex {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_lengths(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<u32>> {
         let (Some(first), Some(last)) = (documents.first(), documents.last()) else {
             return Ok(Vec::new());
         };
-        let lengths = self.read_length_chunks(reader, corpus, *first, *last)?;
+        let lengths = self.read_length_chunks(session, corpus, *first, *last)?;
         let of = |document: &u64| int::to_u32(int::to_usize(lengths.position_bound(*document, 0)));
         Ok(documents.iter().map(of).collect())
     }
@@ -335,7 +335,7 @@ impl SearchIndex {
     /// Reads the rows of documents (ascending).
     pub(super) fn read_rows(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<DocValueRow>> {
@@ -354,7 +354,7 @@ impl SearchIndex {
             stored.iter().filter_map(|n| columns.rows_checksums.get(*n).copied()).collect();
         let mut decoded: SortedMap<usize, Vec<DocValueRow>> = SortedMap::default();
         for ((number, name), value) in
-            stored.iter().zip(&names).zip(read_checked_values(reader, &names, &checks)?)
+            stored.iter().zip(&names).zip(read_checked_values(session, &names, &checks)?)
         {
             let rows = doc_values::decode_rows(value.get(2..).unwrap_or_default(), corpus);
             decoded.insert(*number, rows.ok_or_else(|| segment::corrupt_index(name))?);
@@ -380,21 +380,21 @@ impl SearchIndex {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_times(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         corpus: Corpus,
         documents: &[u64],
     ) -> Result<Vec<Timestamp>> {
-        let rows = self.read_rows(reader, corpus, documents)?;
+        let rows = self.read_rows(session, corpus, documents)?;
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
     /// Reads the time of a message that has a row; `None` if the message has no row.
     pub(super) fn read_time(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         seq: u64,
     ) -> Result<Option<Timestamp>> {
-        let rows = self.read_rows(reader, Corpus::Messages, &[seq])?;
+        let rows = self.read_rows(session, Corpus::Messages, &[seq])?;
         Ok(rows.first().map(|row| row.time))
     }
 
@@ -405,10 +405,10 @@ impl SearchIndex {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_roles(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         messages: &[u64],
     ) -> Result<Vec<Role>> {
-        let rows = self.read_rows(reader, Corpus::Messages, messages)?;
+        let rows = self.read_rows(session, Corpus::Messages, messages)?;
         Ok(rows.into_iter().map(|row| row.role).collect())
     }
 
@@ -419,19 +419,19 @@ impl SearchIndex {
     /// As [`SearchIndex::read_postings`].
     pub(crate) fn read_summaries(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         ordinals: &[u64],
     ) -> Result<Vec<([u8; 8], u32)>> {
-        self.read_summary_refs(reader, ordinals)
+        self.read_summary_refs(session, ordinals)
     }
 
     /// Reads the ids like [`SearchIndex::read_summaries`].
     pub(super) fn read_summary_refs(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         ordinals: &[u64],
     ) -> Result<Vec<([u8; 8], u32)>> {
-        let rows = self.read_rows(reader, Corpus::Summaries, ordinals)?;
+        let rows = self.read_rows(session, Corpus::Summaries, ordinals)?;
         Ok(rows.into_iter().filter_map(|row| row.summary).collect())
     }
 }
@@ -444,10 +444,11 @@ fn read_block(
     each: EachKeyList<'_>,
 ) -> core::result::Result<(), DamagedBlock> {
     for at in &lookup.keys {
-        let mut reader = BlockReader::new(block, lookup.segment.covered_range(request.corpus))
-            .ok_or(DamagedBlock)?;
+        let mut block_reader =
+            BlockReader::new(block, lookup.segment.covered_range(request.corpus))
+                .ok_or(DamagedBlock)?;
         let key = request.keys.get(*at).copied().unwrap_or_default();
-        reader.find_lists(key, request.lengths, &mut |documents, counts, positions| {
+        block_reader.find_lists(key, request.lengths, &mut |documents, counts, positions| {
             each(*at, documents, counts, positions);
         })?;
     }
@@ -456,20 +457,20 @@ fn read_block(
 
 /// Reads chunks of doc values, and reads again past the cache where a checksum differs.
 fn read_checked_values(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     names: &[String],
     checks: &[u32],
 ) -> Result<Vec<Rc<Vec<u8>>>> {
     let keys: Vec<(String, u32)> =
         names.iter().map(|name| (name.clone(), BLOCK_BYTES_MAX)).collect();
-    let mut out = reader.read_immutable(&keys)?;
+    let mut out = session.read_immutable(&keys)?;
     for ((value, check), name) in out.iter_mut().zip(checks).zip(names) {
         let is_current = |value: &[u8]| {
             codec::decode_raw_bytes(name, value)
                 .is_ok_and(|bytes| doc_values::column_checksum(bytes) == *check)
         };
         if !is_current(value) {
-            *value = reader.read_checked(name, BLOCK_BYTES_MAX, &is_current)?;
+            *value = session.read_checked(name, BLOCK_BYTES_MAX, &is_current)?;
         }
     }
     Ok(out)

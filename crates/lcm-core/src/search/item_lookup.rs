@@ -84,7 +84,7 @@ impl<'q> ItemLookup<'q> {
     /// Finds the documents that contain an item, with the number of occurrences.
     pub(super) fn find_postings(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         item: &QueryItem,
     ) -> Result<Postings> {
         let postings = self.postings;
@@ -120,7 +120,7 @@ impl<'q> ItemLookup<'q> {
             if documents.is_empty() {
                 break;
             }
-            let found = self.read_positions(reader, term, &documents)?;
+            let found = self.read_positions(session, term, &documents)?;
             let begins = found.into_iter().map(|positions| {
                 let begin =
                     positions.into_iter().filter_map(|position| position.checked_sub(*distance));
@@ -150,7 +150,7 @@ impl<'q> ItemLookup<'q> {
     /// Reads the positions of a term in documents, indexed or not.
     fn read_positions(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         term: &[u8],
         documents: &[u64],
     ) -> Result<Vec<Vec<u32>>> {
@@ -160,7 +160,7 @@ impl<'q> ItemLookup<'q> {
             .filter(|document| self.unindexed.find_entry(*document).is_none())
             .collect();
         let mut found =
-            self.search.index.read_positions(reader, self.corpus, term, &stored)?.into_iter();
+            self.search.index.read_positions(session, self.corpus, term, &stored)?.into_iter();
         let of = |document: &u64| match self.unindexed.find_entry(*document) {
             Some(_) => self.unindexed.term_positions(term, *document).to_vec(),
             None => found.next().unwrap_or_default(),

@@ -38,26 +38,26 @@ const MENTIONS_PER_READ: usize = 16;
 ///
 /// As [`SearchIndex::read_postings`].
 pub(crate) fn find_newest_holder(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
     file: &PayloadRecord,
     spans: Option<&[(u64, u64)]>,
 ) -> Result<Option<u64>> {
-    ensure_not_newer_than_head(reader, history, id, file)?;
+    ensure_not_newer_than_head(session, history, id, file)?;
     if grants::is_within(spans, file.seq, file.seq) {
         return Ok(Some(file.seq));
     }
-    let index = SearchIndex::open(reader, history.keys, history.head)?;
+    let index = SearchIndex::open(session, history.keys, history.head)?;
     let query = TextQuery::for_payloads(None);
     let search = FullTextContext::new(history, &index, &query, TimeWindow::default());
-    let gathered = full_text::gather_matches(reader, &search, Corpus::Messages)?;
+    let gathered = full_text::gather_matches(session, &search, Corpus::Messages)?;
     let statistics = &gathered.statistics;
-    let ranked = gathered.rank_documents(reader, &search, statistics, NeighbourHits::Exclude)?;
+    let ranked = gathered.rank_documents(session, &search, statistics, NeighbourHits::Exclude)?;
     let mut seqs = ranked.documents;
     seqs.retain(|seq| *seq < file.seq && grants::is_within(spans, *seq, *seq));
     sort::sort_by(&mut seqs, &mut |a, b| b.cmp(a));
-    find_holder_among(reader, history, id, &seqs)
+    find_holder_among(session, history, id, &seqs)
 }
 
 /// Checks that the message in a payload record is not newer than the head.
@@ -67,13 +67,13 @@ pub(crate) fn find_newest_holder(
 /// `conflict`: the payload was stored again since the head was read; `corrupt`: the message does
 /// not exist.
 pub(crate) fn ensure_not_newer_than_head(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
     file: &PayloadRecord,
 ) -> Result<()> {
     match file.seq > history.head.messages {
-        true => Err(reader.missing_record_error(&history.keys.payload_key(id))),
+        true => Err(session.missing_record_error(&history.keys.payload_key(id))),
         false => Ok(()),
     }
 }
@@ -84,17 +84,17 @@ pub(crate) fn ensure_not_newer_than_head(
 ///
 /// As [`MessageHistory::read_messages_at`].
 pub(crate) fn find_holder_among(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     id: [u8; 8],
     seqs: &[u64],
 ) -> Result<Option<u64>> {
     let mut mentions = Vec::new();
-    for_each_mention(reader, history, seqs, &mut |seq, ids| {
+    for_each_mention(session, history, seqs, &mut |seq, ids| {
         mentions.extend(ids.contains(&id).then_some(seq));
     })?;
     for seq in mentions {
-        if contains_payload(reader, history, seq, id)? {
+        if contains_payload(session, history, seq, id)? {
             return Ok(Some(seq));
         }
     }
@@ -108,14 +108,14 @@ pub(crate) fn find_holder_among(
 ///
 /// As [`MessageHistory::read_messages_at`].
 pub(crate) fn contains_payload(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
     id: [u8; 8],
 ) -> Result<bool> {
-    for placed in history.read_messages_at(reader, &[seq])? {
+    for placed in history.read_messages_at(session, &[seq])? {
         let Some(placeholder) = &placed.stored.placeholder else { continue };
-        let raw = history.read_text(reader, &placed.stored)?;
+        let raw = history.read_text(session, &placed.stored)?;
         if !raw.contains(&large_payload::format_name(id)) {
             return Ok(true);
         }
@@ -137,7 +137,7 @@ pub(crate) fn contains_payload(
 ///
 /// As [`MessageHistory::read_messages_at`].
 pub(crate) fn for_each_mention(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seqs: &[u64],
     take: &mut dyn FnMut(u64, Vec<[u8; 8]>),
@@ -146,11 +146,11 @@ pub(crate) fn for_each_mention(
     for chunk in seqs.chunks(MENTIONS_PER_READ) {
         let mut ascending = chunk.to_vec();
         sort::sort_numbers(&mut ascending);
-        let placed = history.read_messages_at(reader, &ascending)?;
+        let placed = history.read_messages_at(session, &ascending)?;
         for seq in chunk {
             let at = placed.binary_search_by_key(seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { continue };
-            let shown = history.read_rendered_text(reader, &placed.stored)?;
+            let shown = history.read_rendered_text(session, &placed.stored)?;
             take(*seq, large_payload::find_ids(&shown));
         }
     }

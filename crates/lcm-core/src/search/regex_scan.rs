@@ -59,7 +59,7 @@ pub(crate) struct ScanRange<'s> {
 ///
 /// As [`StoreSession::read_immutable`] and [`SearchIndex::read_postings`].
 pub(crate) fn scan(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     index: &SearchIndex,
     range: &ScanRange<'_>,
@@ -67,14 +67,14 @@ pub(crate) fn scan(
 ) -> Result<RegexScan> {
     let ScanRange { corpus, last, spans, window } = *range;
     if corpus == Corpus::Summaries {
-        return scan_summaries(reader, history, index, range, regex);
+        return scan_summaries(session, history, index, range, regex);
     }
     let query = regex.build_gram_query();
     let grams = query.list_grams();
     let units = if query.is_match_all() {
         None
     } else {
-        let units = index.read_units(reader, corpus, &grams)?;
+        let units = index.read_units(session, corpus, &grams)?;
         let of_gram = |gram: [u8; 3]| {
             let place = grams.binary_search(&gram).ok();
             place.and_then(|place| units.get(place)).map_or(&[][..], Vec::as_slice)
@@ -86,8 +86,8 @@ pub(crate) fn scan(
     if let Some(spans) = spans {
         ranges = intersect_ranges(&ranges, spans);
     }
-    let ranges = filter_by_window(reader, index, ranges, &window)?;
-    scan_messages(reader, history, ranges, regex, &window)
+    let ranges = filter_by_window(session, index, ranges, &window)?;
+    scan_messages(session, history, ranges, regex, &window)
 }
 
 /// Returns the ranges of messages that may match: those of the units, and those not indexed.
@@ -118,7 +118,7 @@ fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 /// Restricts ranges to messages within a window of time. Messages that are not indexed are kept:
 /// their own time is checked when they are read.
 fn filter_by_window(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     index: &SearchIndex,
     ranges: Vec<(u64, u64)>,
     window: &TimeWindow,
@@ -137,7 +137,7 @@ fn filter_by_window(
         .flat_map(|(from, to)| *from..=(*to).min(last))
         .filter(|seq| !is_unindexed(*seq))
         .collect();
-    let times = index.read_times(reader, Corpus::Messages, &seqs)?;
+    let times = index.read_times(session, Corpus::Messages, &seqs)?;
     let inside = seqs.iter().zip(times).filter(|(_, time)| window.contains(*time));
     let mut out: Vec<(u64, u64)> = inside.map(|(seq, _)| (*seq, *seq)).collect();
     out.extend(intersect_ranges(&ranges, &unindexed));
@@ -154,7 +154,7 @@ fn intersect_ranges(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u
 }
 
 fn scan_messages(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     mut ranges: Vec<(u64, u64)>,
     regex: &mut Regex,
@@ -164,7 +164,7 @@ fn scan_messages(
     let mut count = MESSAGES_PER_STEP;
     while let Some(newest) = take_last_messages(&mut ranges, count) {
         let mut found = Vec::new();
-        history.visit_messages(reader, &newest, &mut |_, message| {
+        history.visit_messages(session, &newest, &mut |_, message| {
             if !regex.is_refused()
                 && window.contains(message.time)
                 && is_message_match(regex, message.text, message.parts)
@@ -230,7 +230,7 @@ fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Pa
 }
 
 fn scan_summaries(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     index: &SearchIndex,
     range: &ScanRange<'_>,
@@ -243,11 +243,11 @@ fn scan_summaries(
     let mut steps = ordinals.rchunks(SUMMARIES_PER_STEP).peekable();
     while let Some(ordinals) = steps.next() {
         let mut found = Vec::new();
-        let references = index.read_summaries(reader, ordinals)?;
+        let references = index.read_summaries(session, ordinals)?;
         let records: Vec<(String, u32)> =
             references.iter().map(|(id, bytes)| (history.keys.summary_key(*id), *bytes)).collect();
         for ((ordinal, (key, _)), value) in
-            ordinals.iter().zip(&records).zip(reader.read_immutable_uncached(&records)?)
+            ordinals.iter().zip(&records).zip(session.read_immutable_uncached(&records)?)
         {
             let summary: Summary = codec::decode(key, &value)?;
             if !regex.is_refused()

@@ -183,21 +183,21 @@ pub(super) fn with_index<T>(
     look: impl FnOnce(&mut StoreSession<'_>, &mut SearchIndex) -> T,
 ) -> T {
     let mut cache = InstanceCache::default();
-    let mut reader = StoreSession::new(store, &mut cache);
+    let mut session = StoreSession::new(store, &mut cache);
     let keys = ConversationKeys::new("c").unwrap();
-    let (loaded, _) = LoadedHead::read_with_keys(&mut reader, &keys, "c", &[]).unwrap();
-    let mut index = SearchIndex::open(&mut reader, &keys, &loaded.head).unwrap();
-    look(&mut reader, &mut index)
+    let (loaded, _) = LoadedHead::read_with_keys(&mut session, &keys, "c", &[]).unwrap();
+    let mut index = SearchIndex::open(&mut session, &keys, &loaded.head).unwrap();
+    look(&mut session, &mut index)
 }
 
 fn compare(store: &mut Memory, messages: &[String], place: &str) {
-    with_index(store, |reader, index| {
+    with_index(store, |session, index| {
         let direct = index.unindexed_ranges();
         let last = direct.first().map_or(messages.len(), |range| range.0 as usize - 1);
         assert!(messages.len() - last < 64, "{place}: {direct:?}");
         let naive = Naive::new(&messages[..last]);
         let terms: Vec<Vec<u8>> = naive.terms.keys().cloned().collect();
-        let found = index.read_postings(reader, Corpus::Messages, &terms).unwrap();
+        let found = index.read_postings(session, Corpus::Messages, &terms).unwrap();
         for ((term, documents), postings) in naive.terms.iter().zip(found) {
             let name = String::from_utf8_lossy(term);
             let expected: Vec<u64> = documents.keys().copied().collect();
@@ -209,25 +209,25 @@ fn compare(store: &mut Memory, messages: &[String], place: &str) {
             naive.terms.iter().filter(|(term, _)| has_positions(term)).step_by(5)
         {
             let list: Vec<u64> = documents.keys().copied().collect();
-            let found = index.read_positions(reader, Corpus::Messages, term, &list).unwrap();
+            let found = index.read_positions(session, Corpus::Messages, term, &list).unwrap();
             let expected: Vec<Vec<u32>> = documents.values().cloned().collect();
             assert_eq!(found, expected, "{place}: `{}`", String::from_utf8_lossy(term));
         }
         let grams: Vec<[u8; 3]> = naive.grams.keys().copied().collect();
-        let found = index.read_units(reader, Corpus::Messages, &grams).unwrap();
+        let found = index.read_units(session, Corpus::Messages, &grams).unwrap();
         for ((gram, units), found) in naive.grams.iter().zip(found) {
             let expected: Vec<u64> = units.iter().copied().collect();
             assert_eq!(found, expected, "{place}: {gram:?}");
         }
         let all: Vec<u64> = (1..=last as u64).collect();
-        let lengths = index.read_lengths(reader, Corpus::Messages, &all).unwrap();
+        let lengths = index.read_lengths(session, Corpus::Messages, &all).unwrap();
         for (length, exact) in lengths.iter().zip(&naive.lengths) {
             assert!(*length >= *exact && *length <= *exact + *exact / 16 + 1, "{length} {exact}");
         }
-        let roles = index.read_roles(reader, &all).unwrap();
+        let roles = index.read_roles(session, &all).unwrap();
         assert_eq!(roles.len(), last);
         let absent = [b"wnothing".to_vec(), b"iabsent".to_vec()];
-        for postings in index.read_postings(reader, Corpus::Messages, &absent).unwrap() {
+        for postings in index.read_postings(session, Corpus::Messages, &absent).unwrap() {
             assert_eq!(postings, Postings::default());
         }
     });

@@ -53,7 +53,7 @@ impl UnindexedMessages {
     ///
     /// As [`StoreSession::read_immutable`].
     pub(crate) fn read(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         index: &SearchIndex,
         query: &TextQuery,
@@ -66,12 +66,12 @@ impl UnindexedMessages {
         for (from, to) in index.unindexed_ranges() {
             let mut before = None;
             if from > 1 {
-                before = index.read_time(reader, from - 1)?;
+                before = index.read_time(session, from - 1)?;
             }
-            let placed = history.read_messages(reader, from, to)?;
-            history.prefetch_texts(reader, &placed)?;
+            let placed = history.read_messages(session, from, to)?;
+            history.prefetch_texts(session, &placed)?;
             for placed in placed {
-                let raw = history.read_text(reader, &placed.stored)?;
+                let raw = history.read_text(session, &placed.stored)?;
                 let time = placed.stored.time;
                 let begins = feature_terms::begins_session(before.replace(time), time);
                 let features = FeatureTerms::new(begins, placed.stored.placeholder.is_some());

@@ -1,4 +1,4 @@
-//! The context of one exported call: what every function of the call needs beside the store.
+//! The context of one exported call: configuration, conversation and time.
 
 use crate::storage::keys::ConversationKeys;
 use lcm_text::{base::error::Result, config::Config, types::api::Timestamp};
@@ -16,8 +16,8 @@ pub(crate) struct Call<'a> {
     pub(crate) keys: &'a ConversationKeys,
     /// Time that the host gave, in milliseconds since 1970; 0 if the export takes no time.
     ///
-    /// A conversation's clock never runs backwards: what is stored has the time of
-    /// [`effective_time`](crate::storage::head::LoadedHead::effective_time).
+    /// A conversation's clock never runs backwards: commits store the
+    /// [effective time](crate::storage::head::LoadedHead::effective_time).
     pub(crate) now: Timestamp,
 }
 

@@ -12,7 +12,7 @@ use crate::storage::{
 };
 use lcm_text::base::{error::Result, int};
 
-/// What one commit writes, and under which conditions.
+/// The writes of one commit, with its guards.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(in crate::storage) puts: Vec<Put>,
@@ -58,8 +58,7 @@ impl Changes {
         self.puts.push(Put { key: key.name().into(), value: None });
     }
 
-    /// Writes a record in place of the one that was read; the commit conflicts if the store holds
-    /// another one by then.
+    /// Replaces a record; the commit conflicts if the store no longer holds the read value.
     ///
     /// # Errors
     ///
@@ -88,7 +87,7 @@ impl Changes {
         self.puts.extend(puts);
     }
 
-    /// Adds the changes of `other` behind these.
+    /// Appends the changes of `other`.
     pub(crate) fn append(&mut self, other: Self) {
         self.puts.extend(other.puts);
         self.guards.extend(other.guards);

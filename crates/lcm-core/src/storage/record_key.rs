@@ -68,7 +68,7 @@ impl<T> GuardedRecord<T> {
         &self.key
     }
 
-    /// Returns the condition that the store still holds what was read.
+    /// Returns the guard that the store still holds the read value.
     pub(crate) fn build_guard(&self) -> Guard {
         Guard { key: self.key.name.clone(), value: self.value.clone() }
     }

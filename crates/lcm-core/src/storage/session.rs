@@ -171,7 +171,7 @@ pub(crate) struct PolicyRequest<'a> {
 ///
 /// # Errors
 ///
-/// As [`read_member`] and [`Config::derive_policy_with`].
+/// As [`read_member`] and [`derive_policy_with`](lcm_text::config::Config::derive_policy_with).
 pub(crate) fn select_policy(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -115,7 +115,7 @@ pub struct AskResult {
     /// Conversations that the evidence came from.
     pub source_conversations: Vec<String>,
     /// Number of summaries that were expanded.
-    pub expanded_count: u64,
+    pub expanded_summaries: u64,
     /// Estimated tokens of the evidence.
     pub source_tokens: u64,
     /// Whether some evidence was not read, or the answer was cut.

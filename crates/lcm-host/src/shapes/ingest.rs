@@ -73,11 +73,42 @@ pub struct MessageIdentity {
     pub user: bool,
 }
 
+/// The identity of an entry of a transcript, as `identify` returned it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct TranscriptEntry {
+    /// Id that the host gave the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry_id: Option<String>,
+    /// Event key that the host gave the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_key: Option<String>,
+    /// Id of the tool call of which the message is the call or the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Hash over content and ids, 32 hex digits.
+    pub hash: String,
+    /// Whether equal content is evidence of the same message. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discriminating: Option<bool>,
+    /// Whether `append` skips the message as a failed turn. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<bool>,
+    /// Condition on the original of a text with one redaction mark; null: no mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<String>,
+    /// Estimated tokens. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u32>,
+    /// Whether a user wrote the message. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<bool>,
+}
+
 /// A whole transcript as identities, for `reconcile`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptDocument {
     /// Identity of every message of the transcript.
-    pub entries: Vec<MessageIdentity>,
+    pub entries: Vec<TranscriptEntry>,
     /// Number of first entries that the caller saw stored; these entries are never missing.
     /// Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,19 +135,23 @@ pub struct TranscriptDocument {
     pub epoch: Option<String>,
     /// Checkpoint of the plan before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<Checkpoint>,
+    pub checkpoint: Option<TranscriptCheckpoint>,
 }
 
-/// The end of the transcript at which everything before was stored.
+/// The last entry of a transcript up to which everything was stored; empty: no such entry.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Checkpoint {
+pub struct TranscriptCheckpoint {
     /// Id of the last entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
     /// Hash of the last entry.
-    pub hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// Number of entries.
-    pub entries: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
     /// Id that the session gave itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
 }
 
@@ -163,7 +198,7 @@ pub struct ReconcilePlan {
     /// Reason for which nothing may be imported; null: no reason.
     pub blocked: Option<ImportBlock>,
     /// Checkpoint for the next plan; unchanged until nothing is missing.
-    pub checkpoint: Option<Checkpoint>,
+    pub checkpoint: Option<TranscriptCheckpoint>,
     /// Comparison of the session with the checkpoint; null: no checkpoint.
     pub epoch: Option<EpochStatus>,
     /// Number of entries that were missing before a fork was cut.

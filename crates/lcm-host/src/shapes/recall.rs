@@ -217,10 +217,6 @@ pub struct FileMatch {
     pub role: Role,
     /// Time of that message.
     pub created_at: String,
-    /// Always null.
-    pub earliest_at: (),
-    /// Always null.
-    pub latest_at: (),
     /// Line of the passage, from 1.
     pub line: u64,
     /// Byte at which the passage begins, from 0.
@@ -439,10 +435,12 @@ pub struct FileDescription {
     pub content: Option<String>,
     /// Whether content follows the range.
     pub truncated: bool,
-    /// First byte of the range.
-    pub start_byte: u64,
-    /// Byte behind the range, at which the next range begins.
-    pub end_byte: u64,
+    /// First byte of the range; absent: no content was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_byte: Option<u64>,
+    /// Byte behind the range, at which the next range begins; absent: no content was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_byte: Option<u64>,
     /// Id of the newest message that has the file.
     pub message_id: String,
     /// Position of that message.

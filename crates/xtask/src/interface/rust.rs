@@ -96,7 +96,7 @@ fn write_use(names: &[&str]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for name in names {
         match lines.last_mut() {
-            Some(line) if line.len() + name.len() + 2 <= 100 => {
+            Some(line) if line.len() + name.len() + 2 < 100 => {
                 line.push_str(&format!(" {name},"));
             }
             _ => lines.push(format!("    {name},")),

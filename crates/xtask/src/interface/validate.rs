@@ -3,6 +3,8 @@
 //! Input: a value and the kind or shape that it should have. Output: what differs, one line each
 //! with the path of the value. Members that no description has are findings, as missing ones are.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::schema::{Form, FreeJson, Kind, Member, Schema};
@@ -14,6 +16,46 @@ impl Schema {
         let mut findings = Vec::new();
         self.compare_kind(kind, value, "$", &mut findings);
         findings
+    }
+
+    /// Names of the shapes that a value and the values in it have.
+    #[must_use]
+    pub fn list_shapes(&self, kind: &Kind, value: &Value) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.collect_shapes(kind, value, &mut names);
+        names
+    }
+
+    fn collect_shapes(&self, kind: &Kind, value: &Value, names: &mut BTreeSet<String>) {
+        match kind {
+            Kind::Nullable(inner) if !value.is_null() => self.collect_shapes(inner, value, names),
+            Kind::List(inner, ..) => {
+                for element in value.as_array().into_iter().flatten() {
+                    self.collect_shapes(inner, element, names);
+                }
+            }
+            Kind::Ref(name) => {
+                let Some(shape) = self.shapes.get(name) else { return };
+                names.insert(name.clone());
+                match &shape.form {
+                    Form::Object(members) => {
+                        for member in members {
+                            if let Some(inner) = value.get(&member.name) {
+                                self.collect_shapes(&member.kind, inner, names);
+                            }
+                        }
+                    }
+                    Form::Union(options) => {
+                        let options = options.iter().map(|name| Kind::Ref(name.clone()));
+                        for option in options.filter(|one| self.compare(one, value).is_empty()) {
+                            self.collect_shapes(&option, value, names);
+                        }
+                    }
+                    Form::Choice(_) | Form::Free(_) | Form::Host(_) => {}
+                }
+            }
+            _ => {}
+        }
     }
 
     fn compare_kind(&self, kind: &Kind, value: &Value, path: &str, findings: &mut Vec<String>) {

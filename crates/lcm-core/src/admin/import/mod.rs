@@ -104,7 +104,7 @@ fn verify_line(
 ) -> Result<()> {
     match line {
         ExportLine::Header(header) => {
-            let stored = OpenConversation::load(session, &header.conversation)?;
+            let stored = OpenConversation::open(session, &header.conversation)?;
             ensure_same_messages(session, progress, stored.call(config, 0), &stored.loaded)?;
             let head = &stored.loaded.head;
             if let Some(section) = &mut progress.section {
@@ -138,7 +138,7 @@ struct OpenConversation {
 }
 
 impl OpenConversation {
-    fn load(session: &mut StoreSession<'_>, conversation: &str) -> Result<Self> {
+    fn open(session: &mut StoreSession<'_>, conversation: &str) -> Result<Self> {
         let keys = ConversationKeys::new(conversation)?;
         let loaded = LoadedHead::load_head(session, &keys, conversation)?;
         Ok(Self { name: conversation.into(), keys, loaded })

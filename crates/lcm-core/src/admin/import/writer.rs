@@ -132,7 +132,7 @@ struct ImportWriter<'r, 's> {
 
 impl ImportWriter<'_, '_> {
     fn open_conversation(&mut self, conversation: &str) -> Result<()> {
-        self.stored = Some(OpenConversation::load(self.session, conversation)?);
+        self.stored = Some(OpenConversation::open(self.session, conversation)?);
         Ok(())
     }
 

@@ -152,7 +152,7 @@ fn retry_as_words(
 
 /// Searches messages and summaries, and adds the neighbours that the query requests.
 fn search_documents(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     pattern: &mut GrepPattern,
     query: &GrepQuery,
@@ -164,11 +164,11 @@ fn search_documents(
             "`cursor` requires a regular expression; set `mode` to `regex`, or omit `cursor`",
         ));
     }
-    let found = execute::execute_query(reader, context, pattern, vector, start)?;
+    let found = execute::execute_query(session, context, pattern, vector, start)?;
     notes.extend_from_slice(&found.notes);
-    let mut rows = render_hits::render_hits(reader, context, pattern, &found.hits)?;
+    let mut rows = render_hits::render_hits(session, context, pattern, &found.hits)?;
     let (conversations, count) = (context.conversations, context.bounds.neighbours);
-    if neighbours::add_neighbours(reader, conversations, &found.hits, &mut rows, count)? {
+    if neighbours::add_neighbours(session, conversations, &found.hits, &mut rows, count)? {
         notes.push("neighbours-limited");
     }
     let FoundHits { total, is_cut, next_cursor, hit_cursors, .. } = found;

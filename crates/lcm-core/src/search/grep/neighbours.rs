@@ -31,7 +31,7 @@ const HITS_PER_STEP: usize = 16;
 ///
 /// As [`StoreSession::read_immutable`].
 pub(super) fn add_neighbours(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],
     hits: &[GrepHit],
     rows: &mut [RenderedHit],
@@ -45,14 +45,14 @@ pub(super) fn add_neighbours(
         };
         let found = hits.iter().enumerate().filter(is_message_here);
         let found: Vec<(usize, u64)> = found.map(|(at, hit)| (at, hit.document)).collect();
-        conversation.enter_conversation(reader);
+        conversation.enter_conversation(session);
         for found in found.chunks(HITS_PER_STEP) {
             if left == 0 {
                 is_limited = true;
                 break;
             }
             left = left.saturating_sub(add_neighbours_of_hits(
-                reader,
+                session,
                 conversation,
                 found,
                 rows,
@@ -66,7 +66,7 @@ pub(super) fn add_neighbours(
 /// Adds the neighbours of some hits of one conversation, each given as row number and seq. Returns
 /// the bytes of the neighbours.
 fn add_neighbours_of_hits(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
     found: &[(usize, u64)],
     rows: &mut [RenderedHit],
@@ -83,7 +83,7 @@ fn add_neighbours_of_hits(
     let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| neighbour_seqs(*seq)).collect();
     sort::sort_and_dedup_numbers(&mut seqs);
     let history = MessageHistory { keys: &conversation.keys, head: &conversation.loaded.head };
-    let placed = history.read_messages_at(reader, &seqs)?;
+    let placed = history.read_messages_at(session, &seqs)?;
     let rendered: Vec<RenderedHit> =
         placed.iter().map(|placed| render_neighbour(&history, placed)).collect();
     for (at, seq) in found {

@@ -54,7 +54,7 @@ pub(super) struct RenderedHit {
 ///
 /// As [`StoreSession::read_immutable`].
 pub(super) fn render_hits(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     pattern: &mut GrepPattern,
     hits: &[GrepHit],
@@ -73,14 +73,14 @@ pub(super) fn render_hits(
                 continue;
             }
             sort::sort(&mut numbered);
-            conversation.enter_conversation(reader);
+            conversation.enter_conversation(session);
             let documents: Vec<u64> = numbered.iter().map(|(document, _)| *document).collect();
             let rows = match corpus {
                 Corpus::Messages => {
-                    read_message_rows(reader, conversation, &documents, &mut finder)?
+                    read_message_rows(session, conversation, &documents, &mut finder)?
                 }
                 Corpus::Summaries => {
-                    read_summary_rows(reader, conversation, index, &documents, &mut finder)?
+                    read_summary_rows(session, conversation, index, &documents, &mut finder)?
                 }
             };
             for ((_, at), row) in numbered.into_iter().zip(rows) {
@@ -146,25 +146,25 @@ impl HitRow {
 }
 
 fn read_message_rows(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
     seqs: &[u64],
     finder: &mut SnippetFinder<'_>,
 ) -> Result<Vec<HitRow>> {
     let history = conversation.message_history();
-    let placed = history.read_messages_at(reader, seqs)?;
-    history.prefetch_texts(reader, &placed)?;
-    placed.iter().map(|placed| read_message_row(reader, &history, placed, finder)).collect()
+    let placed = history.read_messages_at(session, seqs)?;
+    history.prefetch_texts(session, &placed)?;
+    placed.iter().map(|placed| read_message_row(session, &history, placed, finder)).collect()
 }
 
 fn read_message_row(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,
     finder: &mut SnippetFinder<'_>,
 ) -> Result<HitRow> {
     let stored = &placed.stored;
-    let raw = history.read_text(reader, stored)?;
+    let raw = history.read_text(session, stored)?;
     let mut best = BestPassage::default();
     let mut budget = IndexingBudget::new(stored.raw.bytes());
     each_field(&raw, &stored.parts, &mut |field, text| {
@@ -180,16 +180,16 @@ fn read_message_row(
 }
 
 fn read_summary_rows(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
     index: &SearchIndex,
     ordinals: &[u64],
     finder: &mut SnippetFinder<'_>,
 ) -> Result<Vec<HitRow>> {
-    let references = index.read_summaries(reader, ordinals)?;
+    let references = index.read_summaries(session, ordinals)?;
     let records: Vec<(String, u32)> =
         references.iter().map(|(id, bytes)| (conversation.keys.summary_key(*id), *bytes)).collect();
-    let values = reader.read_immutable(&records)?;
+    let values = session.read_immutable(&records)?;
     if values.len() != ordinals.len() {
         return Err(Error::corrupt_store("the search index must list every summary"));
     }

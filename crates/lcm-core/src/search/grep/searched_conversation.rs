@@ -36,19 +36,19 @@ pub(super) struct SearchedConversation {
 impl SearchedConversation {
     /// Reads the head of a conversation; `None` if the conversation does not exist.
     pub(super) fn read(
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         name: &str,
         scan_order: usize,
     ) -> Result<Option<Self>> {
         let keys = ConversationKeys::new(name)?;
-        let loaded = LoadedHead::load_head(reader, &keys, name)?;
+        let loaded = LoadedHead::load_head(session, &keys, name)?;
         let build = |loaded| Self { name: name.into(), keys, loaded, spans: None, scan_order };
         Ok(Some(loaded).filter(|loaded| loaded.bytes.is_some()).map(build))
     }
 
     /// Makes this conversation the current one of the store session for the reads that follow.
-    pub(super) fn enter_conversation(&self, reader: &mut StoreSession<'_>) {
-        reader.bind_head(&self.keys, self.loaded.head.revision, self.loaded.bytes.as_deref());
+    pub(super) fn enter_conversation(&self, session: &mut StoreSession<'_>) {
+        session.bind_head(&self.keys, self.loaded.head.revision, self.loaded.bytes.as_deref());
     }
 
     /// Returns the messages of this conversation, for reading.
@@ -85,17 +85,17 @@ impl<'g> GrepContext<'g> {
 
 /// Reads the conversations of a grant, newest first; with `only`, at most the named one.
 pub(super) fn read_permitted_conversations(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &str,
     query: &GrepQuery,
     grant: &GrantAccess,
 ) -> Result<Vec<SearchedConversation>> {
     let mut conversations = Vec::new();
-    for (scan_order, name) in grant.list_conversations(reader)?.into_iter().enumerate() {
+    for (scan_order, name) in grant.list_conversations(session)?.into_iter().enumerate() {
         if query.only && name != conversation {
             continue;
         }
-        let Some(mut entry) = SearchedConversation::read(reader, &name, scan_order)? else {
+        let Some(mut entry) = SearchedConversation::read(session, &name, scan_order)? else {
             continue;
         };
         entry.spans = grant.covered_spans(&entry.keys);
@@ -110,14 +110,14 @@ pub(super) fn read_permitted_conversations(
 
 /// Reads the conversations named in a list of ranges, newest first.
 pub(super) fn read_named_conversations(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     searched: &[(&str, u64, u64)],
 ) -> Result<Vec<SearchedConversation>> {
     let mut names: Vec<&str> = searched.iter().map(|(name, ..)| *name).collect();
     sort::sort_and_dedup(&mut names);
     let mut conversations = Vec::new();
     for (scan_order, name) in names.into_iter().enumerate() {
-        conversations.extend(SearchedConversation::read(reader, name, scan_order)?);
+        conversations.extend(SearchedConversation::read(session, name, scan_order)?);
     }
     sort_newest_first(&mut conversations);
     Ok(conversations)
@@ -156,26 +156,26 @@ fn sort_newest_first(conversations: &mut [SearchedConversation]) {
 
 /// Reads the conversations to search: the named one and its family, newest first, or all by id.
 pub(super) fn read_searched_conversations(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &str,
     query: &GrepQuery,
     notes: &mut Vec<&'static str>,
 ) -> Result<Vec<SearchedConversation>> {
     if !query.all_conversations {
-        let entry = SearchedConversation::read(reader, conversation, 0)?.ok_or_else(|| {
+        let entry = SearchedConversation::read(session, conversation, 0)?.ok_or_else(|| {
             Error::not_found(format_args!("conversation `{conversation}` does not exist"))
         })?;
         let family = entry.loaded.head.family.filter(|_| !query.only);
         let mut conversations = alloc::vec![entry];
         let Some(family) = family else { return Ok(conversations) };
-        let mut members = session::list_other_members(reader, family, conversation)?;
+        let mut members = session::list_other_members(session, family, conversation)?;
         if members.len() > MEMBERS_MAX {
             members.truncate(MEMBERS_MAX);
             notes.push("family-limited");
         }
         for member in members {
             conversations.extend(SearchedConversation::read(
-                reader,
+                session,
                 &member.conversation,
                 conversations.len(),
             )?);
@@ -184,8 +184,8 @@ pub(super) fn read_searched_conversations(
         return Ok(conversations);
     }
     let mut conversations = Vec::new();
-    for name in read_scope::list_all_conversations(reader)? {
-        conversations.extend(SearchedConversation::read(reader, &name, conversations.len())?);
+    for name in read_scope::list_all_conversations(session)? {
+        conversations.extend(SearchedConversation::read(session, &name, conversations.len())?);
     }
     Ok(conversations)
 }

@@ -204,7 +204,7 @@ fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
 ///
 /// `conflict`: a value is missing, because the conversation has changed; `corrupt`.
 pub(super) fn collect_inputs(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     corpus: Corpus,
     state: &CorpusManifest,
@@ -214,7 +214,7 @@ pub(super) fn collect_inputs(
     let names = list_step_keys(keys, corpus, state);
     let mut payloads = Vec::with_capacity(values.len());
     for (key, value) in names.iter().flatten().zip(values) {
-        let Some(value) = value else { return Err(reader.missing_record_error(key)) };
+        let Some(value) = value else { return Err(session.missing_record_error(key)) };
         let start = value.len() - codec::decode_raw_bytes(key, &value)?.len();
         let range = start..value.len();
         payloads.push((key, InputBlock { value, range }));

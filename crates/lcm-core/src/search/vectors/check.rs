@@ -36,13 +36,13 @@ struct VectorCheck {
 ///
 /// Errors of the store.
 pub(crate) fn check(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     documents: [u64; 2],
 ) -> Result<Vec<String>> {
     let (mut seen, mut findings) = (VectorCheck::default(), Vec::new());
     let (start, end) = keys.record_range("v");
-    reader.scan_range(&start, &end, &mut |key, value| match seen
+    session.scan_range(&start, &end, &mut |key, value| match seen
         .check_value(keys, documents, key, value)
     {
         Ok(()) => Ok(()),

@@ -175,12 +175,12 @@ impl VectorRecord {
 /// since `record` was read, else `corrupt`.
 #[cold]
 pub(crate) fn diagnose_damage(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     record: Option<&[u8]>,
     key: &str,
 ) -> Error {
-    match reader.read_one_uncached(&keys.vectors_key()) {
+    match session.read_one_uncached(&keys.vectors_key()) {
         Ok(now) if now.as_deref() != record => {
             Error::revision_conflict("vectors changed while they were read; repeat the call")
         }

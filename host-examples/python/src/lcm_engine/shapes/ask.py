@@ -44,7 +44,7 @@ class AskResult(TypedDict):
     """Ids in the answer that the evidence does not contain."""
     source_conversations: list[str]
     """Conversations that the evidence came from."""
-    expanded_count: int
+    expanded_summaries: int
     """Number of summaries that were expanded."""
     source_tokens: int
     """Estimated tokens of the evidence."""

@@ -125,10 +125,6 @@ class FileMatch(TypedDict):
     """Author of that message."""
     created_at: str
     """Time of that message."""
-    earliest_at: None
-    """Always None."""
-    latest_at: None
-    """Always None."""
     line: int
     """Line of the passage, from 1."""
     byte: int
@@ -302,10 +298,12 @@ class FileDescription(TypedDict):
     """Text of the range; None: no content was requested."""
     truncated: bool
     """Whether content follows the range."""
-    start_byte: int
-    """First byte of the range."""
-    end_byte: int
-    """Byte behind the range, at which the next range begins."""
+    start_byte: NotRequired[int]
+    """First byte of the range; absent: no content was requested."""
+    end_byte: NotRequired[int]
+    """Byte behind the range, at which the next range begins; absent: no content was
+    requested.
+    """
     message_id: str
     """Id of the newest message that has the file."""
     seq: int

@@ -14,7 +14,7 @@ use lcm_text::base::error::Result;
 ///
 /// As [`SearchIndex::read_postings`].
 pub(super) fn check_coverage(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     index: &SearchIndex,
     corpus: Corpus,
     spans: &[(u64, u64)],
@@ -24,13 +24,13 @@ pub(super) fn check_coverage(
     if corpus == Corpus::Messages {
         return Ok(documents.iter().map(|seq| is_within(*seq, *seq)).collect());
     }
-    let rows = index.read_summaries(reader, documents)?;
+    let rows = index.read_summaries(session, documents)?;
     let records: Vec<(String, u32)> = rows
         .iter()
         .map(|(id, bytes)| (index.conversation_keys().summary_key(*id), *bytes))
         .collect();
     let mut covered = Vec::with_capacity(records.len());
-    for ((key, _), value) in records.iter().zip(reader.read_immutable_uncached(&records)?) {
+    for ((key, _), value) in records.iter().zip(session.read_immutable_uncached(&records)?) {
         let record: Summary = codec::decode(key, &value)?;
         covered.push(is_within(record.seq_first, record.seq_last));
     }

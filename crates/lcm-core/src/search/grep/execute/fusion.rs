@@ -91,10 +91,10 @@ impl<'s> VectorSearch<'s> {
     /// `corrupt`; errors of the store.
     pub(super) fn find_nearest(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         gathered: &[GatheredCorpus],
     ) -> Result<FusionHits> {
-        let stored = self.read_fitting_vectors(reader)?;
+        let stored = self.read_fitting_vectors(session)?;
         let mut hits = FusionHits::new();
         // Summaries first: they are few, and each covers many messages.
         for corpus in [Corpus::Summaries, Corpus::Messages] {
@@ -104,7 +104,7 @@ impl<'s> VectorSearch<'s> {
                     part.conversation_number == number && part.corpus == corpus
                 };
                 if let Some(part) = gathered.iter().find(is_same) {
-                    hits.extend(self.score_corpus(reader, vectors, part)?);
+                    hits.extend(self.score_corpus(session, vectors, part)?);
                 }
             }
         }
@@ -112,7 +112,7 @@ impl<'s> VectorSearch<'s> {
         let dimensions = self.vector.components.len();
         let count = int::to_usize(CALL_BYTES_MAX.into()) / (dimensions + 2);
         hits.truncate(VECTOR_RESCORED_MAX.min(count));
-        self.rescore_hits(reader, &stored, &mut hits)?;
+        self.rescore_hits(session, &stored, &mut hits)?;
         hits.truncate(FUSED_HITS_MAX);
         Ok(hits)
     }
@@ -120,14 +120,14 @@ impl<'s> VectorSearch<'s> {
     /// Reads the vector records that are comparable with the query vector.
     fn read_fitting_vectors(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
     ) -> Result<Vec<ConversationVectors>> {
         let conversations = self.context.conversations.iter();
         let keys: Vec<String> = conversations.map(|entry| entry.keys.vectors_key()).collect();
         let (mut stored, mut mismatch) = (Vec::new(), None);
         let mut values = Vec::with_capacity(keys.len());
         for slice in keys.chunks(RECORDS_PER_READ) {
-            values.extend(reader.read_uncached(slice)?);
+            values.extend(session.read_uncached(slice)?);
         }
         for ((conversation_number, key), value) in keys.iter().enumerate().zip(values) {
             let Some(record) = value else { continue };
@@ -160,7 +160,7 @@ impl<'s> VectorSearch<'s> {
     /// Scores the documents of one corpus that pass the filters of the query.
     fn score_corpus(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         vectors: &ConversationVectors,
         part: &GatheredCorpus,
     ) -> Result<FusionHits> {
@@ -168,11 +168,11 @@ impl<'s> VectorSearch<'s> {
         let Some((conversation, index)) = self.context.get(conversation_number) else {
             return Ok(Vec::new());
         };
-        conversation.enter_conversation(reader);
-        let scores = self.score_sign_bits(reader, vectors, conversation, part.corpus)?;
+        conversation.enter_conversation(session);
+        let scores = self.score_sign_bits(session, vectors, conversation, part.corpus)?;
         let mut documents: Vec<u64> = scores.iter().map(|(document, _)| *document).collect();
-        self.retain_admissible(reader, part, &mut documents)?;
-        let times = part.gathered.read_times(reader, index, &documents)?;
+        self.retain_admissible(session, part, &mut documents)?;
+        let times = part.gathered.read_times(session, index, &documents)?;
         let mut scores = scores.into_iter();
         let mut hits = FusionHits::new();
         for (document, time) in documents.into_iter().zip(times) {
@@ -188,7 +188,7 @@ impl<'s> VectorSearch<'s> {
     /// Returns ascending document numbers with scores.
     fn score_sign_bits(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         stored: &ConversationVectors,
         conversation: &SearchedConversation,
         corpus: Corpus,
@@ -212,10 +212,10 @@ impl<'s> VectorSearch<'s> {
         let mut out = Vec::new();
         for slice in blocks.chunks(int::to_usize(CALL_BYTES_MAX.into()) / (bytes + 2)) {
             let keys: Vec<String> = slice.iter().map(|(_, key)| key.clone()).collect();
-            for ((number, key), value) in slice.iter().zip(reader.read_uncached(&keys)?) {
+            for ((number, key), value) in slice.iter().zip(session.read_uncached(&keys)?) {
                 let Some(block) = SignBlock::from_value(key, value.as_deref(), dimensions)? else {
                     let (keys, record) = (&conversation.keys, Some(stored.record.as_slice()));
-                    return Err(diagnose_damage(reader, keys, record, key));
+                    return Err(diagnose_damage(session, keys, record, key));
                 };
                 for (document, signs) in block.iter_vectors(*number, dimensions) {
                     out.push((document, score_to_rank(self.scorer.score_signs(signs))));
@@ -229,7 +229,7 @@ impl<'s> VectorSearch<'s> {
     /// not.
     fn retain_admissible(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         part: &GatheredCorpus,
         documents: &mut Vec<u64>,
     ) -> Result<()> {
@@ -244,9 +244,9 @@ impl<'s> VectorSearch<'s> {
         documents.retain(|document| *document <= last);
         let window = self.context.bounds.window;
         let search = FullTextContext::new(&history, index, self.query, window);
-        part.gathered.retain_admissible(reader, &search, documents)?;
+        part.gathered.retain_admissible(session, &search, documents)?;
         if let Some(spans) = &conversation.spans {
-            let covered = check_coverage(reader, index, part.corpus, spans, documents)?;
+            let covered = check_coverage(session, index, part.corpus, spans, documents)?;
             let mut covered = covered.iter();
             documents.retain(|_| covered.next().is_some_and(|is_covered| *is_covered));
         }
@@ -256,7 +256,7 @@ impl<'s> VectorSearch<'s> {
     /// Sorts hits by the cosine of their vectors, and drops hits whose cosine is not positive.
     fn rescore_hits(
         &self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         stored: &[ConversationVectors],
         hits: &mut FusionHits,
     ) -> Result<()> {
@@ -269,7 +269,7 @@ impl<'s> VectorSearch<'s> {
                 |entry: &SearchedConversation| vector_key(&entry.keys, hit.corpus, hit.document);
             keys.extend(conversation.map(key));
         }
-        let values = if keys.is_empty() { Vec::new() } else { reader.read_uncached(&keys)? };
+        let values = if keys.is_empty() { Vec::new() } else { session.read_uncached(&keys)? };
         for ((hit, key), value) in hits.iter_mut().zip(&keys).zip(&values) {
             let vector = match value {
                 Some(value) => codec::decode_raw_bytes(key, value)?,
@@ -280,9 +280,9 @@ impl<'s> VectorSearch<'s> {
                 let vectors = stored.iter().find(|vectors| vectors.conversation_number == number);
                 return Err(match vectors.zip(conversations.get(number)) {
                     Some((vectors, entry)) => {
-                        diagnose_damage(reader, &entry.keys, Some(&vectors.record), key)
+                        diagnose_damage(session, &entry.keys, Some(&vectors.record), key)
                     }
-                    None => reader.missing_record_error(key),
+                    None => session.missing_record_error(key),
                 });
             }
             hit.rank = cosine_similarity(components, vector);

@@ -42,7 +42,7 @@ use lcm_text::base::{error::Result, int};
 /// `invalid-input`, `not-found`: `start` is malformed or foreign; as
 /// [`crate::search::SearchIndex::read_postings`].
 pub(super) fn execute_query(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     pattern: &mut GrepPattern,
     vector: Option<&QueryVector>,
@@ -57,20 +57,20 @@ pub(super) fn execute_query(
         GrepPattern::Text(query) if query.is_empty() && vector.is_none() => {
             Ok(FoundHits::default())
         }
-        GrepPattern::Text(query) => search_words(reader, context, query, vector, corpora),
-        GrepPattern::Regex(regex) => scan_with_regex(reader, context, regex, corpora, start),
+        GrepPattern::Text(query) => search_words(session, context, query, vector, corpora),
+        GrepPattern::Regex(regex) => scan_with_regex(session, context, regex, corpora, start),
     }
 }
 
 /// Searches for words, for a vector, or for both with fused rankings.
 fn search_words(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     query: &TextQuery,
     vector: Option<&QueryVector>,
     corpora: &[Corpus],
 ) -> Result<FoundHits> {
-    let mut gathered = gather_corpora(reader, context, query, corpora)?;
+    let mut gathered = gather_corpora(session, context, query, corpora)?;
     let mut found = FoundHits {
         is_cut: gathered.iter().any(|part| part.gathered.has_dropped_items),
         ..FoundHits::default()
@@ -84,11 +84,11 @@ fn search_words(
     let mut lists = Vec::new();
     if !query.is_empty() {
         let context = GrepContext { bounds: &word_bounds, ..*context };
-        lists = rank_all_corpora(reader, &context, &mut gathered, query, corpora)?;
+        lists = rank_all_corpora(session, &context, &mut gathered, query, corpora)?;
         let counts = gathered.iter().map(|part| part.matching_documents.len());
         found.total = int::to_u64(counts.sum());
         if found.total == 0 && corpora.contains(&Corpus::Messages) {
-            note_partial_reads(reader, &context, &mut found)?;
+            note_partial_reads(session, &context, &mut found)?;
         }
     }
     let by_words = merge_ranked_lists(lists, word_bounds.limit);
@@ -97,7 +97,7 @@ fn search_words(
         return Ok(found);
     };
     let mut search = VectorSearch::new(*context, query, vector);
-    let nearest = search.find_nearest(reader, &gathered)?;
+    let nearest = search.find_nearest(session, &gathered)?;
     search.notes.iter().for_each(|note| found.add_note(note));
     found.total += count_vector_only_hits(&gathered, &nearest);
     found.hits = fuse_rankings(by_words, nearest, context.bounds);

@@ -29,7 +29,7 @@ use lcm_text::base::{error::Result, int, sort};
 ///
 /// As [`super::execute_query`].
 pub(super) fn scan_with_regex(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     regex: &mut Regex,
     corpora: &[Corpus],
@@ -54,7 +54,7 @@ pub(super) fn scan_with_regex(
             break;
         }
         let Some((conversation, index)) = context.get(cursor.conversation_number) else { continue };
-        conversation.enter_conversation(reader);
+        conversation.enter_conversation(session);
         let spans = conversation.spans.as_deref();
         let range = ScanRange {
             corpus: cursor.corpus,
@@ -62,7 +62,7 @@ pub(super) fn scan_with_regex(
             spans,
             window: context.bounds.window,
         };
-        let scanned = scan(reader, &conversation.message_history(), index, &range, regex)?;
+        let scanned = scan(session, &conversation.message_history(), index, &range, regex)?;
         is_begun |= scanned.has_finished_step;
         if regex.is_refused() && !is_begun {
             return Err(too_costly_error());
@@ -70,7 +70,7 @@ pub(super) fn scan_with_regex(
         let mut matches = scanned.matches;
         if let Some(spans) = spans.filter(|_| cursor.corpus == Corpus::Summaries) {
             let documents: Vec<u64> = matches.iter().rev().map(|(document, _)| *document).collect();
-            let covered = check_coverage(reader, index, cursor.corpus, spans, &documents)?;
+            let covered = check_coverage(session, index, cursor.corpus, spans, &documents)?;
             let mut covered = covered.into_iter().rev();
             matches.retain(|_| covered.next().unwrap_or(false));
         }

@@ -43,21 +43,21 @@ pub(super) struct GatheredCorpus {
 ///
 /// As [`full_text::gather_matches`].
 pub(super) fn gather_corpora(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     query: &TextQuery,
     corpora: &[Corpus],
 ) -> Result<Vec<GatheredCorpus>> {
     let mut out = Vec::new();
     for (conversation_number, conversation, index) in context.iter() {
-        conversation.enter_conversation(reader);
+        conversation.enter_conversation(session);
         let history = conversation.message_history();
         let search = FullTextContext::new(&history, index, query, context.bounds.window);
         for corpus in corpora {
             out.push(GatheredCorpus {
                 conversation_number,
                 corpus: *corpus,
-                gathered: full_text::gather_matches(reader, &search, *corpus)?,
+                gathered: full_text::gather_matches(session, &search, *corpus)?,
                 matching_documents: Vec::new(),
             });
         }
@@ -71,7 +71,7 @@ pub(super) fn gather_corpora(
 ///
 /// As [`CorpusMatches::rank_documents`].
 pub(super) fn rank_all_corpora(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     gathered: &mut [GatheredCorpus],
     query: &TextQuery,
@@ -84,7 +84,7 @@ pub(super) fn rank_all_corpora(
             statistics.add_statistics(&part.gathered.statistics);
         }
         for part in gathered.iter_mut().filter(|part| part.corpus == *corpus) {
-            lists.push(find_best_hits(reader, context, part, query, &statistics)?);
+            lists.push(find_best_hits(session, context, part, query, &statistics)?);
         }
     }
     Ok(lists)
@@ -92,7 +92,7 @@ pub(super) fn rank_all_corpora(
 
 /// Returns the best hits of one corpus, and stores the numbers of all matching documents in `part`.
 fn find_best_hits(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     part: &mut GatheredCorpus,
     query: &TextQuery,
@@ -101,24 +101,24 @@ fn find_best_hits(
     let Some((conversation, index)) = context.get(part.conversation_number) else {
         return Ok(Vec::new());
     };
-    conversation.enter_conversation(reader);
+    conversation.enter_conversation(session);
     let history = conversation.message_history();
     let search = FullTextContext::new(&history, index, query, context.bounds.window);
     let neighbours = match context.bounds.sort {
         GrepSort::Recency => NeighbourHits::Exclude,
         GrepSort::Relevance | GrepSort::Hybrid => NeighbourHits::Include,
     };
-    let mut ranked = part.gathered.rank_documents(reader, &search, statistics, neighbours)?;
+    let mut ranked = part.gathered.rank_documents(session, &search, statistics, neighbours)?;
     if let Some(spans) = &conversation.spans {
-        let covered = check_coverage(reader, index, part.corpus, spans, &ranked.documents)?;
+        let covered = check_coverage(session, index, part.corpus, spans, &ranked.documents)?;
         let (mut documents, mut scores) = (covered.iter(), covered.iter());
         ranked.documents.retain(|_| documents.next().is_some_and(|is_covered| *is_covered));
         ranked.scores.retain(|_| scores.next().is_some_and(|is_covered| *is_covered));
     }
-    let best = select_best(reader, context, part, index, &ranked)?;
+    let best = select_best(session, context, part, index, &ranked)?;
     let mut documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();
     sort::sort_numbers(&mut documents);
-    let times = part.gathered.read_times(reader, index, &documents)?;
+    let times = part.gathered.read_times(session, index, &documents)?;
     let time_of = |document: u64| {
         let at = documents.binary_search(&document).ok();
         at.and_then(|at| times.get(at)).copied().unwrap_or(0)
@@ -142,7 +142,7 @@ fn find_best_hits(
 
 /// Selects the documents with the greatest ranks: pairs of rank and document, greatest first.
 fn select_best(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     part: &GatheredCorpus,
     index: &SearchIndex,
@@ -154,7 +154,7 @@ fn select_best(
         let mut ranks = rows().map(|(document, score)| (score, document));
         return Ok(score::select_top(&mut ranks, bounds.limit));
     }
-    let times = part.gathered.read_times(reader, index, &ranked.documents)?;
+    let times = part.gathered.read_times(session, index, &ranked.documents)?;
     let rank = |((document, score), time): ((u64, u64), Timestamp)| {
         (bounds.rank_hit(Some(score), time), document)
     };
@@ -167,11 +167,12 @@ fn select_best(
 ///
 /// As [`full_text::gather_matches`].
 pub(super) fn note_partial_reads(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     found: &mut FoundHits,
 ) -> Result<()> {
-    let gathered = gather_corpora(reader, context, &TextQuery::for_partial(), &[Corpus::Messages])?;
+    let gathered =
+        gather_corpora(session, context, &TextQuery::for_partial(), &[Corpus::Messages])?;
     let has_partial = |part: &GatheredCorpus| {
         part.gathered.statistics.item_counts.iter().any(|counts| counts[0] > 0)
     };

@@ -141,7 +141,7 @@ impl<'q> FileScan<'q> {
     /// Scans the files of the messages in order, and stores in `results` where the scan stopped.
     pub(super) fn scan_holders(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         conversations: &[SearchedConversation],
         results: &mut GrepResults,
     ) -> Result<()> {
@@ -155,7 +155,7 @@ impl<'q> FileScan<'q> {
                 return Ok(());
             }
             is_begun = true;
-            conversation.enter_conversation(reader);
+            conversation.enter_conversation(session);
             let history = conversation.message_history();
             let count = holders
                 .iter()
@@ -164,11 +164,11 @@ impl<'q> FileScan<'q> {
             let batch = holders.get(..count.min(MESSAGES_PER_STEP)).unwrap_or_default();
             let mut seqs: Vec<u64> = batch.iter().map(|holder| holder.seq).collect();
             sort::sort_numbers(&mut seqs);
-            let placed = history.read_messages_at(reader, &seqs)?;
-            let steps = self.read_payload_ids(reader, &history, batch, &placed)?;
+            let placed = history.read_messages_at(session, &seqs)?;
+            let steps = self.read_payload_ids(session, &history, batch, &placed)?;
             results.has_more |= steps.iter().any(|step| step.may_have_more);
             holders = holders.get(steps.len().max(1)..).unwrap_or_default();
-            if self.scan_files(reader, &history, &steps, results)? {
+            if self.scan_files(session, &history, &steps, results)? {
                 return Ok(());
             }
         }
@@ -178,7 +178,7 @@ impl<'q> FileScan<'q> {
     /// Reads the payload ids of the first of these messages, and of at least one message.
     fn read_payload_ids<'p>(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         holders: &[PayloadHolder],
         placed: &'p [PlacedMessage],
@@ -190,7 +190,7 @@ impl<'q> FileScan<'q> {
             }
             let at = placed.binary_search_by_key(&holder.seq, |placed| placed.seq).ok();
             let Some(placed) = at.and_then(|at| placed.get(at)) else { break };
-            let text = history.read_rendered_text(reader, &placed.stored)?;
+            let text = history.read_rendered_text(session, &placed.stored)?;
             let mut ids = large_payload::find_ids(&text);
             // The message may have more ids than `find_ids` returns.
             let may_have_more = ids.len() == large_payload::IDS_MAX;
@@ -207,7 +207,7 @@ impl<'q> FileScan<'q> {
     /// Scans the files of these messages. Returns `true` if the scan stopped.
     fn scan_files(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         steps: &[HolderPayloads<'_>],
         results: &mut GrepResults,
@@ -217,7 +217,7 @@ impl<'q> FileScan<'q> {
         let mut files = Vec::new();
         for ids in all.chunks(RECORDS_PER_READ) {
             let keys: Vec<String> = ids.iter().map(|id| history.keys.payload_key(*id)).collect();
-            for (key, value) in keys.iter().zip(reader.read_uncached(&keys)?) {
+            for (key, value) in keys.iter().zip(session.read_uncached(&keys)?) {
                 files.push(
                     value.map(|value| codec::decode::<PayloadRecord>(key, &value)).transpose()?,
                 );
@@ -228,12 +228,12 @@ impl<'q> FileScan<'q> {
             for (id, file) in step.ids.iter().zip(files.by_ref()) {
                 let Some(record) = file else { continue };
                 let mut file = PayloadFile { id: *id, record, search_from: 0 };
-                if !self.is_newest_holder(reader, history, &step.holder, &file)? {
+                if !self.is_newest_holder(session, history, &step.holder, &file)? {
                     continue;
                 }
                 let Some(start) = self.take_start_byte(&step.holder, *id) else { continue };
                 file.search_from = start;
-                let (next, has_more) = self.scan_file(reader, history, step, &file)?;
+                let (next, has_more) = self.scan_file(session, history, step, &file)?;
                 results.has_more |= has_more;
                 if let Some(byte) = next {
                     let name = large_payload::format_name(*id);
@@ -251,19 +251,19 @@ impl<'q> FileScan<'q> {
     /// message does not match: a grant excludes it, or the message is outside the time window.
     fn is_newest_holder(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         holder: &PayloadHolder,
         file: &PayloadFile,
     ) -> Result<bool> {
         let (id, record) = (file.id, &file.record);
-        payload_holders::ensure_not_newer_than_head(reader, history, id, record)?;
+        payload_holders::ensure_not_newer_than_head(session, history, id, record)?;
         if record.seq <= holder.seq
             || self
                 .matching_messages
                 .binary_search(&(holder.conversation_number, record.seq))
                 .is_ok()
-            || !payload_holders::contains_payload(reader, history, holder.seq, id)?
+            || !payload_holders::contains_payload(session, history, holder.seq, id)?
         {
             return Ok(record.seq == holder.seq);
         }
@@ -275,7 +275,7 @@ impl<'q> FileScan<'q> {
                 .rev()
                 .filter(|other| other.conversation_number == holder.conversation_number);
             let seqs: Vec<u64> = here.map(|holder| holder.seq).collect();
-            payload_holders::for_each_mention(reader, history, &seqs, &mut |seq, ids| {
+            payload_holders::for_each_mention(session, history, &seqs, &mut |seq, ids| {
                 self.earlier_mentions
                     .extend(ids.into_iter().map(|id| (holder.conversation_number, seq, id)));
             })?;
@@ -288,7 +288,7 @@ impl<'q> FileScan<'q> {
         for (_, seq, _) in
             self.earlier_mentions.iter().filter(|mention| (mention.0, mention.2) == file_key)
         {
-            if payload_holders::contains_payload(reader, history, *seq, id)? {
+            if payload_holders::contains_payload(session, history, *seq, id)? {
                 return Ok(false);
             }
         }
@@ -311,7 +311,7 @@ impl<'q> FileScan<'q> {
     /// end of the file; and whether the file has further passages.
     fn scan_file(
         &mut self,
-        reader: &mut StoreSession<'_>,
+        session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         step: &HolderPayloads<'_>,
         file: &PayloadFile,
@@ -330,8 +330,8 @@ impl<'q> FileScan<'q> {
         let end = start + u64::from(record.place.length);
         let to = end.min(from + bytes_max);
         // The record holds offsets into the newest message, so that message is read.
-        for placed in history.read_messages_at(reader, &[record.seq])? {
-            history.prefetch_text_range(reader, &placed.stored.raw, (from, to))?;
+        for placed in history.read_messages_at(session, &[record.seq])? {
+            history.prefetch_text_range(session, &placed.stored.raw, (from, to))?;
         }
         let begin = PassageStart {
             byte: u64::from(seek_point.bytes),
@@ -342,7 +342,7 @@ impl<'q> FileScan<'q> {
         let mut passages = PassageFinder::new(&mut self.query, begin);
         let part = PayloadPart { file: record, start: seek_point, written_bytes_max: bytes_max };
         let (read, is_complete) =
-            payload_text::for_each_text(reader, history, &part, &mut |text| {
+            payload_text::for_each_text(session, history, &part, &mut |text| {
                 passages.push_text(text)
             })?;
         let found = passages.finish(is_complete);

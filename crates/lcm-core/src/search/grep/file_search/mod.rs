@@ -58,19 +58,19 @@ struct NamedFile {
 /// `not-found`: a named file, or the start of the scan; `limit-exceeded`: the regular expression;
 /// as [`SearchIndex::read_postings`].
 pub(super) fn search_files(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     pattern: &mut GrepPattern,
     options: &FileSearchOptions,
 ) -> Result<GrepResults> {
     let named = match &options.ids {
-        Some(names) => Some(resolve_files(reader, context.conversations, names)?),
+        Some(names) => Some(resolve_files(session, context.conversations, names)?),
         None => None,
     };
     let query = if let GrepPattern::Text(query) = pattern { Some(&*query) } else { None };
     let is_cut = query.is_some_and(|query| query.is_cut);
-    let holders = list_holders(reader, context, query, named.as_deref())?;
-    let start = resolve_start(reader, context.conversations, &holders, options)?;
+    let holders = list_holders(session, context, query, named.as_deref())?;
+    let start = resolve_start(session, context.conversations, &holders, options)?;
     let mut first_holder = 0;
     if let Some(start) = &start {
         let at = holders.iter().position(|holder| {
@@ -88,7 +88,7 @@ pub(super) fn search_files(
     let Some(passage_query) = passage_query else { return Ok(results) };
     let named = named.map(|named| named.into_iter().map(|file| file.id).collect::<Vec<_>>());
     let mut scan = FileScan::new(passage_query, named, start, &holders, first_holder);
-    scan.scan_holders(reader, context.conversations, &mut results)?;
+    scan.scan_holders(session, context.conversations, &mut results)?;
     let mut hits = scan.hits;
     results.total = int::to_u64(hits.len());
     rank_hits(&mut hits, context.bounds);
@@ -98,7 +98,7 @@ pub(super) fn search_files(
             context
                 .conversations
                 .get(hit.conversation_number)
-                .map(|conversation| render_file_hit(reader, conversation, hit))
+                .map(|conversation| render_file_hit(session, conversation, hit))
                 .transpose()?,
         );
     }
@@ -107,7 +107,7 @@ pub(super) fn search_files(
 
 /// Lists the messages with payloads that match the filters, in scan order (newest first).
 fn list_holders(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     query: Option<&TextQuery>,
     named: Option<&[NamedFile]>,
@@ -115,7 +115,7 @@ fn list_holders(
     let mut holders = Vec::new();
     let query = TextQuery::for_payloads(query);
     for (number, conversation, index) in context.iter() {
-        conversation.enter_conversation(reader);
+        conversation.enter_conversation(session);
         let seqs = named.map(|named| {
             let here = named.iter().filter(|file| file.conversation_number == number);
             here.map(|file| file.seq).collect::<Vec<u64>>()
@@ -124,7 +124,7 @@ fn list_holders(
             continue;
         }
         let mut found =
-            find_conversation_holders(reader, conversation, index, &query, context.bounds)?;
+            find_conversation_holders(session, conversation, index, &query, context.bounds)?;
         // If the newest message of each named file matches, older messages need no scan.
         let is_match = |seq: &u64| found.iter().any(|(_, known)| known == seq);
         if let Some(seqs) = seqs.filter(|seqs| seqs.iter().all(is_match)) {
@@ -144,7 +144,7 @@ fn list_holders(
 
 /// Finds the named files that the caller may read.
 fn resolve_files(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],
     names: &[String],
 ) -> Result<Vec<NamedFile>> {
@@ -156,16 +156,16 @@ fn resolve_files(
                 .iter()
                 .map(|conversation| conversation.keys.payload_key(id))
                 .collect();
-            let values = reader.read_uncached(&keys)?;
+            let values = session.read_uncached(&keys)?;
             for (((number, entry), key), value) in
                 conversations.iter().enumerate().zip(&keys).zip(values)
             {
                 let Some(value) = value else { continue };
                 let file: PayloadRecord = codec::decode(key, &value)?;
-                entry.enter_conversation(reader);
+                entry.enter_conversation(session);
                 let history = entry.message_history();
                 let spans = entry.spans.as_deref();
-                if payload_holders::find_newest_holder(reader, &history, id, &file, spans)?
+                if payload_holders::find_newest_holder(session, &history, id, &file, spans)?
                     .is_some()
                 {
                     out.push(NamedFile { conversation_number: number, seq: file.seq, id });
@@ -183,7 +183,7 @@ fn resolve_files(
 
 /// Finds the position at which the scan begins; `None`: at the newest message.
 fn resolve_start(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],
     holders: &[PayloadHolder],
     options: &FileSearchOptions,
@@ -202,7 +202,7 @@ fn resolve_start(
     if message.is_some() {
         return Ok(message);
     }
-    let found = resolve_files(reader, conversations, core::slice::from_ref(&name))?;
+    let found = resolve_files(session, conversations, core::slice::from_ref(&name))?;
     let Some((file, conversation)) =
         found.first().and_then(|file| Some((file, conversations.get(file.conversation_number)?)))
     else {
@@ -213,9 +213,9 @@ fn resolve_start(
     let seqs: Vec<u64> = here.map(|holder| holder.seq).collect();
     let mut seq = seqs.contains(&file.seq).then_some(file.seq);
     if seq.is_none() {
-        conversation.enter_conversation(reader);
+        conversation.enter_conversation(session);
         let history = conversation.message_history();
-        seq = payload_holders::find_holder_among(reader, &history, file.id, &seqs)?;
+        seq = payload_holders::find_holder_among(session, &history, file.id, &seqs)?;
     }
     let seq = seq.ok_or_else(foreign_cursor_error)?;
     Ok(Some(FileScanStart {
@@ -228,7 +228,7 @@ fn resolve_start(
 
 /// Returns times and seqs of the messages of a conversation that hold payloads and match.
 fn find_conversation_holders(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
     index: &SearchIndex,
     query: &TextQuery,
@@ -236,12 +236,12 @@ fn find_conversation_holders(
 ) -> Result<Vec<(Timestamp, u64)>> {
     let history = conversation.message_history();
     let search = FullTextContext::new(&history, index, query, bounds.window);
-    let gathered = full_text::gather_matches(reader, &search, Corpus::Messages)?;
+    let gathered = full_text::gather_matches(session, &search, Corpus::Messages)?;
     let statistics = &gathered.statistics;
-    let ranked = gathered.rank_documents(reader, &search, statistics, NeighbourHits::Exclude)?;
+    let ranked = gathered.rank_documents(session, &search, statistics, NeighbourHits::Exclude)?;
     let mut documents = ranked.documents;
     documents.retain(|seq| grants::is_within(conversation.spans.as_deref(), *seq, *seq));
-    let times = gathered.read_times(reader, index, &documents)?;
+    let times = gathered.read_times(session, index, &documents)?;
     Ok(times.into_iter().zip(documents).collect())
 }
 
@@ -255,15 +255,15 @@ fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
 
 /// Renders a hit in a file.
 fn render_file_hit(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
     hit: &FileHit,
 ) -> Result<RenderedHit> {
-    conversation.enter_conversation(reader);
+    conversation.enter_conversation(session);
     let history = conversation.message_history();
     let (stored, passage) = (&hit.placed.stored, &hit.passage);
     let entry_id = match stored.entry_id {
-        Some(span) => Some(read_string(reader, &history, hit.placed.seq, span)?),
+        Some(span) => Some(read_string(session, &history, hit.placed.seq, span)?),
         None => None,
     };
     let mut w = JsonWriter::new_object();
@@ -285,7 +285,7 @@ fn render_file_hit(
 
 /// Reads one JSON string of a message without reading the whole message.
 fn read_string(
-    reader: &mut StoreSession<'_>,
+    session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     seq: u64,
     span: ByteSpan,
@@ -293,7 +293,7 @@ fn read_string(
     let from = u64::from(span.start);
     let range = (from, from + u64::from(span.length));
     let mut written = String::new();
-    payload_text::for_each_message_chunk(reader, history, seq, range, &mut |piece, _| {
+    payload_text::for_each_message_chunk(session, history, seq, range, &mut |piece, _| {
         written.push_str(piece);
         true
     })?;
