@@ -505,7 +505,10 @@ export interface Engine {
    * assert.equal(ingested, 0); // All of it is stored already.
    * ```
    */
-  importLines(lines: Iterable<string> | AsyncIterable<string>, options?: CallTime): Promise<ImportReport>;
+  importLines(
+    lines: Iterable<string> | AsyncIterable<string>,
+    options?: CallTime,
+  ): Promise<ImportReport>;
   /**
    * Returns the definitions of an agent's tools; with `grant` the tools of a sub-agent.
    *

@@ -1,4 +1,4 @@
-//! The one error of this program: a line for a person.
+//! The error type of this program: a line for a person.
 
 use std::fmt::Display;
 

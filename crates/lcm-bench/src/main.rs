@@ -1,9 +1,9 @@
-//! The benchmark of `lcm`: one program that makes workloads, serves an engine over a protocol, and
-//! drives any engines that speak it side by side.
+//! The benchmark of `lcm`: a program that makes workloads, serves an engine over a protocol, and
+//! compares engines that implement the protocol.
 //!
 //! In: a command line. Out: workload files, answers on standard output, or a table of figures and
-//! exit code 0, 1 for a missed bound or a failure, or 2 for a wrong command line. What the figures
-//! must be stands in `run::figures`.
+//! exit code 0, 1 for a missed bound or a failure, or 2 for a wrong command line. `run::figures`
+//! has the bounds.
 
 mod arguments;
 mod engine;

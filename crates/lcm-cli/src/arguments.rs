@@ -1,4 +1,6 @@
-//! The command line, as `interfaces` documents it.
+//! The command line, as `docs/cli.md` documents it.
+
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts are plain text, not Markdown")]
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -22,7 +24,7 @@ pub(crate) struct Arguments {
 /// Options of every command, before or after its name.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Global {
-    /// Where conversations are kept: a file, or memory: for nowhere
+    /// Store of the conversations: a file, or memory: for a store that ends with the program
     #[arg(
         long,
         global = true,
@@ -32,48 +34,48 @@ pub(crate) struct Global {
         default_value = "./default.lcm.db"
     )]
     pub(crate) store: String,
-    /// Which conversation
+    /// Id of the conversation
     #[arg(long, global = true, value_name = "ID", default_value = "default")]
     pub(crate) conversation: String,
-    /// Configuration: a file with one JSON object
+    /// Configuration file: one JSON object
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Print one JSON document instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// A fixed clock, in milliseconds since 1970
+    /// Time of every call, in milliseconds since 1970 [default: the system clock]
     #[arg(long, global = true, value_name = "MS", allow_negative_numbers = true)]
     pub(crate) now: Option<u64>,
-    /// Log every call of the engine and the store into a file
+    /// Log every call of the engine and the store to a file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Use this component instead of the one inside the program
+    /// Component to use instead of the built-in component
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) component: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The whole journey on a transcript that ships with the program
+    /// Run append, compact, assemble, search and check on a built-in transcript
     Demo,
-    /// Store the messages of a transcript that are not stored yet
+    /// Store the new messages of a transcript
     Ingest(Ingest),
     /// Summarise old messages until the context fits
     Compact(Compact),
-    /// Do compaction that was put off, when it is time for it
+    /// Run deferred compaction when it is due
     Maintain(Maintain),
     /// Print the context that fits a budget
     Assemble(Assemble),
     /// Find messages and summaries by their words or a regular expression
     Grep(Grep),
-    /// Have a question answered from what was said, with the ids that say so
+    /// Answer a question from stored messages, with the ids of the sources
     Ask(Ask),
-    /// Limited rights to read, for sub-agents: create, list and revoke them
+    /// Create, list and revoke grants: limited read access for sub-agents
     #[command(subcommand)]
     Grant(Grant),
     /// Describe a summary, message or file, or the conversation
     Describe(Describe),
-    /// Show what a summary stands for
+    /// Show the sources of a summary
     Expand(Expand),
     /// List messages, or print their original text
     Messages(Messages),
@@ -81,34 +83,34 @@ pub(crate) enum Command {
     Summaries(Summaries),
     /// List conversations
     Conversations,
-    /// Counts and sizes of a conversation
+    /// Show counts and sizes of a conversation
     Status,
-    /// Check that a conversation is whole
+    /// Check the integrity of a conversation
     Check,
-    /// SHA-256 over the store
+    /// Print the SHA-256 of the store
     Digest(Digest),
-    /// Make the conversation one of a family, whose members are searched together
+    /// Add the conversation to a family, whose conversations are searched together
     Family(Family),
-    /// Archive the conversation and go on in an empty one of its family
+    /// Archive the conversation and continue in an empty conversation of its family
     Reset(Reset),
-    /// Begin a new session: withdraw messages and shallow summaries from the context
+    /// Start a new session: withdraw messages and shallow summaries from the context
     New(New),
-    /// Archive the conversation: it is read as before and not written to
+    /// Archive the conversation: reads continue, writes are refused
     Archive(Archive),
-    /// Set the text that stands for older summaries while a task lasts, or take it away
+    /// Set or remove the focus brief, a text that replaces older summaries during a task
     Focus(Focus),
-    /// Report what a provider counted of a prompt, so that the budgets of its model are kept
+    /// Report a provider's token count of a prompt, to correct budgets of its model
     Calibrate(Calibrate),
-    /// Report what one answer of a model took, tokens and money
+    /// Report the tokens and the cost of one model answer
     Usage(Usage),
-    /// Whether compacting now costs less than waiting; changes nothing
+    /// Compare the cost of compacting now and of waiting; changes nothing
     Advise(Advise),
-    /// What summaries are asked for: list, show, replace and compare the texts
+    /// List, show, replace and compare the prompts of summaries
     #[command(subcommand)]
     Prompts(Prompts),
-    /// Write a conversation as lines that any store can take in again
+    /// Export a conversation as lines that any store can import
     Export(Export),
-    /// Take an export in; what is stored already is passed over
+    /// Import an export; skip stored messages
     Import(Import),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
@@ -116,25 +118,25 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct Ingest {
-    /// Shape of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, or auto, which
-    /// finds it out and reads session files of Claude Code, Codex and OpenClaw, too
+    /// Dialect of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, or auto,
+    /// which detects the dialect and also reads session files of Claude Code, Codex and OpenClaw
     #[arg(long, value_name = "D", default_value = "lcm")]
     pub(crate) dialect: Dialect,
-    /// Follow one file while it grows and when it is rotated, until interrupted; one result for
-    /// each time something was new
+    /// Follow one file while it grows and when it is rotated, until interrupted; print one result
+    /// for each change
     #[arg(long, conflicts_with = "append_mode")]
     pub(crate) tail: bool,
-    /// How messages are taken: transcript skips what is stored; new stores every message unless its
+    /// Treatment of messages: transcript skips stored messages; new stores every message unless its
     /// id or event key is stored
     #[arg(long, value_enum, default_value = "transcript")]
     pub(crate) append_mode: AppendMode,
     /// Store nothing when the messages look like a replay
     #[arg(long)]
     pub(crate) refuse_replay: bool,
-    /// Key of the family that the conversation is of, or comes to
+    /// Key of the family that the conversation belongs to or joins
     #[arg(long, value_name = "KEY")]
     pub(crate) family: Option<String>,
-    /// Files of one message a line; - is standard input
+    /// Files with one message per line; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -147,19 +149,19 @@ pub(crate) struct Compact {
     /// When to act
     #[arg(long, value_enum, default_value = "threshold")]
     pub(crate) mode: Mode,
-    /// Act below the threshold, too
+    /// Compact below the threshold as well
     #[arg(long)]
     pub(crate) force: bool,
-    /// Tokens to reach
+    /// Target of the context in tokens [default: the threshold]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) target: Option<u32>,
-    /// The model that budget and target are for, once lcm calibrate has reported of it
+    /// Model whose tokens budget and target count, after a report by lcm calibrate
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
-    /// Tokens of the whole prompt as the provider counted them last, what is added included
+    /// Provider's last token count of the whole prompt, including text added by the host
     #[arg(long, value_name = "N")]
     pub(crate) observed_tokens: Option<u32>,
-    /// Completions asked for at the same time
+    /// Completions requested at the same time
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
     pub(crate) requests_max: u32,
     #[command(flatten)]
@@ -171,30 +173,30 @@ pub(crate) struct Maintain {
     /// Tokens of the context window that the conversation may use
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) budget: u32,
-    /// The model that the budget is for, once lcm calibrate has reported of it
+    /// Model whose tokens the budget counts, after a report by lcm calibrate
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
-    /// Tokens of the whole prompt as the provider counted them last, what is added included
+    /// Provider's last token count of the whole prompt, including text added by the host
     #[arg(long, value_name = "N")]
     pub(crate) observed_tokens: Option<u32>,
-    /// Completions asked for at the same time
+    /// Completions requested at the same time
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
     pub(crate) requests_max: u32,
     #[command(flatten)]
     pub(crate) models: Models,
 }
 
-/// Which models are asked, and how.
+/// Options of the models.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Models {
-    /// A model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL],
-    /// or PURPOSE=SPEC; several are a fallback chain
+    /// Model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL], or
+    /// PURPOSE=SPEC; several models form a fallback chain
     #[arg(long, value_name = "SPEC")]
     pub(crate) llm: Vec<String>,
-    /// How often a failing model is asked again
+    /// Retries of a failing model
     #[arg(long, value_name = "N", default_value = "2", allow_negative_numbers = true)]
     pub(crate) retries: u32,
-    /// How long one answer is waited for, in seconds from 1 to 86400
+    /// Time limit of one answer, in seconds from 1 to 86400
     #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
@@ -202,25 +204,25 @@ pub(crate) struct Models {
 
 #[derive(Args, Debug)]
 pub(crate) struct Assemble {
-    /// Tokens that the context may take
+    /// Token budget of the context
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) budget: u32,
-    /// Shape of the messages: lcm, anthropic, openai-chat, openai-responses or gemini
+    /// Dialect of the messages: lcm, anthropic, openai-chat, openai-responses or gemini
     #[arg(long, value_name = "D", default_value = "lcm")]
     pub(crate) dialect: Dialect,
-    /// The model that the budget is for, once lcm calibrate has reported of it
+    /// Model whose tokens the budget counts, after a report by lcm calibrate
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
-    /// Which older items are kept when not everything fits; by default as configured, or layered
+    /// Selection of older items when not everything fits [default: as configured, or layered]
     #[arg(long, value_enum)]
     pub(crate) policy: Option<Policy>,
-    /// What prompt-aware matches
+    /// Text that the policy prompt-aware compares items with
     #[arg(long, value_name = "TEXT")]
     pub(crate) prompt: Option<String>,
-    /// The JSON of an earlier assembly, to compare with
+    /// JSON of an earlier assembly to compare with
     #[arg(long, value_name = "FILE")]
     pub(crate) previous: Option<PathBuf>,
-    /// List every item of the stored context and why it is in or out
+    /// List every item of the stored context, and why the item was selected or not
     #[arg(long)]
     pub(crate) explain: bool,
 }
@@ -230,43 +232,43 @@ pub(crate) struct Grep {
     /// Words, "phrases", +must, -must-not, role: tool: speaker: since: before:, or an expression
     #[arg(allow_hyphen_values = true)]
     pub(crate) pattern: String,
-    /// How the pattern is taken: auto, regex or full-text
+    /// Syntax of the pattern: auto, regex or full-text
     #[arg(long, value_name = "M", default_value = "auto")]
     pub(crate) mode: GrepMode,
-    /// Where to look: messages, summaries, both or files
+    /// What to search: messages, summaries, both or files
     #[arg(long, value_name = "S", default_value = "both")]
     pub(crate) scope: GrepScope,
-    /// With --scope files: only this file; may be given several times
+    /// With --scope files: search only this file; repeatable
     #[arg(long = "file-id", value_name = "ID")]
     pub(crate) file_ids: Vec<String>,
-    /// Where to go on, as an answer to the same search says
+    /// Cursor that an earlier page of the same search returned
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
-    /// With --scope files: where in the one --file-id to begin
+    /// With --scope files: offset of the first byte in the only --file-id
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) start_byte: Option<u64>,
-    /// Messages to show before and after each one found, from 0 to 3
+    /// Messages to show before and after each match, from 0 to 3
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) neighbours: Option<u64>,
-    /// What comes first: recency, relevance or hybrid
+    /// Order of the matches: recency, relevance or hybrid
     #[arg(long, value_name = "S", default_value = "relevance")]
     pub(crate) sort: GrepSort,
-    /// Only what is not older, such as 2026-01-02T03:04:05Z
+    /// Oldest time of a match, such as 2026-01-02T03:04:05Z
     #[arg(long, value_name = "T")]
     pub(crate) since: Option<String>,
-    /// Only what is older
+    /// Time after every match
     #[arg(long, value_name = "T")]
     pub(crate) before: Option<String>,
-    /// Hits to show, from 1 to 200
+    /// Matches to show, from 1 to 200
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) limit: Option<u64>,
     /// Search every conversation of the store
     #[arg(long)]
     pub(crate) all_conversations: bool,
-    /// Search this conversation and not its family
+    /// Search this conversation without its family
     #[arg(long, conflicts_with = "all_conversations")]
     pub(crate) only: bool,
-    /// Read on this grant: within its limits, and charged for the text that is shown
+    /// Grant to read with: its limits apply, and the shown text is charged to it
     #[arg(long, value_name = "ID")]
     pub(crate) grant: Option<String>,
 }
@@ -276,71 +278,71 @@ pub(crate) struct Ask {
     /// The question
     #[arg(allow_hyphen_values = true)]
     pub(crate) question: String,
-    /// What to search for, as lcm grep takes words [default: the question]
+    /// Search words, in the syntax of lcm grep [default: the question]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) query: Option<String>,
-    /// A summary to answer from, as often as needed
+    /// Summary to answer from; repeatable
     #[arg(long = "summary-id", value_name = "ID")]
     pub(crate) summary_ids: Vec<String>,
-    /// Tokens that the answer may have, 1 to 8000 [default: 2000]
+    /// Most tokens of the answer, 1 to 8000 [default: 2000]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) answer_tokens_max: Option<u32>,
-    /// Tokens of what is read for it [default and most: as configured]
+    /// Most tokens of the sources [default and most: as configured]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) tokens_max: Option<u32>,
-    /// Read in every conversation of the store
+    /// Read every conversation of the store
     #[arg(long)]
     pub(crate) all_conversations: bool,
-    /// Read in this conversation and not its family
+    /// Read this conversation without its family
     #[arg(long, conflicts_with = "all_conversations")]
     pub(crate) only: bool,
-    /// Read on this grant: within its limits, and charged for what the model is shown
+    /// Grant to read with: its limits apply, and the text sent to the model is charged to it
     #[arg(long, value_name = "ID")]
     pub(crate) grant: Option<String>,
-    /// Seconds that all of it may take, 1 to 600 [default: 150]
+    /// Time limit of the whole call in seconds, 1 to 600 [default: 150]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) deadline: Option<u32>,
     #[command(flatten)]
     pub(crate) models: Models,
 }
 
-/// What is done with grants.
+/// Commands for grants.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Grant {
-    /// Make a grant and print its id
+    /// Create a grant and print its id
     Create(GrantCreate),
-    /// The grants of the conversation
+    /// List the grants of the conversation
     List,
-    /// End a grant at once, with all that inherit from it
+    /// Revoke a grant at once, with all grants that inherit from it
     Revoke {
-        /// The grant
+        /// Id of the grant
         id: String,
     },
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct GrantCreate {
-    /// A conversation that it covers, as often as needed [default: this one]
+    /// Conversation that the grant covers; repeatable [default: this conversation]
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) covers: Vec<String>,
-    /// A summary that it covers with what lies below, as often as needed [default: everything]
+    /// Summary that the grant covers with its sources; repeatable [default: everything]
     #[arg(long = "summary-id", value_name = "ID")]
     pub(crate) summary_ids: Vec<String>,
-    /// Most steps of one expansion, 1 to 10 [default: 3]
+    /// Most levels of one expansion, 1 to 10 [default: 3]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) depth_max: Option<u64>,
-    /// Tokens of text that may be read, 1 to 1000000 [default: as configured]
+    /// Most tokens of text to read, 1 to 1000000 [default: as configured]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) tokens_max: Option<u64>,
-    /// How long it is, 1 to 86400000 [default: 300000]
+    /// Lifetime in milliseconds, 1 to 86400000 [default: 300000]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     pub(crate) ttl_ms: Option<u64>,
-    /// A grant that it inherits from
+    /// Grant to inherit from
     #[arg(long, value_name = "ID")]
     pub(crate) parent: Option<String>,
 }
 
-/// How a pattern is taken.
+/// Syntax of a pattern.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GrepMode {
@@ -349,7 +351,7 @@ pub(crate) enum GrepMode {
     FullText,
 }
 
-/// Where to look.
+/// What a search reads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GrepScope {
@@ -359,7 +361,7 @@ pub(crate) enum GrepScope {
     Files,
 }
 
-/// What comes first.
+/// Order of the matches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GrepSort {
@@ -370,88 +372,88 @@ pub(crate) enum GrepSort {
 
 #[derive(Args, Debug)]
 pub(crate) struct Describe {
-    /// A summary, message or file, or the id of the conversation
+    /// Id of a summary, message, file or conversation
     pub(crate) id: String,
-    /// Look for it in every conversation of the store
+    /// Search for the id in every conversation of the store
     #[arg(long)]
     pub(crate) all_conversations: bool,
-    /// First line of a file that is shown, from 1
+    /// First line of a file to show, from 1
     #[arg(long, value_name = "N")]
     pub(crate) start_line: Option<u64>,
-    /// Last line of a file that is shown
+    /// Last line of a file to show
     #[arg(long, value_name = "N")]
     pub(crate) end_line: Option<u64>,
-    /// Offset of the first byte of a file that is shown, from 0
+    /// Offset of the first byte of a file to show, from 0
     #[arg(long, value_name = "N")]
     pub(crate) start_byte: Option<u64>,
-    /// Offset behind the last byte of a file that is shown
+    /// Offset after the last byte of a file to show
     #[arg(long, value_name = "N")]
     pub(crate) end_byte: Option<u64>,
-    /// Most bytes of a file that are shown, 1024 to 512000 [default: 32768]
+    /// Most bytes of a file to show, 1024 to 512000 [default: 32768]
     #[arg(long, value_name = "N")]
     pub(crate) bytes_max: Option<u64>,
-    /// Read on this grant: within its limits, and charged for the text that is shown
+    /// Grant to read with: its limits apply, and the shown text is charged to it
     #[arg(long, value_name = "ID")]
     pub(crate) grant: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Expand {
-    /// A summary
+    /// Id of a summary
     pub(crate) id: String,
-    /// Most levels of summaries below it
+    /// Levels of summaries below the summary
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) depth_max: Option<u32>,
-    /// Show the messages, too
+    /// Show the messages as well
     #[arg(long)]
     pub(crate) include_messages: bool,
-    /// One page of at most this many tokens instead of everything
+    /// Print one page of at most this many tokens instead of everything
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) tokens_max: Option<u32>,
-    /// Go on after an earlier page: its cursor
+    /// Cursor of an earlier page
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
-    /// Read on this grant: within its limits, and charged for the text that is shown
+    /// Grant to read with: its limits apply, and the shown text is charged to it
     #[arg(long, value_name = "ID")]
     pub(crate) grant: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Messages {
-    /// First position, from 1
+    /// Seq of the first message, from 1
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
     pub(crate) seq_first: Option<u64>,
-    /// Last position
+    /// Seq of the last message
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
     pub(crate) seq_last: Option<u64>,
-    /// The original text of each message and a line end, nothing else
+    /// Print only the original text of each message and a line end
     #[arg(long)]
     pub(crate) raw: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Summaries {
-    /// Draw which summary was made from which
+    /// Draw the tree of summaries and their sources
     #[arg(long)]
     pub(crate) tree: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Digest {
-    /// Over messages, summaries and context instead of stored bytes
+    /// Hash messages, summaries and context instead of stored bytes
     #[arg(long)]
     pub(crate) logical: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Family {
-    /// What all conversations of the family are known by
+    /// Key of the family
     pub(crate) family: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Reset {
-    /// The conversation to go on in; else the id with #2, #3 and so on
+    /// Id of the next conversation [default: the id with #2, #3 and so on]
     #[arg(long, value_name = "ID")]
     pub(crate) successor: Option<String>,
     #[command(flatten)]
@@ -460,7 +462,7 @@ pub(crate) struct Reset {
 
 #[derive(Args, Debug)]
 pub(crate) struct New {
-    /// Summaries from this depth on stay; 0: all do, -1: everything does
+    /// Smallest depth of the summaries that stay; 0: all summaries, -1: everything
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) retain_depth: Option<i64>,
     #[command(flatten)]
@@ -469,7 +471,7 @@ pub(crate) struct New {
 
 #[derive(Args, Debug)]
 pub(crate) struct Archive {
-    /// Why: manual-reset, deleted, session-end, rollover, cron-rotation or idle
+    /// Cause: manual-reset, deleted, session-end, rollover, cron-rotation or idle
     #[arg(long, value_name = "C")]
     pub(crate) cause: String,
     #[command(flatten)]
@@ -478,10 +480,10 @@ pub(crate) struct Archive {
 
 #[derive(Args, Debug)]
 pub(crate) struct Focus {
-    /// File with the text, - for standard input; without it there is no brief any more
+    /// File with the text, - for standard input; without a file the brief is removed
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// The last message whose summaries it stands for; default the newest
+    /// Seq of the last message that the brief covers [default: the newest message]
     #[arg(long, value_name = "N", requires = "file", allow_negative_numbers = true)]
     pub(crate) seq_last: Option<u64>,
     #[command(flatten)]
@@ -490,130 +492,130 @@ pub(crate) struct Focus {
 
 #[derive(Args, Debug)]
 pub(crate) struct Calibrate {
-    /// The model that was asked
+    /// Model that received the prompt
     #[arg(long, value_name = "M")]
     pub(crate) model: String,
-    /// Tokens of the prompt as lcm assemble said, and what was added to it by the same estimate
+    /// Estimated tokens of the prompt: those of lcm assemble plus those of added text
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) estimated_tokens: u32,
-    /// Tokens of the prompt as the provider counted them
+    /// Provider's token count of the prompt
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) prompt_tokens: u32,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Usage {
-    /// What the answer was for: turn or summary
+    /// Purpose of the answer: turn or summary
     #[arg(long, value_name = "P")]
     pub(crate) purpose: String,
-    /// Tokens of the whole prompt, those in the provider's cache included
+    /// Tokens of the whole prompt, including the tokens in the provider's cache
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) input_tokens: u32,
-    /// Of them those that were read from the cache
+    /// Prompt tokens that were read from the cache
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) cache_read_tokens: u32,
-    /// Of them those that were written to it
+    /// Prompt tokens that were written to the cache
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) cache_write_tokens: u32,
     /// Tokens of the answer
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) output_tokens: u32,
-    /// What it cost, in millionths of the one currency that all reports count in
+    /// Cost in millionths of a currency; all reports use the same currency
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) cost_micros: u64,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Advise {
-    /// Tokens of the context
+    /// Token budget of the context
     #[arg(long, value_name = "N")]
     pub(crate) budget: u32,
-    /// Price of a million tokens of a prompt, in millionths of a currency
+    /// Price of a million prompt tokens, in millionths of a currency
     #[arg(long, value_name = "N")]
     pub(crate) price_input: u64,
-    /// The same of an answer
+    /// Price of a million answer tokens
     #[arg(long, value_name = "N")]
     pub(crate) price_output: u64,
-    /// The same of what is read from the cache; without it as --price-input
+    /// Price of a million tokens read from the cache [default: --price-input]
     #[arg(long, value_name = "N")]
     pub(crate) price_cache_read: Option<u64>,
-    /// The same of what is written to it; without it as --price-input
+    /// Price of a million tokens written to the cache [default: --price-input]
     #[arg(long, value_name = "N")]
     pub(crate) price_cache_write: Option<u64>,
-    /// Of a prompt of the model that summarises; without it as --price-input
+    /// Price of a million prompt tokens of the summary model [default: --price-input]
     #[arg(long, value_name = "N")]
     pub(crate) price_summary_input: Option<u64>,
-    /// Of an answer of it; without it as --price-output
+    /// Price of a million answer tokens of the summary model [default: --price-output]
     #[arg(long, value_name = "N")]
     pub(crate) price_summary_output: Option<u64>,
-    /// How long the provider keeps a prefix, in milliseconds; without it 5 minutes
+    /// Lifetime of a cached prefix in milliseconds [default: 300000]
     #[arg(long, value_name = "MS")]
     pub(crate) cache_ms: Option<u64>,
-    /// Prompts to come; without it as many as there were
+    /// Number of prompts to come [default: the number of prompts so far]
     #[arg(long, value_name = "N")]
     pub(crate) turns: Option<u32>,
-    /// Tokens of the whole prompt as the provider counted them last
+    /// Provider's last token count of the whole prompt
     #[arg(long, value_name = "N")]
     pub(crate) observed_tokens: Option<u32>,
-    /// The model that the budget is for, once lcm calibrate has reported of it
+    /// Model whose tokens the budget counts, after a report by lcm calibrate
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
 }
 
-/// What is done with the prompts of summaries.
+/// Commands for the prompts of summaries.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Prompts {
-    /// Every prompt with its version and size, and whether it is overridden
+    /// List every prompt with its version and size, and whether the prompt is overridden
     List,
-    /// A prompt as a model is sent it
+    /// Show a prompt as a model receives the prompt
     Show(Prompt),
-    /// Replace what a prompt asks for, in the file of --config
+    /// Override the text of a prompt, in the file of --config
     Set {
         #[command(flatten)]
         prompt: Prompt,
-        /// The text; - is standard input
+        /// File with the text; - is standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Go back to the built-in text, in the file of --config
+    /// Remove an override, in the file of --config
     Unset(Prompt),
-    /// What an override changes in the built-in text
+    /// Compare an override with the built-in text
     Diff(Prompt),
 }
 
-/// Which prompt.
+/// Name of a prompt.
 #[derive(Args, Debug)]
 pub(crate) struct Prompt {
-    /// leaf, leaf-aggressive, session, phase or durable
+    /// Name: leaf, leaf-aggressive, session, phase or durable
     pub(crate) name: String,
 }
 
-/// Whether something is done.
+/// Whether a command writes.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Apply {
-    /// Do it; else it is only said what would be done
+    /// Write the change [default: only print the change]
     #[arg(long)]
     pub(crate) apply: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Export {
-    /// All conversations of the store
+    /// Export all conversations of the store
     #[arg(long)]
     pub(crate) all_conversations: bool,
-    /// Where to; - is standard output
+    /// File to write; - is standard output
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Import {
-    /// An export; - is standard input
+    /// File with an export; - is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
 }
 
-/// A shape of messages.
+/// Dialect of messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Dialect {
     Auto,
@@ -625,7 +627,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The component's dialect; `None`: it is to be found out.
+    /// Returns the component's dialect; `None`: the dialect must be detected.
     pub(crate) const fn wit(self) -> Option<WitDialect> {
         Some(match self {
             Self::Auto => return None,
@@ -674,7 +676,7 @@ impl From<Mode> for WitMode {
     }
 }
 
-/// Which older items a context keeps.
+/// Selection of older items.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Policy {
     Chronological,

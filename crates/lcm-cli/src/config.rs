@@ -1,8 +1,7 @@
-//! Configuration: what the environment and the file say, as one JSON object.
+//! Configuration: the environment and a file, merged to one JSON object.
 //!
-//! In: variables `LCM_...` and the file of `--config`. Out: text for `configure`. Names are turned
-//! into the form of the reference, never looked up: which keys there are is the component's
-//! business.
+//! In: variables `LCM_...` and the file of `--config`. Out: text for `configure`. A variable's name
+//! is converted to camel case, never looked up: the component knows which keys exist.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,15 +12,15 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::input::read_text;
 
 const PREFIX: &str = "LCM_";
-/// Variables of programs around the engine, the same in every host.
+/// Variables that other programs read, the same in every host.
 const OTHERS: [&str; 4] = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
 
-/// What `configure` reports.
+/// Report of `configure`.
 #[derive(Debug, Default, Deserialize)]
 struct Report {
-    /// The engine's names of what was given.
+    /// Keys that were set, under the engine's names.
     accepted: Vec<String>,
-    /// Other names under which it was given.
+    /// Alternative names that were used.
     aliased: Vec<Alias>,
     unknown: Vec<String>,
 }
@@ -42,7 +41,7 @@ pub(crate) fn apply(lcm: &Lcm, file: Option<&Path>) -> Result<Vec<String>> {
         }));
     let mut warnings = Vec::new();
     let mut of_file = Report::default();
-    // Each source is given on its own first, so that a message can name it.
+    // Each source is checked alone first, so that a message can name the source.
     if let Some(file) = file {
         of_file = configure(lcm, &merged, &format!("`{}`", file.display()))?;
         let unknown = of_file.unknown.iter();
@@ -50,7 +49,7 @@ pub(crate) fn apply(lcm: &Lcm, file: Option<&Path>) -> Result<Vec<String>> {
     }
     if !environment.is_empty() {
         let of_environment = configure(lcm, &environment, "environment")?;
-        // The engine knows which keys of the file are other names of what the environment says.
+        // The engine knows which keys of the file are alternative names of variables.
         merged.retain(|key, _| {
             let alias = of_file.aliased.iter().find(|alias| alias.key == *key);
             let name = alias.map_or(key, |alias| &alias.name);
@@ -75,16 +74,16 @@ fn configure(lcm: &Lcm, map: &Map<String, Value>, source: &str) -> Result<Report
 fn read(file: &Path) -> Result<Map<String, Value>> {
     let text = read_text(file)?;
     serde_json::from_str(&text).map_err(|error| {
-        let message = format!("`{}` is no JSON object: {error}", file.display());
+        let message = format!("`{}` must hold one JSON object: {error}", file.display());
         Error::new(Code::InvalidInput, message)
     })
 }
 
-/// The key under which operators' texts stand.
+/// Key of the overridden prompts.
 const OVERRIDES: &str = "prompt_overrides";
 
-/// The text of a file with an operator's text for one prompt, or without one, and whether that is
-/// another text. Everything else in the file stays as it is written.
+/// Returns the text of a file with or without an override of one prompt, and whether the text
+/// changed. Everything else in the file stays as written.
 pub(crate) fn with_override(
     file: &str,
     name: &str,
@@ -106,7 +105,7 @@ pub(crate) fn with_override(
         .collect();
     let end = if lines.is_empty() { "" } else { "\n  " };
     let value = format!("{{{}{end}}}", lines.join(","));
-    // A value that was read without being copied stands in the text it was read from.
+    // A value that borrows its text is a part of the file.
     let place = old.map(|old| {
         let start = old.as_ptr().addr() - file.as_ptr().addr();
         start..start + old.len()
@@ -123,7 +122,7 @@ pub(crate) fn with_override(
     Ok((out, true))
 }
 
-/// The variables that configure the engine, under the names of the reference.
+/// Returns the variables that configure the engine, with their keys in camel case.
 fn environment(variables: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
     let ours = variables.filter_map(|(name, value)| {
         let key = name.strip_prefix(PREFIX)?;
@@ -135,7 +134,7 @@ fn environment(variables: impl Iterator<Item = (String, String)>) -> Map<String,
     ours.collect()
 }
 
-/// `FRESH_TAIL_COUNT` as `freshTailCount`.
+/// Converts `FRESH_TAIL_COUNT` to `freshTailCount`.
 fn camel_case(upper_snake: &str) -> String {
     let mut words = upper_snake.split('_').filter(|word| !word.is_empty());
     let mut name = words.next().unwrap_or_default().to_ascii_lowercase();

@@ -1,8 +1,8 @@
 //! Reads transcripts: lines of files and of standard input.
 //!
-//! In: files of one message a line, or session files. Out: the messages with their places, and what
-//! was dropped between them. Whether a line is a message is the component's decision; what a
-//! session file has in its lines is read by `lcm_host::session_files`.
+//! In: files with one message per line, or session files. Out: the messages with their places, and
+//! counts of dropped lines. The component decides whether a line is a message;
+//! `lcm_host::session_files` reads the lines of session files.
 
 use std::{
     fs::File,
@@ -15,26 +15,26 @@ use lcm_host::{Code, Error, Result, session_files, types::Dialect as WitDialect}
 
 use crate::arguments::Dialect;
 
-/// The messages of some files, in order.
+/// Messages of files, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    /// The texts of the messages.
+    /// Texts of the messages.
     pub(crate) messages: Vec<String>,
     places: Vec<Place>,
     blank_lines: usize,
     byte_order_marks: usize,
     carriage_returns: usize,
-    /// What the files were found to be, when that was to be found out.
+    /// Format of the files, if the format was detected.
     format: Option<session_files::Format>,
     dialect: Option<WitDialect>,
-    /// What was not taken of session files.
+    /// Warnings about skipped entries of session files.
     left: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 struct Place {
     file: Rc<Path>,
-    /// From 1.
+    /// Line number, from 1.
     line: usize,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Transcript {
-    /// Reads the files one after the other.
+    /// Reads files one after the other.
     pub(crate) fn read(files: &[PathBuf], dialect: Dialect) -> Result<Self> {
         let mut transcript = Self { dialect: dialect.wit(), ..Self::default() };
         for file in files {
@@ -54,8 +54,8 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// Reads a file that is open. `growing`: a last line that has no end and is not whole yet is
-    /// still being written, and is passed over.
+    /// Reads an open file. `growing`: another program may still write the last line, so a last line
+    /// without an end that is not complete JSON is skipped.
     pub(crate) fn read_open(
         file: &Path,
         source: &mut dyn BufRead,
@@ -79,17 +79,17 @@ impl Transcript {
         if dialect.wit().is_none() { self.recognise(file, first) } else { Ok(()) }
     }
 
-    /// The shape of the messages.
+    /// Returns the dialect of the messages.
     pub(crate) fn dialect(&self) -> WitDialect {
         self.dialect.unwrap_or(WitDialect::Lcm)
     }
 
-    /// What the files were found to be; `None`: it was given, or nothing tells yet.
+    /// Returns the detected format; `None`: the dialect was given, or the format is unknown yet.
     pub(crate) fn format(&self) -> Option<&'static str> {
         self.format.map(session_files::Format::name)
     }
 
-    /// Takes the lines of a file, which are those from `first` on, for what they are.
+    /// Detects the format of the lines of a file, which start at `first`, and adds their messages.
     fn recognise(&mut self, file: &Path, first: usize) -> Result<()> {
         let lines = self.messages.split_off(first);
         let places = self.places.split_off(first);
@@ -101,16 +101,16 @@ impl Transcript {
         })?;
         let Some(format) = read.format else {
             if count > 0 {
-                self.left.push(format!("{} has no message yet", shown(file)));
+                self.left.push(format!("{} holds no message yet", shown(file)));
             }
             return Ok(());
         };
         if let Some(dialect) = self.dialect
             && dialect != read.dialect
         {
-            let before = self.format.map_or("another form", session_files::Format::name);
+            let before = self.format.map_or("another format", session_files::Format::name);
             let message = format!(
-                "{} is {}, and the files before it are {before}; ingest them one by one",
+                "{} is {}, but the preceding files are {before}; ingest each format on its own",
                 shown(file),
                 format.name()
             );
@@ -125,7 +125,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// Adds the lines of one file, one at a time: a transcript is held in memory once.
+    /// Adds the lines of one file. Lines are read one at a time, so memory holds one copy.
     pub(crate) fn add(
         &mut self,
         file: &Path,
@@ -150,10 +150,10 @@ impl Transcript {
             let bare = text.strip_suffix(b"\r");
             let place = Place { file: Rc::clone(&shared), line };
             let text = std::str::from_utf8(bare.unwrap_or(text)).map_err(|_| {
-                Error::new(Code::InvalidInput, format!("{place} is no valid UTF-8"))
+                Error::new(Code::InvalidInput, format!("{place} must be valid UTF-8"))
             })?;
             if text.trim().is_empty() {
-                // A byte-order mark alone is no line.
+                // A lone byte-order mark does not count as a line.
                 self.blank_lines += usize::from(bytes.ends_with(b"\n") || !text.is_empty());
                 continue;
             }
@@ -164,7 +164,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// Names the place of a message in front of what is wrong with it.
+    /// Adds the place of a message to an error.
     pub(crate) fn at(&self, index: usize, error: &Error) -> Error {
         match self.places.get(index) {
             Some(place) => Error::new(error.code, format!("{place}: {}", error.message)),
@@ -172,7 +172,7 @@ impl Transcript {
         }
     }
 
-    /// What was dropped, each one line.
+    /// Returns the dropped items, one line each.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let counted = [
             (self.blank_lines, "blank line"),
@@ -187,18 +187,18 @@ impl Transcript {
     }
 }
 
-/// Whether a line without its end is a JSON object, so that nothing can be missing of it.
+/// Returns whether a line without an end is a complete JSON object.
 fn is_whole(line: &[u8]) -> bool {
     let whole = || serde_json::from_slice::<&serde_json::value::RawValue>(line).is_ok();
     line.trim_ascii_end().ends_with(b"}") && whole()
 }
 
-/// The text of a small file.
+/// Reads a small file.
 pub(crate) fn read_text(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     open(file)?.read_to_end(&mut bytes).map_err(|error| unreadable(file, &error))?;
     String::from_utf8(bytes)
-        .map_err(|_| Error::new(Code::InvalidInput, format!("{} is no valid UTF-8", shown(file))))
+        .map_err(|_| Error::new(Code::InvalidInput, format!("{} must be valid UTF-8", shown(file))))
 }
 
 pub(crate) fn open(file: &Path) -> Result<Box<dyn BufRead>> {
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_named_by_file_and_line() {
         let error = transcript(b"{}\n\n\xFF\n").unwrap_err();
-        assert_eq!(error.to_string(), "invalid-input: `t.jsonl` line 3 is no valid UTF-8");
+        assert_eq!(error.to_string(), "invalid-input: `t.jsonl` line 3 must be valid UTF-8");
     }
 
     #[test]

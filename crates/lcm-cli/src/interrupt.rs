@@ -1,16 +1,16 @@
-//! Ctrl-C: the work stops between two calls and the program ends with 130.
+//! Ctrl-C: the program stops between two calls and exits with 130.
 //!
-//! Every commit is whole, so ending at once would be safe, too; stopping between calls lets the
-//! program say what happened and close its files.
+//! Every commit is atomic, so an immediate exit would be safe as well. A stop between calls lets
+//! the program report and close its files.
 
 use std::sync::{Mutex, PoisonError};
 
 use lcm_host::{Cancel, Code, Error, Result};
 
-/// The work that can be stopped; `None`: there is none, and an interrupt ends the program.
+/// Work that can be stopped; `None`: an interrupt ends the program.
 static WORK: Mutex<Option<Cancel>> = Mutex::new(None);
 
-/// Takes interrupts from here on.
+/// Installs the interrupt handler.
 pub(crate) fn install() -> Result<()> {
     let handler = || {
         let work = WORK.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -27,7 +27,7 @@ pub(crate) fn install() -> Result<()> {
     })
 }
 
-/// Work that the next interrupt stops; the one after ends the program.
+/// Registers work that the next interrupt stops; the second interrupt ends the program.
 pub(crate) fn work() -> Cancel {
     let cancel = Cancel::default();
     *WORK.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.clone());

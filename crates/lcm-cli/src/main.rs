@@ -1,8 +1,8 @@
 //! The program `lcm`, over `lcm-host`.
 //!
 //! In: a command line. Out: text for people or one JSON document on standard output, errors as one
-//! line on standard error, and the documented exit codes. What the commands mean is decided by the
-//! component; this crate reads arguments and files, and prints.
+//! line on standard error, and the documented exit codes. The component decides what a command
+//! does; this crate reads arguments and files, and prints.
 
 mod arguments;
 mod commands;
@@ -22,14 +22,14 @@ use lcm_host::{Code, Error};
 
 use crate::arguments::Arguments;
 
-/// How a command ended when it did not fail.
+/// Outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
-    /// It did what was asked.
+    /// The command is complete.
     Done,
     /// `check` has findings.
     Findings,
-    /// The model failed; what was asked is not needed yet.
+    /// The model failed, but the conversation still fits its budget.
     ModelUnavailable,
 }
 
@@ -46,18 +46,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help where it was asked for, and one line where the command line is wrong.
+/// Prints the requested help, or one line about a wrong command line.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Help and version go to standard output; a closed pipe there is no failure.
+        // A closed pipe of standard output is not a failure.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return fail(&Error::new(Code::InvalidInput, "no command, see `lcm --help`"));
+        return fail(&Error::new(Code::InvalidInput, "a command is required, see `lcm --help`"));
     }
     let text = error.to_string();
-    // The first paragraph says what is wrong; usage and hints follow after an empty line.
+    // The first paragraph has the error; usage and hints follow after an empty line.
     let first = text.split("\n\n").next().unwrap_or(&text);
     let message = first.strip_prefix("error: ").unwrap_or(first);
     fail(&Error::new(Code::InvalidInput, message))

@@ -1,4 +1,4 @@
-//! The models that `--llm` names, as one chain.
+//! The models of `--llm`, as one chain.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use lcm_host::{
 
 use crate::arguments::Models;
 
-/// Builds the chain of all `--llm` in their order; none: offline.
+/// Builds the chain of all `--llm` in order; without `--llm` the offline model.
 pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
     let timeout = Duration::from_secs(models.timeout.into());
     let mut default: Vec<Arc<dyn CompletionProvider>> = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
     Ok(chain)
 }
 
-/// `PURPOSE=SPEC`, when what stands before `=` is a plain word.
+/// Splits `PURPOSE=SPEC` if the part before `=` is a plain word.
 fn split(spec: &str) -> Result<(Option<Purpose>, &str)> {
     let Some((name, rest)) = spec.split_once('=') else { return Ok((None, spec)) };
     if name.contains(':') {
@@ -41,7 +41,9 @@ fn split(spec: &str) -> Result<(Option<Purpose>, &str)> {
     }
     match purpose(name) {
         Some(purpose) => Ok((Some(purpose), rest)),
-        None => Err(invalid(format!("`--llm {spec}`: `{name}` is no purpose"))),
+        None => {
+            Err(invalid(format!("`--llm {spec}` must start with a known purpose, got `{name}`")))
+        }
     }
 }
 
@@ -56,7 +58,9 @@ fn provider(
     if let Some(command) = spec.strip_prefix("exec:") {
         return Exec::parse(command)
             .map(|exec| -> Arc<dyn CompletionProvider> { Arc::new(exec.with_timeout(timeout)) })
-            .ok_or_else(|| invalid(format!("`--llm {spec}` names no program")));
+            .ok_or_else(|| {
+                invalid(format!("`--llm` must name a program after `exec:`, got `{spec}`"))
+            });
     }
     if let Some(model) = spec.strip_prefix("openai:") {
         let provider = OpenAi::parse(model, key("OPENAI_API_KEY")?.as_deref())?;
@@ -67,14 +71,14 @@ fn provider(
         return Ok(Arc::new(provider.with_timeout(timeout)));
     }
     let known = "offline, exec:PROGRAM, openai:MODEL or anthropic:MODEL";
-    Err(invalid(format!("`--llm {spec}` is none of {known}")))
+    Err(invalid(format!("`--llm` must be {known}, got `{spec}`")))
 }
 
-/// The key in this variable; `None`: it is not set.
+/// Reads the key in this variable; `None`: the variable is not set.
 fn key(variable: &str) -> Result<Option<String>> {
     let Some(value) = std::env::var_os(variable) else { return Ok(None) };
     let text = value.into_string();
-    text.map(Some).map_err(|_| invalid(format!("{variable} holds characters that no key has")))
+    text.map(Some).map_err(|_| invalid(format!("`{variable}` must be valid UTF-8")))
 }
 
 fn invalid(message: String) -> Error {

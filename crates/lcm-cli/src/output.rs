@@ -1,7 +1,6 @@
-//! What is printed: JSON documents, aligned tables and short texts.
+//! Output: JSON documents, aligned tables and short texts.
 //!
-//! In: values. Out: standard output. A reader that closed the pipe has seen enough, so that is no
-//! failure.
+//! In: values. Out: standard output. A closed pipe is not a failure: its reader needs no more.
 
 use std::io::{ErrorKind, Write as _};
 
@@ -9,7 +8,7 @@ use lcm_host::{Code, Error, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Prints a text as it is.
+/// Prints a text unchanged.
 pub(crate) fn text(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -28,7 +27,7 @@ pub(crate) fn json<T: Serialize>(value: &T) -> Result<()> {
     text(&(document + "\n"))
 }
 
-/// A number with separators: `12,345`.
+/// Formats a number with separators: `12,345`.
 pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -41,7 +40,7 @@ pub(crate) fn number(value: u64) -> String {
     out
 }
 
-/// `1 message`, `2 messages`.
+/// Formats a count with its noun: `1 message`, `2 messages`.
 pub(crate) fn count(value: u64, what: &str) -> String {
     let plural = match (value, what.strip_suffix('y')) {
         (1, _) => what.to_owned(),
@@ -51,7 +50,7 @@ pub(crate) fn count(value: u64, what: &str) -> String {
     format!("{} {plural}", number(value))
 }
 
-/// The beginning of a text on one line, at most `characters_max` long.
+/// Cuts a text to one line of at most `characters_max` characters.
 pub(crate) fn line(text: &str, characters_max: usize) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if joined.chars().count() <= characters_max {
@@ -61,7 +60,7 @@ pub(crate) fn line(text: &str, characters_max: usize) -> String {
     cut.trim_end().to_owned() + "..."
 }
 
-/// A JSON value as people write it.
+/// Formats a JSON value for people.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -73,7 +72,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// Rows under a heading, in aligned columns.
+/// A table with aligned columns.
 pub(crate) struct Table {
     /// Whether a column is aligned to the right.
     right: Vec<bool>,
@@ -81,7 +80,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with this heading; a column whose name starts with `>` is aligned to the right.
+    /// Returns a table with this heading; a name that starts with `>` aligns its column right.
     pub(crate) fn new(heading: &[&str]) -> Self {
         let right = heading.iter().map(|name| name.starts_with('>')).collect();
         let names = heading.iter().map(|name| name.trim_start_matches('>').to_owned()).collect();
@@ -93,7 +92,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as lines.
+    /// Renders the table as lines.
     pub(crate) fn render(&self) -> String {
         let width_of = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -115,7 +114,7 @@ impl Table {
     }
 }
 
-/// Warnings as lines.
+/// Formats warnings as lines.
 pub(crate) fn warnings(warnings: &[String]) -> String {
     warnings.iter().map(|warning| format!("warning: {warning}\n")).collect()
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Progress of long work; it disappears when dropped.
+/// Progress bar of long work; dropping the value clears the bar.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Progress towards a known number.
+    /// Shows progress towards a known number.
     pub(crate) fn counted(what: &'static str, total: usize) -> Self {
         let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX));
         style(&bar, "{prefix} [{bar:30}] {human_pos}/{human_len} {eta}");
@@ -18,7 +18,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// Work of which only the steps are known.
+    /// Shows the steps of work of unknown length.
     pub(crate) fn open(what: &'static str) -> Self {
         let bar = ProgressBar::new_spinner();
         style(&bar, "{spinner} {prefix} {elapsed} {wide_msg}");
@@ -27,12 +27,12 @@ impl Progress {
         Self { bar }
     }
 
-    /// How much is done.
+    /// Sets the finished number.
     pub(crate) fn at(&self, done: usize) {
         self.bar.set_position(u64::try_from(done).unwrap_or(u64::MAX));
     }
 
-    /// What was done last.
+    /// Shows the last step.
     pub(crate) fn say(&self, message: String) {
         self.bar.set_message(message);
     }
@@ -45,7 +45,7 @@ impl Drop for Progress {
 }
 
 fn style(bar: &ProgressBar, template: &str) {
-    // A template that does not parse would cost the look of the bar only.
+    // A template that does not parse only changes the look of the bar.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }

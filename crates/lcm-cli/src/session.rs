@@ -1,4 +1,4 @@
-//! What every command works with: component, store, model, configuration, clock.
+//! The session of a command: component, store, model, configuration, clock.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
     config, interrupt, model,
 };
 
-/// The component that the program carries.
+/// The built-in component.
 pub(crate) const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 
-/// The store that is nowhere.
+/// Name of the store in memory.
 const MEMORY: &str = "memory:";
 
-/// An opened store and what goes with it.
+/// An open store with its conversation, clock and output format.
 pub(crate) struct Session<'a> {
     pub(crate) lcm: Lcm,
     pub(crate) conversation: &'a str,
@@ -33,7 +33,7 @@ impl<'a> Session<'a> {
         Self::with_models(global, &Models::default())
     }
 
-    /// Opens no store: for what is asked of the configuration alone.
+    /// Opens a store in memory, for commands that read only the configuration.
     pub(crate) fn without_store(global: &'a Global) -> Result<Self> {
         Self::over(global, &Models::default(), MEMORY)
     }
@@ -57,7 +57,7 @@ impl<'a> Session<'a> {
         Ok(Self { lcm, conversation: &global.conversation, clock, json: global.json, cancel })
     }
 
-    /// The time of a call.
+    /// Returns the time of a call.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now_ms()
     }
@@ -81,7 +81,7 @@ fn store(place: &str) -> Result<Box<dyn KeyValueStore>> {
         return postgres(place);
     }
     if place.is_empty() {
-        return Err(Error::new(Code::InvalidInput, "`--store` is empty"));
+        return Err(Error::new(Code::InvalidInput, "`--store` must not be empty"));
     }
     Ok(Box::new(Sqlite::open(Path::new(place))?))
 }
@@ -93,6 +93,6 @@ fn postgres(url: &str) -> Result<Box<dyn KeyValueStore>> {
 
 #[cfg(not(feature = "postgres"))]
 fn postgres(_: &str) -> Result<Box<dyn KeyValueStore>> {
-    let message = "`--store`: this program was built without the feature `postgres`";
+    let message = "`--store` must be a file or `memory:`: this build lacks the feature `postgres`";
     Err(Error::new(Code::Unsupported, message))
 }

@@ -1,24 +1,24 @@
-//! Draws which summary was made from which.
+//! Draws the tree of summaries and their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A summary in the picture.
+/// A summary in the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) id: String,
-    /// What stands on its line.
+    /// Text of the line.
     pub(crate) label: String,
-    /// Ids of the summaries it was made from, in order.
+    /// Ids of its sources, in order.
     pub(crate) sources: Vec<String>,
 }
 
-/// The picture: first the summaries that nothing was made from, each above its sources.
+/// Draws the tree: summaries without a parent first, each above its sources.
 pub(crate) fn draw(nodes: &[Node]) -> String {
     let by_id: BTreeMap<&str, &Node> = nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let used: BTreeSet<&str> =
         nodes.iter().flat_map(|node| node.sources.iter().map(String::as_str)).collect();
     let mut out = String::new();
-    // Depth first; the stack holds what stands before a line, and the node on it.
+    // Depth first; the stack holds the prefix of a line and the node of the line.
     let mut stack: Vec<(String, String, &Node)> = nodes
         .iter()
         .rev()

@@ -1,8 +1,8 @@
-//! Translation of every value that crosses, field by field.
+//! Conversion of every value between `lcm_core` and the component's types, field by field.
 //!
-//! In: a value of the component's types or of `lcm_core`. Out: the same value on the other side.
-//! Records are taken apart without `..`, so that a field added on one side does not compile until
-//! it is translated. Nothing is checked, rounded or defaulted.
+//! In: a value of one side. Out: the same value of the other side. Patterns without `..` make the
+//! compiler reject a new field without a conversion. This module checks, rounds and defaults
+//! nothing.
 
 use lcm_core::store;
 use lcm_text::{
@@ -15,7 +15,7 @@ use crate::bindings::{
     lcm::engine::{store as host_store, types},
 };
 
-/// Translates enums whose cases have the same names on both sides, in one or both directions.
+/// Converts enums whose cases have the same names on both sides, in one or both directions.
 macro_rules! same_cases {
     ($from:ty => $to:ty { $($case:ident),* }) => {
         impl From<$from> for $to {
@@ -63,10 +63,10 @@ same_cases!(api::PlanStatus => compaction::Status { NothingDue, NeedsCompletions
 same_cases!(api::ApplyStatus => compaction::Applied { Committed, Retry, Stale, Refused });
 same_cases!(context::Policy => api::EvictionPolicy { Chronological, PromptAware, Layered });
 
-/// Translates records whose fields have the same names on both sides.
+/// Converts records whose fields have the same names on both sides.
 ///
-/// A field written `name: into` is a record or enum, `name: maybe` an option of one, `name: each`
-/// a list of them; all others have the same type on both sides.
+/// A field written `name: into` is a record or enum, `name: maybe` an option of a record, `name:
+/// each` a list of records; other fields have the same type on both sides.
 macro_rules! same_fields {
     ($from:ty => $to:ty { $($field:ident $(: $how:ident)?),* }) => {
         impl From<$from> for $to {

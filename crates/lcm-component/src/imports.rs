@@ -1,7 +1,7 @@
-//! The host's imports as the traits that the engine takes.
+//! The host's imports as traits of the engine.
 //!
-//! In: calls of [`lcm_core::Store`] and [`lcm_core::Model`]. Out: what the host answered; its
-//! errors pass through unchanged. Bounds and obligations are not checked here.
+//! In: calls of [`lcm_core::Store`] and [`lcm_core::Model`]. Out: answers and errors of the host,
+//! unchanged. This module checks no bound and no obligation.
 
 use alloc::{string::String, vec::Vec};
 

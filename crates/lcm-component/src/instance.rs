@@ -1,8 +1,8 @@
-//! The one engine of a component instance, and how a call gets hold of it.
+//! The engine of a component instance, lent to one call at a time.
 //!
-//! In: a closure that needs the engine. Out: its result, or `conflict` when the engine is not
-//! there. No borrow is held while the closure runs, so an import may be re-entered or unwound
-//! without a trap; the instance then answers every further call with that error.
+//! In: a closure that needs the engine. Out: its result, or `conflict` while another call has the
+//! engine. No borrow is held while the closure runs, so a re-entered or unwound import does not
+//! trap; every later call of the instance then returns `conflict`.
 
 use alloc::boxed::Box;
 use core::{
@@ -16,23 +16,23 @@ use crate::bindings::lcm::engine::types::{Error, ErrorCode};
 
 static ENGINE: Slot = Slot::new();
 
-/// Runs `call` with the engine of this instance and puts the engine back afterwards.
+/// Runs `call` with the engine of this instance, then puts the engine back.
 ///
 /// # Errors
 ///
-/// - `conflict`: another call of this instance has the engine, or one did and never returned.
-/// - whatever `call` answers.
+/// - `conflict`: another call of this instance has the engine, or never returned the engine.
+/// - errors of `call`.
 pub(crate) fn with_engine<T>(
     call: impl FnOnce(&mut Engine) -> lcm_core::Result<T>,
 ) -> Result<T, Error> {
     ENGINE.with(call)
 }
 
-/// A place for one engine, which is made when it is first asked for.
+/// A slot for one engine, which the first call creates.
 struct Slot {
-    /// The engine from `Box::into_raw`; null: a call has it, or it was not made yet.
+    /// The engine from `Box::into_raw`; null: a call has the engine, or no call created an engine.
     engine: AtomicPtr<Engine>,
-    /// Whether it was made.
+    /// Whether the engine was created.
     made: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl Slot {
         result.map_err(Error::from)
     }
 
-    // Apart from `with`, of which there is one for every exported function.
+    // Separate from `with`, which the compiler copies for every exported function.
     #[inline(never)]
     fn take(&self) -> Result<Box<Engine>, Error> {
         if !self.made.swap(true, Ordering::AcqRel) {
@@ -59,8 +59,8 @@ impl Slot {
             let message = "the instance is busy or broken".into();
             return Err(Error { code: ErrorCode::Conflict, message });
         }
-        // SAFETY: only `put_back` stores here, from `Box::into_raw`, and the swap above left null
-        // behind, so nobody else takes this pointer. A component instance has one thread.
+        // SAFETY: only `put_back` stores a pointer, from `Box::into_raw`, and the swap above left
+        // null, so no other call has this pointer. A component instance has one thread.
         #[expect(unsafe_code, reason = "a cell in a static, without the standard library")]
         Ok(unsafe { Box::from_raw(engine) })
     }
@@ -75,7 +75,7 @@ impl Slot {
 mod tests {
     use super::*;
 
-    /// A call inside a call finds no engine; the outer one is not disturbed.
+    /// A nested call finds no engine; the outer call continues.
     #[test]
     fn a_reentered_instance_answers_conflict_and_recovers() {
         let slot = Slot::new();
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(slot.with(|_| Ok(3)).unwrap(), 3);
     }
 
-    /// What unwinds through a call leaves no half-used engine behind.
+    /// An unwound call does not return its engine.
     #[test]
     fn an_instance_whose_call_unwound_answers_conflict() {
         let slot = Slot::new();
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(error.message, "the instance is busy or broken");
     }
 
-    /// What a call did to the engine is there for the next one.
+    /// The next call sees the changes of a call.
     #[test]
     fn the_engine_is_the_same_in_every_call() {
         let slot = Slot::new();

@@ -2,9 +2,9 @@
 //!
 //! In: calls in the component's types. Out: the engine's answers in the component's types.
 //! [`exports`] forwards each function, [`imports`] adapts the host's store and model, [`convert`]
-//! translates values. Nothing is decided here: every rule stands in `lcm-core`.
+//! converts values. This crate decides nothing: every rule is in `lcm-core`.
 
-// Elsewhere the standard library is there for the tests.
+// On other targets the tests use the standard library.
 #![cfg_attr(target_arch = "wasm32", no_std)]
 
 extern crate alloc;
@@ -16,7 +16,7 @@ mod instance;
 #[cfg(target_arch = "wasm32")]
 mod runtime;
 
-/// What `wit-bindgen` generates from `wit/`.
+/// Bindings that `wit-bindgen` generates from `wit/`.
 #[allow(
     missing_docs,
     unsafe_code,
@@ -26,8 +26,8 @@ mod runtime;
     reason = "generated; the prose of every item stands in wit/"
 )]
 mod bindings {
-    // Borrowed where a type is only ever an argument of an import: guards and puts are lowered
-    // from the engine's own bytes instead of from a copy.
+    // Types that are only arguments of an import are borrowed: guards and puts are lowered from the
+    // engine's bytes, without a copy.
     wit_bindgen::generate!({
         path: "../../wit",
         world: "engine",

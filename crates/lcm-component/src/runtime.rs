@@ -1,8 +1,8 @@
-//! What the standard library would provide: an allocator, and what a panic does.
+//! The allocator and the panic handler, in place of the standard library.
 //!
 //! In: allocations and panics of every crate in the component. Out: memory, and a trap. Without the
-//! standard library no text of a panic is built or kept, which makes the component a good deal
-//! smaller; a host could not have seen that text anyway.
+//! standard library the component has no panic messages, which saves size; a host could not read
+//! these messages.
 
 use core::panic::PanicInfo;
 

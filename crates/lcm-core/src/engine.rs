@@ -257,8 +257,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (a request id of another engine), `not-found`, `denied` (archived), `conflict`;
-    /// errors of the store.
+    /// `invalid-input` (a request id of another engine), `not-found`, `denied` (archived),
+    /// `conflict`; errors of the store.
     ///
     /// # Examples
     ///

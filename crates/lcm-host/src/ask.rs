@@ -1,8 +1,7 @@
-//! Has a question answered: plan, complete, apply, until it has ended.
+//! Answers a question: plan, complete, apply, until the question ends.
 //!
-//! In: a question and the model of the handle. Out: how it ended, with the answer and the ids that
-//! it cites. What is read, what is asked of the model and what its answer is worth is the
-//! component's decision; this loop only asks and answers.
+//! In: a question and the model of the handle. Out: the status, the answer and its citations. The
+//! component decides what to read, what to ask the model, and whether to accept the answer.
 
 use std::time::Duration;
 
@@ -19,39 +18,38 @@ use crate::{
     shapes::{AskStatus, GrantCharge, ModelFailure},
 };
 
-/// What a question is answered from, and how long that may take.
+/// Options of a question: sources, limits and time.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct AskOptions {
-    /// What to search for; `None`: the question.
+    /// Search words; `None`: the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// Ids of summaries to answer from; without `query` only what they stand for is read.
+    /// Ids of summaries to answer from; without `query` only their sources are read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub summary_ids: Vec<String>,
-    /// Tokens of the answer; `None`: the component's default.
+    /// Most tokens of the answer; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_tokens_max: Option<u32>,
-    /// Tokens of what is read; `None`: the component's default.
+    /// Most tokens of the sources; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u32>,
     /// Whether every conversation of the store is read.
     pub all_conversations: bool,
     /// Whether the conversation is read without its family.
     pub only: bool,
-    /// Id of the grant on which it is read; `None`: everything may be.
+    /// Id of the grant to read with; `None`: no grant limits the reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
-    /// Milliseconds from the call on after which the model is no longer waited for; `None`: the
-    /// component's default.
+    /// Time limit of the whole call in milliseconds; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
-    /// The time of the calls.
+    /// Time of the calls.
     #[serde(skip)]
     pub clock: Clock,
 }
 
 impl AskOptions {
-    /// Everything as the component has it by default.
+    /// Returns the defaults of the component.
     #[must_use]
     pub const fn new(clock: Clock) -> Self {
         Self {
@@ -68,46 +66,46 @@ impl AskOptions {
     }
 }
 
-/// How a question ended, with what it rests on.
+/// Result of a question.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AskReport {
-    /// How it ended.
+    /// Status of the question.
     pub status: AskStatus,
-    /// What the model answered; `None`: nothing that counts.
+    /// Answer of the model; `None`: no accepted answer.
     pub answer: Option<String>,
-    /// Ids in the answer that the model was shown, each once, in order.
+    /// Cited ids that the model had read, each once, in order.
     pub cited_ids: Vec<String>,
-    /// Of each cited id the conversation that it is of.
+    /// Conversation of each cited id.
     pub cited_conversations: Vec<String>,
-    /// Ids in the answer that the model was not shown.
+    /// Cited ids that the model had not read.
     pub rejected_ids: Vec<String>,
     /// Conversations that were read.
     pub source_conversations: Vec<String>,
-    /// How many summaries were read.
+    /// Number of summaries that were read.
     pub expanded_summaries: u64,
-    /// Tokens of what was read.
+    /// Tokens of the sources.
     pub source_tokens: u64,
-    /// Whether something that was found was not read, or the answer was cut.
+    /// Whether some matches were not read, or the answer was cut.
     pub truncated: bool,
-    /// Answers of the model.
+    /// Number of answers of the model.
     pub completions: u32,
-    /// Why the model failed.
+    /// Failure of the model.
     pub failure: Option<ModelFailure>,
-    /// What was taken of the grant on which it was read.
+    /// Charge to the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantCharge>,
-    /// When `busy`: until when the other question is open, such as `2026-01-02T03:04:05.000Z`.
+    /// With `busy`: time at which the other question expires, such as `2026-01-02T03:04:05.000Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// What the component wants completed.
+/// Requests of the component.
 #[derive(Deserialize)]
 struct Asked {
     continuation: Option<String>,
     #[serde(default)]
     requests: Vec<Request>,
-    /// For how long the question is open.
+    /// Time until the question expires.
     #[serde(default)]
     deadline_ms: u64,
 }
@@ -134,14 +132,14 @@ struct Question<'a> {
 }
 
 impl Lcm {
-    /// Has a question answered from what was said. Other calls run while the model thinks.
+    /// Answers a question from stored messages. Other calls run while the model works.
     ///
-    /// A model that fails or takes too long is no error but a status of the report.
+    /// A failure or time-out of the model is a status of the report, not an error.
     ///
     /// # Errors
     ///
-    /// - `cancelled`: the question has ended without an answer.
-    /// - what the component answers, such as `not-found` for a summary that is named.
+    /// - `cancelled`: the question ended without an answer.
+    /// - errors of the component, such as `not-found` for a summary.
     pub fn ask(
         &self,
         conversation: &str,
@@ -164,13 +162,13 @@ impl Lcm {
                 |request: Request| Ok(self.complete_within(wait, &request.read()?, cancel));
             let answers: Result<Vec<CompletionResult>> =
                 asked.requests.into_iter().map(complete).collect();
-            // Also when the work was stopped: else the question would stay open.
+            // A stopped call also reports its answers; otherwise the question would stay open.
             step = self.ask_apply(conversation, &continuation, &answers?, now())?;
             cancel.check()?;
         }
     }
 
-    /// The answer of the model, or that there was none in time.
+    /// Completes a request within a time limit.
     pub(crate) fn complete_within(
         &self,
         wait: Duration,
@@ -184,7 +182,7 @@ impl Lcm {
                 failed(CompletionErrorCode::Other, "cancelled")
             }
             CompletionResult::Failed(_) if limited.is_cancelled() => {
-                let late = format!("there was no answer in {} ms", wait.as_millis());
+                let late = format!("the model did not answer within {} ms", wait.as_millis());
                 failed(CompletionErrorCode::Timeout, late)
             }
             _ => answer,
@@ -215,7 +213,7 @@ pub(crate) fn read_requests(requests: &Value) -> Result<Vec<CompletionRequest>> 
     requests.into_iter().map(Request::read).collect()
 }
 
-/// The level of this name.
+/// Returns the level of this name.
 fn level(name: &str) -> Option<Level> {
     let levels = [Level::Normal, Level::Aggressive, Level::Fallback];
     levels.into_iter().find(|level| crate::record::level_name(*level) == name)

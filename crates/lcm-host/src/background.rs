@@ -1,9 +1,7 @@
-//! Work on a thread of its own, as a future: for programs that must not block, whatever their
-//! runtime is.
+//! Work on a separate thread, as a future, for programs that must not block.
 //!
-//! In: work that calls a handle. Out: a future of what it returns. An executor is not here, and
-//! none is needed: a waker is all that a thread must know. A program on tokio may as well give the
-//! same closure to its `spawn_blocking`.
+//! In: work that calls a handle. Out: a future of its result, for any executor. A program on tokio
+//! can pass the same closure to `spawn_blocking`.
 
 use std::{
     any::Any,
@@ -16,18 +14,18 @@ use std::{
 
 use crate::{clock::Cancel, conversation::Conversation, lcm::Lcm};
 
-/// How far the work is.
+/// State of the work.
 enum State<T> {
-    /// And who wants to be told of its end.
+    /// The work runs; the waker belongs to the task that waits.
     Runs(Option<Waker>),
     Ended(Result<T, Box<dyn Any + Send>>),
-    /// The future has returned it.
+    /// The future returned the result.
     Taken,
 }
 
-/// Work that runs. Dropped before its end, it asks the work to stop ([`Cancel`]); what was stored
-/// stays stored, and a call that has begun is not torn apart.
-#[must_use = "what is dropped is asked to stop"]
+/// A future of running work. Dropping the future asks the work to stop ([`Cancel`]); stored changes
+/// stay, and a running call ends normally.
+#[must_use = "dropping the future stops the work"]
 pub struct Running<T> {
     state: Arc<Mutex<State<T>>>,
     cancel: Cancel,
@@ -40,11 +38,10 @@ impl<T> std::fmt::Debug for Running<T> {
 }
 
 impl Lcm {
-    /// Runs work on a thread of its own. The work passes the [`Cancel`] on to the calls that take
-    /// one.
+    /// Runs work on a separate thread. The work passes the [`Cancel`] to its calls.
     ///
-    /// Polling takes no time and starts nothing: the work begins at once. Panics of the work are
-    /// those of the awaiting task.
+    /// The work begins at once, not at the first poll. A panic of the work panics the awaiting
+    /// task.
     ///
     /// ```
     /// # use std::{future::Future, pin::pin, sync::Arc, task::{Context, Poll, Wake}, thread};
@@ -80,9 +77,8 @@ impl Lcm {
 }
 
 impl Conversation {
-    /// As [`Lcm::background`]: `chat.background(|chat| chat.turn(&messages)).await`. The handle
-    /// that the work gets is stopped when the future is dropped, and is that of
-    /// [`Conversation::cancel`] no more.
+    /// Runs work on a separate thread: `chat.background(|chat| chat.turn(&messages)).await`.
+    /// Dropping the future stops the work; [`Conversation::cancel`] does not.
     pub fn background<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -126,7 +122,7 @@ impl<T> Future for Running<T> {
                 *state = State::Runs(Some(context.waker().clone()));
                 Poll::Pending
             }
-            // Polled behind its end, which no executor does.
+            // No executor polls a future after its end.
             State::Taken => Poll::Pending,
         }
     }

@@ -1,6 +1,6 @@
 //! Opening a store: its path or the store itself, the models, the configuration, the limits.
 //!
-//! In: what a program wants to change; everything has a default. Out: a handle, or a pool of them.
+//! In: settings, each with a default. Out: a handle, or a pool of handles.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,19 +18,19 @@ use crate::{
     types::Purpose,
 };
 
-/// The store that is gone with its handle.
+/// Name of the store in memory, which ends with its handle.
 const MEMORY: &str = "memory:";
 
 type Opened = std::result::Result<Box<dyn KeyValueStore>, StoreError>;
 
-/// Where the store of each handle comes from.
+/// Source of the store of each handle.
 enum Source {
     Path(PathBuf),
     One(Box<dyn KeyValueStore>),
     Each(Box<dyn Fn() -> Opened + Send>),
 }
 
-/// What [`Lcm::builder`] makes a handle of.
+/// A builder of handles.
 ///
 /// ```
 /// use lcm_host::{Lcm, Limits, completion::OpenAi};
@@ -79,23 +79,23 @@ impl Builder {
         }
     }
 
-    /// The SQLite file at this path, made by the first commit; `memory:` is a store that is gone
-    /// with its handle, and the default.
+    /// Sets the SQLite file, which the first commit creates; the default `memory:` is a store that
+    /// ends with its handle.
     #[must_use]
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::Path(path.into());
         self
     }
 
-    /// A store of your own, for one handle.
+    /// Sets a custom store for one handle.
     #[must_use]
     pub fn store(mut self, store: impl KeyValueStore + 'static) -> Self {
         self.source = Source::One(Box::new(store));
         self
     }
 
-    /// Stores of your own over the same data: called once for every handle of a pool. Of a store
-    /// that can have one owner only, [`store::Shared`](crate::store::Shared) makes many.
+    /// Sets a function that opens a custom store over the same data for each handle of a pool.
+    /// [`store::Shared`](crate::store::Shared) shares a store that can have only one owner.
     #[must_use]
     pub fn stores<S: KeyValueStore + 'static>(
         mut self,
@@ -105,71 +105,72 @@ impl Builder {
         self
     }
 
-    /// A model; given again, one to ask when those before it fail. Without one, summaries are
-    /// made offline, without a key.
+    /// Adds a model, the fallback of the models before it. Without a model, summaries are made
+    /// offline, without a key.
     #[must_use]
     pub fn model(mut self, model: impl CompletionProvider + 'static) -> Self {
         self.models.push(Arc::new(model));
         self
     }
 
-    /// A model for one purpose, which the others are then not asked for; given again likewise.
+    /// Adds a model for one purpose; the general models are then not asked for that purpose.
     #[must_use]
     pub fn model_for(mut self, purpose: Purpose, model: impl CompletionProvider + 'static) -> Self {
         self.by_purpose.push((purpose, Arc::new(model)));
         self
     }
 
-    /// How often a model that fails is asked again before the next one is; absent: twice.
+    /// Sets the retries of a failing model before the next model is asked; the default is 2.
     #[must_use]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = Some(retries);
         self
     }
 
-    /// The configuration, a JSON object.
+    /// Sets the configuration, a JSON object.
     #[must_use]
     pub fn config(mut self, json: impl Into<String>) -> Self {
         self.config = Some(json.into());
         self
     }
 
-    /// What an instance may use. Counts for [`Builder::open`] and [`Builder::pool`]: a component
-    /// that is loaded already has its own.
+    /// Sets the limits of an instance for [`Builder::open`] and [`Builder::pool`]; a loaded
+    /// component has its own limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.load.limits = limits;
         self
     }
 
-    /// Where compiled components are kept; `None`: nowhere; absent: the user's cache folder.
+    /// Sets the folder of compiled components; `None`: no cache; the default is the user's cache
+    /// folder.
     #[must_use]
     pub fn cache_dir(mut self, dir: Option<PathBuf>) -> Self {
         self.load.cache_dir = dir;
         self
     }
 
-    /// A log of every call.
+    /// Sets a log of every call.
     #[must_use]
     pub fn recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// A handle over these bytes of `lcm.wasm`.
+    /// Opens a handle with these bytes of `lcm.wasm`.
     ///
     /// # Errors
     ///
-    /// - `internal`: the bytes are no component of this interface.
-    /// - `invalid-input`: the configuration.
-    /// - `unsupported`, `store-unavailable`: the file is no store that can be written.
+    /// - `internal`: the bytes are not a component of this interface.
+    /// - `invalid-input`: the configuration is invalid.
+    /// - `unsupported`, `store-unavailable`: the file is not a writable store.
     pub fn open(self, wasm: &[u8]) -> Result<Lcm> {
         let component = Component::load(wasm, &self.load)?;
         self.open_with(&component)
     }
 
-    /// As [`Builder::open`], over a component that is loaded already: a program with several
-    /// stores compiles it once.
+    /// Opens a handle with a loaded component, so that a program with several stores compiles the
+    /// component once.
     ///
     /// # Errors
     ///
@@ -179,13 +180,13 @@ impl Builder {
         self.handle(component, &model)
     }
 
-    /// A pool of this many handles, each with an instance and a store of its own; 0 counts as 1.
+    /// Opens a pool of this many handles, each with its own instance and store; 0 counts as 1.
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: there is more than one handle and one store, or one in memory, which the
-    ///   others would not see.
-    /// - else as [`Builder::open`].
+    /// - `invalid-input`: several handles cannot share the store, which has one owner or is in
+    ///   memory.
+    /// - errors of [`Builder::open`].
     pub fn pool(mut self, handles: usize, wasm: &[u8]) -> Result<Pool> {
         let alone = match &self.source {
             Source::Path(path) => path == Path::new(MEMORY),
@@ -203,7 +204,7 @@ impl Builder {
         Ok(Pool::new(first, others.collect::<Result<_>>()?))
     }
 
-    /// The models that were given, or the offline one.
+    /// Returns the given models, or the offline model.
     fn chain(&self, component: &Component) -> Arc<dyn CompletionProvider> {
         let mut models = self.models.clone();
         if models.is_empty() {

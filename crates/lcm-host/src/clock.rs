@@ -1,4 +1,4 @@
-//! Where a driver takes its time from, and how it is told to stop.
+//! The clock of a task, and the flag that stops it.
 
 use std::{
     sync::{
@@ -8,17 +8,17 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// The clock that drivers read before each call of the component.
+/// The clock that a task reads before each call of the component.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Clock {
-    /// Always this time, in milliseconds since the Unix epoch.
+    /// A fixed time, in milliseconds since the Unix epoch.
     Fixed(u64),
-    /// The clock of the machine.
+    /// The system clock.
     System,
 }
 
 impl Clock {
-    /// The time now, in milliseconds since the Unix epoch; 0 when the machine's clock is before it.
+    /// Returns the time in milliseconds since the Unix epoch; 0 for an earlier system clock.
     #[must_use]
     pub fn now_ms(self) -> u64 {
         match self {
@@ -36,7 +36,7 @@ impl Clock {
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// From then on the work is stopped, too.
+    /// Time at which the work stops as well.
     deadline: Option<Instant>,
 }
 
@@ -46,13 +46,13 @@ impl Cancel {
         self.flag.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the work was asked to stop.
+    /// Returns whether the work was asked to stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::SeqCst) || self.deadline.is_some_and(|at| at <= Instant::now())
     }
 
-    /// The same flag for a part of the work that is also stopped once it has taken this long.
+    /// Returns the same flag with a deadline, for a part of the work.
     #[must_use]
     pub fn within(&self, duration: Duration) -> Self {
         let own = Instant::now().checked_add(duration);
@@ -64,7 +64,7 @@ impl Cancel {
     ///
     /// # Errors
     ///
-    /// `cancelled`: it was.
+    /// `cancelled`: the work was asked to stop.
     pub fn check(&self) -> crate::Result<()> {
         if self.is_cancelled() { Err(crate::Error::cancelled()) } else { Ok(()) }
     }

@@ -12,34 +12,35 @@ use crate::{
     work::{Mode, Options},
 };
 
-/// How a conversation is compacted.
+/// Options of a compaction.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CompactOptions {
-    /// Tokens of the model's context window that the conversation may use.
+    /// Token budget of the conversation in the context window of the model.
     pub budget: u32,
-    /// When to act.
+    /// When to compact.
     pub mode: Mode,
-    /// Whether to act below the threshold, too.
+    /// Whether to compact below the threshold as well.
     pub force: bool,
-    /// Tokens to reach; `None`: the component's threshold.
+    /// Target of the context in tokens; `None`: the threshold of the component.
     pub target: Option<u32>,
-    /// The model whose tokens `budget`, `target` and `observed_tokens` are, once the verb
-    /// `calibrate` has reported of it; `None`: they are estimated tokens.
+    /// Model whose tokens `budget`, `target` and `observed_tokens` count, after a report by
+    /// `calibrate`; `None`: estimated tokens.
     pub model: Option<String>,
-    /// Tokens of the whole prompt as the provider counted them last, what the host adds included;
-    /// `None`: unknown. They count until a summary was made: the prompt after it is another.
+    /// Provider's last token count of the whole prompt, including text added by the host; `None`:
+    /// unknown. The number counts until the first summary, which changes the prompt.
     pub observed_tokens: Option<u32>,
-    /// Completions asked for at the same time; 0 counts as 1.
+    /// Completions requested at the same time; 0 counts as 1.
     pub requests_max: u32,
-    /// Whether the component is told that a model refused its key or the content. It leaves one
-    /// that does so several times alone for a while; a person who is told each time need not wait.
+    /// Whether refusals of the key or the content count for the breaker of the component. The
+    /// breaker pauses a model after several refusals; a person who sees each refusal needs no
+    /// pause.
     pub counts_refusals: bool,
-    /// The time of the calls.
+    /// Time of the calls.
     pub clock: Clock,
 }
 
 impl CompactOptions {
-    /// Sweeps when the context exceeds the threshold of this budget, one completion at a time.
+    /// Returns options that sweep above the threshold of this budget, one completion at a time.
     #[must_use]
     pub const fn new(budget: u32, clock: Clock) -> Self {
         Self {
@@ -55,7 +56,7 @@ impl CompactOptions {
         }
     }
 
-    /// Options of `evaluate`.
+    /// Returns the options of `evaluate`.
     pub(crate) fn plan(&self) -> Options {
         Options {
             mode: self.mode,
@@ -69,7 +70,7 @@ impl CompactOptions {
         }
     }
 
-    /// A task with these options.
+    /// Returns a task with these options.
     pub(crate) fn task(&self, name: &str, conversation: &str) -> Value {
         let mut task = work_options(&self.plan());
         if let Some(members) = task.as_object_mut() {
@@ -84,41 +85,41 @@ impl CompactOptions {
     }
 }
 
-/// Further options that name the model whose tokens a call counts in.
+/// Returns `extra_json` that names the model whose tokens a call counts.
 #[must_use]
 pub fn model_option(model: &str) -> String {
     serde_json::json!({ "model": model }).to_string()
 }
 
-/// Further options with the model in them, unless they name one.
+/// Adds the model to `extra_json`, unless a model is set.
 pub(crate) fn with_model(extra_json: Option<&str>, model: &str) -> Result<String> {
     let Some(json) = extra_json.filter(|json| !json.is_empty()) else {
         return Ok(model_option(model));
     };
     let mut extra: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json)
         .map_err(|error| {
-            Error::new(Code::InvalidInput, format!("`extra_json` is no JSON object: {error}"))
+            Error::new(Code::InvalidInput, format!("`extra_json` must be a JSON object: {error}"))
         })?;
     extra.entry("model").or_insert_with(|| model.into());
     Ok(serde_json::Value::Object(extra).to_string())
 }
 
-/// How a compaction ended.
+/// Status of a compaction.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompactStatus {
-    /// It did what was due.
+    /// All due compaction is done.
     Done,
     /// Nothing was due.
     NothingToDo,
-    /// Something was done, and more would be due.
+    /// Some compaction is done, and more is due.
     Partial,
-    /// The model failed, and the conversation fits its budget without it.
+    /// The model failed, and the conversation fits its budget without compaction.
     ModelUnavailable,
 }
 
 impl CompactStatus {
-    /// The status as the command line writes it.
+    /// Returns the status as the command line writes the status.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -130,18 +131,18 @@ impl CompactStatus {
     }
 }
 
-/// One summary that was made.
+/// A pass: one summary that made the context smaller.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 pub struct Pass {
-    /// Its id.
+    /// Id of the summary.
     pub summary_id: String,
     /// `leaf` or `condensed`.
     pub purpose: String,
-    /// Its depth.
+    /// Depth of the summary.
     pub depth: u32,
     /// `normal`, `aggressive` or `fallback`.
     pub level: String,
-    /// Whether its text was cut to its limit.
+    /// Whether the text was cut to its token limit.
     pub capped: bool,
     /// Tokens of the stored context before.
     pub tokens_before: u32,
@@ -149,23 +150,23 @@ pub struct Pass {
     pub tokens_after: u32,
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 pub struct CompactReport {
-    /// How it ended.
+    /// Status of the compaction.
     pub status: CompactStatus,
-    /// Why, from the component's closed list.
+    /// Reason of the end, from the closed list of the component.
     pub reason: String,
-    /// The summaries that were made, in order.
+    /// Passes, in order.
     #[serde(default)]
     pub passes: Vec<Pass>,
-    /// Answers of the model.
+    /// Number of answers of the model.
     pub completions: u32,
     /// Tokens of the stored context before.
     pub tokens_before: u32,
     /// Tokens of the stored context after.
     pub tokens_after: u32,
-    /// Things worth knowing, each one line.
+    /// Warnings, one line each.
     #[serde(default)]
     pub warnings: Vec<String>,
 }

@@ -1,8 +1,8 @@
 //! The compiled component: loading it, its cache on disk, and the limits of its instances.
 //!
 //! In: the bytes of `lcm.wasm`. Out: [`Component`], from which instances are made in microseconds.
-//! Compiling takes tenths of a second, so the result is kept in the user's cache folder; a cache
-//! that cannot be used is the same as none.
+//! Compiling takes tenths of a second, so the result is cached in the user's cache folder. A broken
+//! cache is ignored.
 
 use std::{
     fs,
@@ -27,19 +27,19 @@ use crate::{
     instance::{Exports, HostState, Instance},
 };
 
-/// How often running calls are compared with their deadline.
+/// Interval between two checks of the deadlines.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Deadline of making an instance, which runs no code that could take long.
+/// Time limit of making an instance, which runs only short code.
 const INSTANTIATION_TICKS: u64 = 40;
 
-/// What one instance may use.
+/// Limits of one instance.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Bytes of its memory; a call that needs more traps.
+    /// Most bytes of memory; a call that needs more traps.
     pub memory_bytes_max: usize,
-    /// Milliseconds one call may take, the model's answers not counted; a longer call traps.
-    /// Kept to a quarter of a second; 0 stops every call at its start.
+    /// Most milliseconds of one call without the time of the model; a longer call traps. The
+    /// precision is a quarter of a second; 0 stops every call at its start.
     pub call_ms_max: u64,
 }
 
@@ -49,24 +49,24 @@ impl Default for Limits {
     }
 }
 
-/// How a component is loaded.
+/// Options of loading a component.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LoadOptions {
-    /// Folder of compiled components; `None`: compile every time. It is made when absent, and not
-    /// used when others than its owner may write to it, because its files are run unchecked.
+    /// Folder of compiled components, created if absent; `None`: compile every time. A folder that
+    /// other users may write to is not used, because its files are run unchecked.
     pub cache_dir: Option<PathBuf>,
-    /// What one instance may use.
+    /// Limits of an instance.
     pub limits: Limits,
 }
 
 impl Default for LoadOptions {
-    /// The user's cache folder, and the default limits.
+    /// Returns the user's cache folder and the default limits.
     fn default() -> Self {
         Self { cache_dir: user_cache_dir(), limits: Limits::default() }
     }
 }
 
-/// A compiled component. Clones share it.
+/// A compiled component. Clones share the code.
 #[derive(Clone)]
 pub struct Component {
     engine: wasmtime::Engine,
@@ -81,11 +81,11 @@ impl std::fmt::Debug for Component {
 }
 
 impl Component {
-    /// Compiles a component, or takes it from the cache.
+    /// Compiles a component, or loads the component from the cache.
     ///
     /// # Errors
     ///
-    /// `internal`: the bytes are no component of this interface.
+    /// `internal`: the bytes are not a component of this interface.
     pub fn load(wasm: &[u8], options: &LoadOptions) -> Result<Self> {
         let mut config = Config::new();
         config.epoch_interruption(true);
@@ -102,7 +102,7 @@ impl Component {
             .map_err(|error| unusable(&error))
     }
 
-    /// Makes an instance that owns `state`, and gives it back when that fails.
+    /// Makes an instance that owns `state`; returns `state` after a failure.
     pub(crate) fn instantiate(
         &self,
         mut state: HostState,
@@ -129,7 +129,7 @@ impl Component {
         }
     }
 
-    /// The full name of an exported interface, version included.
+    /// Returns the full name of an exported interface, including the version.
     pub(crate) fn interface(&self, name: &str) -> Option<String> {
         let wanted = format!("lcm:engine/{name}");
         let component = self.prepared.instance_pre().component().component_type();
@@ -143,7 +143,7 @@ fn ticks(ms: u64) -> u64 {
     ms.div_ceil(tick_ms)
 }
 
-/// Counts time for the deadlines of all calls, until the last user of the engine is gone.
+/// Counts time for the deadlines of all calls until the last user drops the engine.
 fn start_ticking(engine: EngineWeak) {
     std::thread::spawn(move || {
         while let Some(engine) = engine.upgrade() {
@@ -174,7 +174,7 @@ fn compile(engine: &wasmtime::Engine, wasm: &[u8], cache_dir: Option<&Path>) -> 
     Ok(compiled)
 }
 
-/// Where the compiled form of `wasm` belongs; the name holds everything that it depends on.
+/// Returns the path of the compiled `wasm`; the name contains everything that the code depends on.
 fn cache_path(engine: &wasmtime::Engine, wasm: &[u8], dir: &Path) -> Option<PathBuf> {
     make_private(dir).ok()?;
     let mut sha = sha256_hex(wasm);
@@ -190,12 +190,12 @@ fn read_cache(engine: &wasmtime::Engine, path: &Path) -> Option<Compiled> {
     if !path.is_file() {
         return None;
     }
-    // SAFETY: the folder is writable by its owner only, and files appear in it by renaming after
-    // they were written whole by this module. The compiler's version is part of name and file.
+    // SAFETY: only the owner can write to the folder, and this module renames complete files into
+    // the folder. The compiler's version is part of name and file.
     unsafe { Compiled::deserialize_file(engine, path) }.ok()
 }
 
-/// Writes beside the target and renames, so that no reader sees half a file.
+/// Writes a temporary file and renames the file, so that no reader sees a partial file.
 fn write_cache(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

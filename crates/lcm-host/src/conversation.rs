@@ -1,7 +1,7 @@
-//! One conversation with its settings: what the loop of an agent needs, in a handful of calls.
+//! A conversation with its settings, for the loop of an agent.
 //!
-//! In: messages as JSON texts of a dialect, calls of tools. Out: contexts that fit the budget, and
-//! answers. Everything else is said by [`Lcm`] itself, by the conversation's id.
+//! In: messages as JSON texts of a dialect, and tool calls. Out: contexts that fit the budget, and
+//! answers. [`Lcm`] has all other calls, by the id of a conversation.
 
 use crate::{
     clock::{Cancel, Clock},
@@ -44,7 +44,7 @@ pub struct Conversation {
 }
 
 impl Lcm {
-    /// The conversation of this id, which need not exist, with a budget in tokens.
+    /// Returns the conversation of this id, which need not exist, with a budget in tokens.
     #[must_use]
     pub fn conversation(&self, id: impl Into<String>, budget: u32) -> Conversation {
         Conversation {
@@ -62,58 +62,58 @@ impl Lcm {
 }
 
 impl Conversation {
-    /// The shape of messages and contexts; absent: the project's own.
+    /// Sets the dialect of messages and contexts; the default is `lcm`.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// Whether what is stored already is skipped (`Transcript`, the default), or every message
-    /// without a known id is new (`New`).
+    /// Sets whether stored messages are skipped (`Transcript`, the default) or every message
+    /// without a stored id is new (`New`).
     #[must_use]
     pub fn append_mode(mut self, append_mode: AppendMode) -> Self {
         self.append_mode = append_mode;
         self
     }
 
-    /// Whether [`Conversation::turn`] leaves compaction that can wait for
-    /// [`Conversation::maintain`]; absent: false.
+    /// Sets whether [`Conversation::turn`] defers compaction that can wait to
+    /// [`Conversation::maintain`]; the default is false.
     #[must_use]
     pub fn defer(mut self, defer: bool) -> Self {
         self.defer = defer;
         self
     }
 
-    /// The model whose tokens the budget is, once the verb `calibrate` has reported of it; absent:
-    /// they are estimated tokens.
+    /// Sets the model whose tokens the budget counts, after a report by `calibrate`; the default is
+    /// estimated tokens.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// The time of the calls; absent: that of the machine.
+    /// Sets the clock; the default is the system clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// What stops a call between two of its steps.
+    /// Sets the flag that stops a call between two of its steps.
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// The handle that it is of.
+    /// Returns the handle of the conversation.
     #[must_use]
     pub const fn lcm(&self) -> &Lcm {
         &self.lcm
     }
 
-    /// Its id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -123,7 +123,7 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// As [`Lcm::ingest`].
+    /// Errors of [`Lcm::ingest`].
     pub fn append(&self, messages: &[impl AsRef<str>]) -> Result<IngestReport> {
         let stored = self.lcm.append_end(
             &self.id,
@@ -134,11 +134,12 @@ impl Conversation {
         Ok(stored)
     }
 
-    /// Stores messages and compacts when that is due. They are stored whatever the model does.
+    /// Stores messages, then compacts when compaction is due. The messages are stored whatever the
+    /// model does.
     ///
     /// # Errors
     ///
-    /// As [`Lcm::turn`].
+    /// Errors of [`Lcm::turn`].
     pub fn turn(&self, messages: &[impl AsRef<str>]) -> Result<TurnReport> {
         let options = TurnOptions {
             ingest: self.ingest_options(),
@@ -152,35 +153,35 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// As [`Lcm::compact`].
+    /// Errors of [`Lcm::compact`].
     pub fn compact(&self) -> Result<CompactReport> {
         self.lcm.compact(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
     }
 
-    /// Does compaction that was put off, when it is time for it.
+    /// Does deferred compaction when it is due.
     ///
     /// # Errors
     ///
-    /// As [`Lcm::maintain`].
+    /// Errors of [`Lcm::maintain`].
     pub fn maintain(&self) -> Result<MaintainReport> {
         self.lcm.maintain(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
     }
 
-    /// A context that fits the budget: `messages_json` is the array to send, `system` the text
-    /// beside it.
+    /// Assembles a context that fits the budget: `messages_json` is the array to send, `system` the
+    /// system text.
     ///
     /// # Errors
     ///
-    /// As [`Lcm::assemble`].
+    /// Errors of [`Lcm::assemble`].
     pub fn assemble(&self) -> Result<Assembled> {
         self.assemble_with(&Options::default())
     }
 
-    /// As [`Conversation::assemble`], with options: a prompt, a reserve, live messages.
+    /// Assembles a context with options, such as a prompt, a reserve or live messages.
     ///
     /// # Errors
     ///
-    /// As [`Lcm::assemble`].
+    /// Errors of [`Lcm::assemble`].
     pub fn assemble_with(&self, options: &Options) -> Result<Assembled> {
         let mut options = options.clone();
         if let Some(model) = &self.model {
@@ -189,7 +190,7 @@ impl Conversation {
         self.lcm.assemble(&self.id, self.budget, self.dialect, &options, self.clock.now_ms())
     }
 
-    /// The tools of an agent, a JSON array in the format of the dialect's provider.
+    /// Returns the tool definitions, a JSON array in the format of the dialect's provider.
     ///
     /// # Errors
     ///
@@ -198,7 +199,7 @@ impl Conversation {
         self.lcm.tool_definitions(self.dialect, None)
     }
 
-    /// What to tell the agent about them.
+    /// Returns the instructions for an agent with these tools.
     ///
     /// # Errors
     ///
@@ -207,12 +208,12 @@ impl Conversation {
         self.lcm.tool_instructions(self.dialect, has_summaries)
     }
 
-    /// Answers a call of a tool whose name begins with `lcm_`, asking the model where it must. A
-    /// mistake of the caller is an answer, too.
+    /// Answers a call of a tool whose name starts with `lcm_`, with the model if necessary. A
+    /// mistake of the caller is also an answer.
     ///
     /// # Errors
     ///
-    /// As [`Lcm::answer_tool_call`].
+    /// Errors of [`Lcm::answer_tool_call`].
     pub fn call_tool(&self, name: &str, arguments_json: &str) -> Result<Answer> {
         let Self { lcm, id, clock, cancel, .. } = self;
         lcm.answer_tool_call(id, name, arguments_json, None, *clock, cancel)

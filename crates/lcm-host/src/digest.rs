@@ -1,8 +1,8 @@
-//! SHA-256 in hex digits, the form in which texts and files are named.
+//! SHA-256 in hex digits, the names of texts and files.
 
 use sha2::{Digest as _, Sha256};
 
-/// The 64 hex digits of the SHA-256 of these bytes.
+/// Returns the SHA-256 of bytes as 64 hex digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,9 +1,9 @@
 //! Any function of `wit/` by its name, with plain JSON values.
 //!
 //! In: `interface.function` and an object of arguments. Out: its result. Names are in snake_case,
-//! enumeration cases in kebab-case, a variant is `{"case": payload}`, none is null, a tuple is an
-//! array. The types are those of the loaded component, so nothing has to be changed here when it
-//! gets another function. Programs that know what they call use the typed methods.
+//! enumeration cases in kebab-case, a variant is `{"case": payload}`, an absent option is null, a
+//! tuple is an array. The loaded component provides the types, so a new function needs no change
+//! here. Typed methods exist for every function.
 
 use std::sync::LazyLock;
 
@@ -20,26 +20,27 @@ use crate::{
 type Store = wasmtime::Store<HostState>;
 
 impl Lcm {
-    /// Calls `interface.function`. An argument or field that is absent is none, empty, zero,
-    /// false, or the first case.
+    /// Calls `interface.function`. An absent argument or field is null, empty, zero, false, or the
+    /// first case.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: there is no such function, or an argument is not of its type; else what
-    /// the component answers.
+    /// `invalid-input`: the function does not exist, or an argument has another type; otherwise
+    /// errors of the component.
     pub fn call_json(&self, function: &str, arguments: &Value) -> Result<Value> {
         self.call_value(function, arguments, CONFLICT_RETRIES_MAX).map_err(|failure| failure.error)
     }
 
-    /// As [`Lcm::call_json`], repeated so often after a conflict; a failure says what is known
-    /// about the commit.
+    /// Calls `interface.function` with a bound of the repeats after conflicts; a failure has the
+    /// state of the commit.
     pub(crate) fn call_value(
         &self,
         function: &str,
         arguments: &Value,
         repeats_max: u32,
     ) -> std::result::Result<Value, Failure> {
-        let unknown = || invalid(format!("there is no function `{function}`"));
+        let unknown =
+            || invalid(format!("`{function}` must be an exported function, such as `recall.grep`"));
         let (interface, name) = function.split_once('.').ok_or_else(unknown)?;
         let interface = self.component().interface(interface).ok_or_else(unknown)?;
         let name = name.replace('_', "-");
@@ -78,7 +79,7 @@ fn parameters(callee: &ComponentFunc, arguments: &Value) -> Result<Vec<Val>> {
     named.iter().map(|(name, of)| value(of, given.get(name), name)).collect()
 }
 
-/// The value of a function that cannot fail, or either side of one that can.
+/// Converts the result of a function: a value, or the error.
 fn settled(result: Val) -> std::result::Result<Value, types::Error> {
     match result {
         Val::Result(Ok(value)) => Ok(value.map_or(Value::Null, |value| json(&value))),
@@ -108,7 +109,7 @@ pub(crate) fn code(name: &str) -> types::ErrorCode {
     }
 }
 
-/// A value of type `of`; `place` names it in errors.
+/// Converts JSON to a value of type `of`; `place` names the value in errors.
 fn value(of: &Type, given: Option<&Value>, place: &str) -> Result<Val> {
     let given = given.filter(|given| !given.is_null());
     Ok(match of {
@@ -145,20 +146,30 @@ fn value(of: &Type, given: Option<&Value>, place: &str) -> Result<Val> {
             let name = given.map_or(Some(first), Value::as_str);
             match name.filter(|name| cases.names().any(|case| case == *name)) {
                 Some(name) => Val::Enum(name.to_owned()),
-                None => return Err(invalid(format!("`{place}` is none of the cases"))),
+                None => {
+                    let known: Vec<&str> = cases.names().collect();
+                    return Err(invalid(format!("`{place}` must be one of {}", known.join(", "))));
+                }
             }
         }
         Type::Variant(variant) => {
             let given = object(given.unwrap_or(&Value::Null), place)?;
             let case = variant.cases().find(|case| given.contains_key(case.name));
-            let case = case.ok_or_else(|| invalid(format!("`{place}` is none of the cases")))?;
+            let known = || variant.cases().map(|case| case.name).collect::<Vec<_>>().join(", ");
+            let case = case.ok_or_else(|| {
+                invalid(format!("`{place}` must have one of the members {}", known()))
+            })?;
             let payload = match &case.ty {
                 Some(of) => Some(Box::new(value(of, given.get(case.name), place)?)),
                 None => None,
             };
             Val::Variant(case.name.to_owned(), payload)
         }
-        _ => return Err(Error::internal(format!("`{place}` has a type that JSON has not"))),
+        _ => {
+            return Err(Error::internal(format!(
+                "`{place}` must have a type that JSON can express"
+            )));
+        }
     })
 }
 
@@ -185,7 +196,7 @@ fn object<'a>(given: &'a Value, place: &str) -> Result<&'a Map<String, Value>> {
 
 fn known(given: &Map<String, Value>, place: &str, is_known: impl Fn(&str) -> bool) -> Result<()> {
     match given.keys().find(|key| !is_known(key)) {
-        Some(key) => Err(invalid(format!("`{place}` has no field `{key}`"))),
+        Some(key) => Err(invalid(format!("`{place}` must have known members only, got `{key}`"))),
         None => Ok(()),
     }
 }
@@ -203,7 +214,7 @@ fn json(value: &Val) -> Value {
             fields.iter().map(|(name, inner)| (snake(name), json(inner))).collect()
         }
         Val::Variant(case, payload) => [(case.clone(), optional(payload))].into_iter().collect(),
-        // No function of the interface answers anything else.
+        // No function of the interface returns another type.
         _ => Value::Null,
     }
 }

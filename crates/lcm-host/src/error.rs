@@ -1,43 +1,43 @@
-//! The one error type of this host: a code for programs, a message for people.
+//! The error type of this host: a code for programs, a message for people.
 //!
-//! In: errors of the component, traps, and failures of the host itself. What a program should exit
-//! with is not decided here.
+//! In: errors of the component, traps, and failures of the host itself. A program maps a code to
+//! its own exit code.
 
 use crate::bindings::types;
 
-/// What kind of failure an [`Error`] is.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Code {
-    /// The caller asked to stop; what was committed before stays.
+    /// The caller asked to stop; earlier commits stay.
     Cancelled,
     /// The model could not be reached or refused to serve.
     CompletionFailed,
-    /// Another instance committed first, more often than a call is repeated.
+    /// Another instance committed first, after all repeats of the call.
     Conflict,
     /// Stored content contradicts itself.
     Corrupt,
-    /// A grant does not allow it.
+    /// A grant does not allow the call.
     Denied,
-    /// Something of that name exists already.
+    /// Something with this name exists already.
     Exists,
     /// A trap of the component or a failure of the machine.
     Internal,
-    /// The arguments cannot be meant; repeating the call cannot help.
+    /// The arguments are invalid; the same call would fail again.
     InvalidInput,
-    /// A documented bound would be passed; the message names it.
+    /// The call would exceed a documented bound; the message names the bound.
     LimitExceeded,
     /// The conversation, message, summary or file does not exist.
     NotFound,
     /// The store failed or is locked.
     StoreUnavailable,
-    /// Understood, but not offered.
+    /// The request is valid, but this version does not offer it.
     Unsupported,
-    /// The store has to fetch first; a host with such a store repeats the call.
+    /// The store must fetch values first; a host with such a store repeats the call.
     WouldBlock,
 }
 
 impl Code {
-    /// The code as the command line and JSON write it, for example `invalid-input`.
+    /// Returns the code as the command line and JSON write the code, for example `invalid-input`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -103,7 +103,7 @@ impl From<types::ErrorCode> for Code {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct Error {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     pub code: Code,
     /// One line for a person, naming the field, file or bound.
     pub message: String,
@@ -113,14 +113,14 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of this code; line breaks in the message become spaces.
+    /// Returns an error with this code; line breaks in the message become spaces.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = message.into();
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { code, message }
     }
 
-    /// The error of work that was asked to stop.
+    /// Returns the error of work that was asked to stop.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::new(Code::Cancelled, "stopped before the end; what was stored stays stored")

@@ -1,7 +1,7 @@
 //! The functions that the component imports: the store and the model.
 //!
-//! In: the component's calls. Out: what the store or model of this host answered. Nothing is
-//! checked or repeated here.
+//! In: the component's calls. Out: answers of the store or the model. This module checks and
+//! repeats no call.
 
 use std::time::Instant;
 
@@ -124,7 +124,7 @@ impl llm::Host for HostState {
     }
 }
 
-/// The keys of both objects.
+/// Merges two objects.
 fn merge(mut call: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
     if let (Some(call), serde_json::Value::Object(more)) = (call.as_object_mut(), more) {
         call.extend(more);

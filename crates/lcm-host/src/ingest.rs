@@ -13,45 +13,51 @@ use crate::{
     record::{append_mode_name, dialect_name},
 };
 
-/// How a transcript is taken in.
+/// Options of an intake.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct IngestOptions {
-    /// In which shape the messages are.
+    /// Dialect of the messages.
     pub dialect: Dialect,
-    /// Whether what is stored already is skipped (`Transcript`), or every message is new unless its
-    /// id or event key is stored (`New`).
+    /// Whether stored messages are skipped (`Transcript`), or every message is new unless its id or
+    /// event key is stored (`New`).
     pub append_mode: AppendMode,
-    /// With `New`: it repeats an ingest of unknown outcome, of the same messages at the same time.
-    /// What was stored of it is skipped.
+    /// With `New`: whether the call repeats an ingest of unknown outcome, with the same messages
+    /// and time. Stored messages of the first call are skipped.
     pub repeat: bool,
-    /// A transcript that looks like a replay is refused instead of reported.
+    /// Whether a transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
-    /// What is known to be stored; it is not asked for again while that holds.
+    /// Messages that are known to be stored, which saves a comparison.
     pub proven: Option<Proven>,
-    /// Key of the family that the conversation is of, or comes to; `None`: as it is.
+    /// Key of the family that the conversation belongs to or joins; `None`: no change.
     pub family: Option<String>,
-    /// The time of the calls.
+    /// Time of the calls.
     pub clock: Clock,
 }
 
-/// That the first messages of a transcript are stored, as an ingest of them found.
+/// The first messages of a transcript, which an earlier ingest stored or found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Proven {
-    /// How many messages.
+    /// Number of messages.
     pub messages: usize,
-    /// The revision that this is true of: it says nothing about a conversation that moved on.
+    /// Revision of the conversation at that time; another revision makes the value void.
     pub revision: u64,
 }
 
 impl IngestOptions {
-    /// A transcript in this dialect, of which what is stored is recognised.
+    /// Returns the options of a transcript in this dialect, whose stored messages are skipped.
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
         let (append_mode, repeat, refuse_replay) = (AppendMode::Transcript, false, false);
         Self { dialect, append_mode, repeat, refuse_replay, proven: None, family: None, clock }
     }
 
-    /// A task with these options, about these messages.
+    /// Returns the name of the task that stores a whole transcript.
+    pub(crate) fn task_name(&self) -> &'static str {
+        // Messages that are all new are not compared with the stored ones.
+        if self.append_mode == AppendMode::New { "append" } else { "ingest" }
+    }
+
+    /// Returns a task with these options and the sizes of these messages.
     pub(crate) fn task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
@@ -68,33 +74,33 @@ impl IngestOptions {
     }
 }
 
-/// What became of a transcript.
+/// Result of an intake.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 pub struct IngestReport {
-    /// Messages stored by this ingest, as far as the store confirmed it.
+    /// Messages that this ingest stored and the store confirmed.
     pub ingested: u64,
-    /// All others: recognised as stored already, or empty failed turns.
+    /// All other messages: stored before, or failed turns without content.
     pub skipped: u64,
-    /// Seq of the first message stored; `None`: none was.
+    /// Seq of the first stored message; `None`: no message was stored.
     pub seq_first: Option<u64>,
-    /// Seq of the last message stored; `None`: none was.
+    /// Seq of the last stored message; `None`: no message was stored.
     pub seq_last: Option<u64>,
-    /// Tokens of the stored context afterwards.
+    /// Tokens of the stored context after the ingest.
     pub context_tokens: u64,
-    /// Revision of the conversation afterwards; 0: there is none.
+    /// Revision of the conversation after the ingest; 0: the conversation does not exist.
     pub revision: u64,
-    /// Things worth knowing, each one line.
+    /// Warnings, one line each.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
-/// Why a transcript was not taken in.
+/// Error of an intake.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct IngestError {
-    /// Index of the message at fault, from 0; `None`: none is. Then nothing was stored.
+    /// Index of the message at fault, from 0; nothing was stored. `None`: no message is at fault.
     pub index: Option<usize>,
-    /// What is wrong.
+    /// The error.
     pub error: Error,
 }
 

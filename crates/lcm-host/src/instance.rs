@@ -1,4 +1,4 @@
-//! One running instance, and the state of the host that it calls back into.
+//! A running instance, and the host state that its imports use.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl std::ops::Deref for Exports {
     }
 }
 
-/// An instance of the component. Dropping it loses nothing but a cache.
+/// An instance of the component. Dropping an instance loses only a cache.
 pub(crate) struct Instance {
     pub(crate) store: wasmtime::Store<HostState>,
     pub(crate) bindings: Exports,
@@ -29,7 +29,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Starts the time of a call and forgets what the last one did.
+    /// Starts the time of a call and resets the state of the last call.
     pub(crate) fn begin_call(&mut self) {
         self.store.set_epoch_deadline(self.call_ticks);
         let state = self.store.data_mut();
@@ -37,32 +37,32 @@ impl Instance {
         state.model_ms = 0;
     }
 
-    /// Drops the instance and keeps what it called back into.
+    /// Drops the instance and returns the host state.
     pub(crate) fn into_state(self) -> HostState {
         self.store.into_data()
     }
 }
 
-/// What became of the commit of a call.
+/// State of the commit of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Commit {
-    /// There was none, or it wrote nothing because another writer was first.
+    /// No commit, or a commit that wrote nothing because another writer was first.
     None,
-    /// It is done.
+    /// The commit is done.
     Done,
-    /// The store failed before it wrote anything.
+    /// The store failed before the first write.
     NotBegun,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
-/// What an instance calls back into; it outlives the instance.
+/// Host state that the imports use; the state outlives the instance.
 pub(crate) struct HostState {
     pub(crate) kv: Box<dyn KeyValueStore>,
     pub(crate) model: Arc<dyn CompletionProvider>,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) memory: InstanceMemory,
     pub(crate) commit: Commit,
-    /// Milliseconds the model took within this call; they extend its deadline.
+    /// Time of the model within this call in milliseconds, which extends the deadline.
     pub(crate) model_ms: u64,
 }

@@ -1,9 +1,9 @@
-//! Small pieces of JSON that pass through this host unread.
+//! JSON answers of the component.
 
 use crate::error::{Error, Result};
 
-/// Parses what the component answered; a failure is a bug of the component or of this host.
+/// Parses an answer of the component; a failure is a bug of the component or of this host.
 pub(crate) fn read<'a, T: serde::Deserialize<'a>>(function: &str, text: &'a str) -> Result<T> {
     serde_json::from_str(text)
-        .map_err(|error| Error::internal(format!("`{function}` answered unexpected JSON: {error}")))
+        .map_err(|error| Error::internal(format!("`{function}` returned unexpected JSON: {error}")))
 }

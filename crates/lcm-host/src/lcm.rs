@@ -1,8 +1,8 @@
-//! The handle on one store: it owns an instance, and replaces it when something went wrong.
+//! The handle on one store, which owns an instance and replaces a failed instance.
 //!
-//! In: calls of exported functions. Out: their results, with conflicts repeated. Calls are queued
-//! one by one, each for microseconds to milliseconds; no completion happens inside the queue
-//! except that of `run` and `ask_run`.
+//! In: calls of exported functions. Out: their results, after repeats of conflicts. Calls are
+//! queued one by one, each for microseconds to milliseconds; only `run` and `ask_run` complete
+//! requests inside the queue.
 
 use std::{
     path::PathBuf,
@@ -27,14 +27,14 @@ use crate::{
     store::KeyValueStore,
 };
 
-/// How often a call is repeated after another writer was first. Each conflict is a commit of
-/// another, so this bounds how often one can be overtaken.
+/// Most repeats of a call after conflicts. Each conflict is a commit of another writer, so the
+/// number bounds how often other writers can be first.
 pub(crate) const CONFLICT_RETRIES_MAX: u32 = 256;
 
 /// A store and a model behind one instance of the component. Clones share all three.
 ///
 /// Every method may be called from any thread. `now` is the time in milliseconds since the Unix
-/// epoch; the component never lets it run backwards within a conversation.
+/// epoch; within a conversation the component never uses an earlier time than before.
 #[derive(Clone)]
 pub struct Lcm {
     shared: Arc<SharedEngine>,
@@ -48,7 +48,7 @@ struct SharedEngine {
 }
 
 struct Slot {
-    /// Given to `configure` of every new instance.
+    /// Configuration of every new instance.
     config: Option<String>,
     place: Place,
 }
@@ -60,14 +60,14 @@ enum Place {
     Lost,
 }
 
-/// A failed call and what is known about its commit.
+/// A failed call with the state of its commit.
 pub(crate) struct Failure {
     pub(crate) error: Error,
     pub(crate) commit: Commit,
 }
 
 impl Failure {
-    /// Whether the call may have been committed, and nobody can tell.
+    /// Returns whether the call may have committed, with an unknown outcome.
     pub(crate) fn is_unknown(&self) -> bool {
         self.commit == Commit::Unknown && self.error.code == Code::StoreUnavailable
     }
@@ -89,23 +89,23 @@ impl std::fmt::Debug for Lcm {
 }
 
 impl Lcm {
-    /// A handle on the SQLite file at this path, or on `memory:`, with summaries made offline.
-    /// `wasm` are the bytes of `lcm.wasm`.
+    /// Opens the SQLite file at this path, or `memory:`, with the offline model. `wasm` holds the
+    /// bytes of `lcm.wasm`.
     ///
     /// # Errors
     ///
-    /// As [`Builder::open`].
+    /// Errors of [`Builder::open`].
     pub fn open(path: impl Into<PathBuf>, wasm: &[u8]) -> Result<Self> {
         Self::builder().path(path).open(wasm)
     }
 
-    /// What a handle is made of; everything has a default.
+    /// Returns a builder of handles, with a default for everything.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// A handle on this store. No call is made before the first method is.
+    /// Returns a handle on this store, without a call of the component.
     #[must_use]
     pub fn new(
         component: &Component,
@@ -115,7 +115,7 @@ impl Lcm {
         Self::recorded(component, store, model, None)
     }
 
-    /// As [`Lcm::new`], writing every call into a log.
+    /// Returns a handle on this store that writes every call to a log.
     #[must_use]
     pub fn recorded(
         component: &Component,
@@ -143,11 +143,11 @@ impl Lcm {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no object, or a value out of its bounds; the configuration before stays.
+    /// `invalid-input`: not an object, or a value out of bounds; the old configuration stays.
     pub fn configure(&self, config_json: &str) -> Result<String> {
         self.park();
         let before = self.slot().config.replace(config_json.to_owned());
-        // The new instance is configured when it is made, and once more for the report.
+        // A new instance is configured at its start, and once more for the report.
         let report = self.call(
             "setup.configure",
             || json!({"config_json": config_json}),
@@ -160,7 +160,7 @@ impl Lcm {
         report
     }
 
-    /// Bytes the store takes on disk; `None`: it is not on a disk.
+    /// Returns the bytes of the store on disk; `None`: the store is not on a disk.
     #[must_use]
     pub fn bytes_on_disk(&self) -> Option<u64> {
         match &self.slot().place {
@@ -170,8 +170,8 @@ impl Lcm {
         }
     }
 
-    /// The most bytes of linear memory that an instance behind this handle has had; 0 before the
-    /// first call.
+    /// Returns the peak of linear memory of the instances behind this handle, in bytes; 0 before
+    /// the first call.
     #[must_use]
     pub fn memory_bytes_peak(&self) -> u64 {
         let peak = match &self.slot().place {
@@ -190,7 +190,7 @@ impl Lcm {
         self.shared.model.as_ref()
     }
 
-    /// Drops the instance and keeps the store: what a host does when it needs the memory.
+    /// Drops the instance to free its memory, and keeps the store.
     pub fn park(&self) {
         let mut slot = self.slot();
         slot.place = match std::mem::replace(&mut slot.place, Place::Lost) {
@@ -199,7 +199,7 @@ impl Lcm {
         };
     }
 
-    /// Calls an exported function, and repeats the call while another writer is first.
+    /// Calls an exported function, and repeats the call after conflicts.
     pub(crate) fn call<T>(
         &self,
         function: &str,
@@ -213,7 +213,7 @@ impl Lcm {
             .map_err(|failure| failure.error)
     }
 
-    /// As [`Lcm::call`], with a bound on the repeats; a failure says what is known about the
+    /// Calls an exported function with a bound of the repeats; a failure has the state of the
     /// commit.
     pub(crate) fn call_known<T>(
         &self,
@@ -258,8 +258,8 @@ impl Lcm {
         instance.begin_call();
         let answer = body(&instance.bindings, &mut instance.store);
         let commit = instance.store.data().commit;
-        // After a trap or a failed commit the cache of the instance may hold what the store does
-        // not: the next call gets a new one.
+        // After a trap or a failed commit the cache of the instance may differ from the store, so
+        // the next call gets a new instance.
         let dirty = answer.is_err() || matches!(commit, Commit::NotBegun | Commit::Unknown);
         slot.place = if dirty {
             Place::Parked(Box::new(instance.into_state()))
@@ -277,7 +277,7 @@ impl Lcm {
         }
     }
 
-    /// The running instance, or a new and configured one.
+    /// Returns the running instance, or a new and configured instance.
     fn take_instance(&self, slot: &mut Slot) -> std::result::Result<Box<Instance>, Failure> {
         let state = match std::mem::replace(&mut slot.place, Place::Lost) {
             Place::Running(instance) => return Ok(instance),
@@ -311,7 +311,7 @@ impl Lcm {
 
     fn record(&self, function: &str, arguments: &impl Fn() -> Value, failure: Option<&Failure>) {
         let Some(recorder) = &self.shared.recorder else { return };
-        // Steps read and write nothing; the calls that they name are in the log.
+        // Steps read and write no store; the log has the calls that the steps name.
         if function.starts_with("drive.") {
             return;
         }
@@ -325,19 +325,18 @@ impl Lcm {
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
-        // A panic inside a call leaves `Place::Lost`, which says so itself.
+        // A panic inside a call leaves `Place::Lost`, which every later call reports.
         self.shared.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long to wait before the given repeat: up to 1 ms at first, doubling up to 8 ms, with jitter
-/// so that two writers do not meet again. Who was overtaken often waits no longer than that, or it
-/// would be overtaken more.
+/// Returns a random pause before a repeat: at most 1 ms at first, doubling up to 8 ms. A longer
+/// pause would let other writers be first more often.
 fn pause(repeat: u32) -> Duration {
     Duration::from_micros(random_below(500_u64 << repeat.min(4)))
 }
 
-/// A number below `range`, another one for each writer.
+/// Returns a number below `range` that differs between writers.
 pub(crate) fn random_below(range: u64) -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);

@@ -1,13 +1,12 @@
 //! The wasmtime reference host of `lcm.wasm`, as a library.
 //!
-//! In: the bytes of the component, a store and a model. Out: [`Lcm`], one typed method per
-//! exported function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::turn`],
-//! [`Lcm::compact`], [`Lcm::ask`], [`Lcm::answer_tool_call`] and the readers that follow cursors.
-//! No decision about conversations is made here; that is the component's part, and no constant of
-//! its policy appears in this crate.
+//! In: the bytes of the component, a store and a model. Out: [`Lcm`], one typed method per exported
+//! function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::turn`], [`Lcm::compact`],
+//! [`Lcm::ask`], [`Lcm::answer_tool_call`] and the readers that follow cursors. The component makes
+//! every decision about conversations; this crate has no constant of its policy.
 //!
-//! [`Lcm::open`] has everything by default, [`Lcm::builder`] changes it, and a [`Conversation`]
-//! binds an id to its budget and dialect:
+//! [`Lcm::open`] uses the defaults, [`Lcm::builder`] changes them, and a [`Conversation`] binds an
+//! id to its budget and dialect:
 //!
 //! ```
 //! use lcm_host::{Lcm, types::Dialect};
@@ -22,22 +21,22 @@
 //!
 //! # Many conversations, many threads
 //!
-//! A handle may be used from any thread; its calls are queued, each for microseconds to
-//! milliseconds, and never while a model thinks. A [`Pool`] has several instances over the same
-//! data, one for each conversation. What an instance may use is bounded by [`Limits`]: a call that
-//! exceeds them fails, and the next one gets a new instance.
+//! A handle may be used from any thread. Its calls are queued, each for microseconds to
+//! milliseconds, and the queue never waits for a model. A [`Pool`] has several instances over the
+//! same data, one for each conversation. [`Limits`] bound an instance: a call that exceeds a limit
+//! fails, and the next call gets a new instance.
 //!
 //! # Without blocking
 //!
-//! Calls block: on the store, and [`Lcm::compact`] and the like on the model. In a program that
-//! must not, [`Lcm::background`] and [`Conversation::background`] are futures for any runtime.
-//! A model that is asynchronous itself is a [`CompletionProvider`](completion::CompletionProvider)
-//! that waits for it, as by the `block_on` of a runtime's handle: no instance is held meanwhile.
+//! Calls block on the store, and calls such as [`Lcm::compact`] on the model. For programs that
+//! must not block, [`Lcm::background`] and [`Conversation::background`] return futures for any
+//! runtime. A [`CompletionProvider`](completion::CompletionProvider) of an asynchronous model waits
+//! for the model, for example with `block_on` of a runtime's handle; no instance is held meanwhile.
 //!
 //! # Stores
 //!
-//! [`store::Sqlite`], [`store::Memory`], and whatever implements [`store::KeyValueStore`]; with the
-//! feature `postgres` also a PostgreSQL database, for processes on many machines.
+//! [`store::Sqlite`], [`store::Memory`], and any implementation of [`store::KeyValueStore`]. The
+//! feature `postgres` adds a PostgreSQL database, for processes on many machines.
 
 mod ask;
 mod background;
@@ -93,8 +92,7 @@ pub use shapes::{
 };
 pub use turn::{MaintainReport, TurnOptions, TurnReport};
 
-// The Rust program of the README, compiled and run. Its paths are relative to the README because
-// nothing stands here but that.
+// Compiles and runs the Rust program of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,25 +1,25 @@
-//! The bound on an instance's linear memory, and how much of it there has been.
+//! The bound and the peak of an instance's linear memory.
 
 use wasmtime::{ResourceLimiter, Result, StoreLimits, StoreLimitsBuilder};
 
-/// Bounds and counts the memory of one instance after another.
+/// Bound and peak of the memory of successive instances.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceMemory {
     limits: StoreLimits,
-    /// Of the instance that runs, all its memories together.
+    /// Bytes of all memories of the running instance.
     bytes: usize,
     bytes_peak: usize,
 }
 
 impl InstanceMemory {
-    /// Starts to count for a new instance, whose memories may have so many bytes each.
+    /// Starts to count for a new instance with a bound of bytes for each memory.
     pub(crate) fn begin(&mut self, bytes_max: usize) {
         self.bytes = 0;
         self.limits =
             StoreLimitsBuilder::new().memory_size(bytes_max).trap_on_grow_failure(true).build();
     }
 
-    /// The most bytes that one of the instances has had.
+    /// Returns the peak of the instances in bytes.
     pub(crate) const fn bytes_peak(&self) -> usize {
         self.bytes_peak
     }

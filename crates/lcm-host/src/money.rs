@@ -1,8 +1,7 @@
-//! What turns and summaries cost, and whether compacting now pays.
+//! Cost of turns and summaries, and advice whether to compact now.
 //!
-//! In: what a provider said of an answer; prices. Out: sums, and advice. Both are the component's:
-//! [`Lcm::usage`] hands over a report, [`Lcm::advise`] asks. Advice is not followed here: a caller
-//! who wants to compacts with `force`.
+//! In: token counts of a provider, and prices. Out: sums and advice of the component. A caller that
+//! follows the advice compacts with `force`.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,25 +12,25 @@ use crate::{
     shapes::{AdviseAnswer, TokenPrices, UsagePurpose, UsageTotals},
 };
 
-/// What one answer of a model took. A number that is not known is 0.
+/// Tokens and cost of one model answer; 0: unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct UsageReport {
-    /// What it was for.
+    /// Purpose of the answer.
     pub purpose: UsagePurpose,
-    /// Tokens of the whole prompt, those in the provider's cache included.
+    /// Tokens of the whole prompt, including tokens in the provider's cache.
     pub input_tokens: u32,
-    /// Of them those that were read from the cache.
+    /// Prompt tokens that were read from the cache.
     pub cache_read_tokens: u32,
-    /// Of them those that were written to it.
+    /// Prompt tokens that were written to the cache.
     pub cache_write_tokens: u32,
     /// Tokens of the answer.
     pub output_tokens: u32,
-    /// Millionths of the one currency that all reports count in.
+    /// Cost in millionths of a currency; all reports use the same currency.
     pub cost_micros: u64,
 }
 
 impl UsageReport {
-    /// A report that says nothing yet.
+    /// Returns an empty report.
     #[must_use]
     pub const fn new(purpose: UsagePurpose) -> Self {
         Self {
@@ -46,7 +45,7 @@ impl UsageReport {
 }
 
 impl TokenPrices {
-    /// Prices of a provider without a cache, whose model also summarises.
+    /// Returns prices of a provider without a cache, whose model also summarises.
     #[must_use]
     pub const fn new(input: u32, output: u32) -> Self {
         Self {
@@ -60,31 +59,31 @@ impl TokenPrices {
     }
 }
 
-/// What advice is asked for.
+/// Options of advice.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct AdviseOptions {
-    /// Tokens of the model's context window that the conversation may use, at least 1.
+    /// Token budget of the conversation in the context window of the model, at least 1.
     pub budget: u32,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: TokenPrices,
-    /// Tokens of the whole prompt as the provider counted them last, what the host adds included;
-    /// `None`: unknown.
+    /// Provider's last token count of the whole prompt, including text added by the host; `None`:
+    /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// The model whose tokens `budget` and `observed_tokens` are, once the verb `calibrate` has
-    /// reported of it; `None`: they are estimated tokens.
+    /// Model whose tokens `budget` and `observed_tokens` count, after a report by `calibrate`;
+    /// `None`: estimated tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How long the provider keeps a prefix, in milliseconds; `None`: 5 minutes.
+    /// Lifetime of a cached prefix in milliseconds; `None`: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_ms: Option<u64>,
-    /// Prompts that are still to come; `None`: as many as there were.
+    /// Number of prompts to come; `None`: the number of prompts so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
 }
 
 impl AdviseOptions {
-    /// Asks with nothing known but prices.
+    /// Returns options with prices only.
     #[must_use]
     pub const fn new(budget: u32, prices: TokenPrices) -> Self {
         Self { budget, prices, observed_tokens: None, model: None, cache_ms: None, turns: None }
@@ -92,14 +91,14 @@ impl AdviseOptions {
 }
 
 impl Lcm {
-    /// Reports what one answer of a model took, and says what was reported so far. The newest
-    /// report counts once, however often it comes with its `now`.
+    /// Reports tokens and cost of one model answer, and returns the sums. A repeat of the newest
+    /// report with the same `now` does not count.
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: the report says nothing, or contradicts itself.
-    /// - `not-found`: there is no such conversation; `denied`: it is archived.
-    /// - of the store.
+    /// - `invalid-input`: the report is empty or contradicts itself.
+    /// - `not-found`: the conversation does not exist; `denied`: the conversation is archived.
+    /// - errors of the store.
     pub fn usage(&self, conversation: &str, report: &UsageReport, now: u64) -> Result<UsageTotals> {
         #[derive(Deserialize)]
         struct Answer {
@@ -110,14 +109,15 @@ impl Lcm {
         json::read::<Answer>("admin.call", &text).map(|answer| answer.usage)
     }
 
-    /// Says whether compacting now costs less than waiting; changes nothing. `compact` is followed
-    /// by [`Lcm::compact`] with `force`, as it may come below the threshold.
+    /// Compares the cost of compacting now and of waiting; changes nothing. To follow the advice
+    /// `compact`, call [`Lcm::compact`] with `force`, because the context may be below the
+    /// threshold.
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: the options.
-    /// - `not-found`: there is no such conversation.
-    /// - of the store.
+    /// - `invalid-input`: an option is invalid.
+    /// - `not-found`: the conversation does not exist.
+    /// - errors of the store.
     pub fn advise(
         &self,
         conversation: &str,

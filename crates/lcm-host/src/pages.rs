@@ -1,7 +1,7 @@
 //! Readers that follow cursors to the end.
 //!
-//! In: what to read. Out: the whole result, or one page at a time to a callback, so that nothing
-//! large has to be held. The pages themselves are the component's.
+//! In: a range, a summary or a list. Out: the whole result, or one page at a time to a callback, so
+//! that memory stays small. The component makes the pages.
 
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -17,33 +17,33 @@ use crate::{
 /// Bytes of one page.
 const PAGE_BYTES_MAX: u32 = 1 << 20;
 
-/// What to expand, and how far.
+/// Options of an expansion.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ExpandOptions {
-    /// Levels of summaries below the given one; `None`: the component's default.
+    /// Levels of summaries below the given summary; `None`: the component's default.
     pub depth_max: Option<u32>,
-    /// Whether messages are returned, too.
+    /// Whether messages are returned as well.
     pub include_messages: bool,
-    /// Tokens of one page; `None`: everything.
+    /// Most tokens of one page; `None`: everything.
     pub tokens_max: Option<u32>,
-    /// The `cursor` of an earlier page; `None`: from the beginning.
+    /// `cursor` of an earlier page; `None`: the beginning.
     pub cursor: Option<String>,
-    /// Id of the grant on which it is read; `None`: everything may be.
+    /// Id of the grant to read with; `None`: no grant limits the reads.
     pub grant: Option<String>,
 }
 
 impl GrantCharge {
-    /// Adds what the next page took.
+    /// Adds the charge of the next page.
     fn add(&mut self, next: Self) {
         let tokens = self.tokens.saturating_add(next.tokens);
         *self = Self { tokens, ..next };
     }
 }
 
-/// What a summary stands for.
+/// Sources of a summary.
 #[derive(Debug, Deserialize)]
 pub struct Expanded {
-    /// The summary that was expanded.
+    /// Id of the expanded summary.
     pub id: String,
     /// Summaries as the component wrote them: JSON objects.
     #[serde(default)]
@@ -51,20 +51,20 @@ pub struct Expanded {
     /// Messages as the component wrote them: JSON objects.
     #[serde(default)]
     pub messages: Vec<Box<RawValue>>,
-    /// Tokens of what is returned.
+    /// Tokens of the result.
     pub tokens: u64,
-    /// Whether something was left out.
+    /// Whether the result is incomplete.
     pub truncated: bool,
-    /// The cursor of what was left out; `None`: nothing was.
+    /// Cursor of the rest; `None`: the result is complete.
     pub cursor: Option<String>,
-    /// What was taken of the grant.
+    /// Charge to the grant.
     pub grant: Option<GrantCharge>,
 }
 
-/// The result of a check.
+/// Result of a check.
 #[derive(Debug, Deserialize)]
 pub struct Checked {
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub ok: bool,
     /// The checks as the component wrote them: JSON objects.
     #[serde(default)]
@@ -87,20 +87,20 @@ struct Digest {
     cursor: Option<String>,
 }
 
-/// A cursor that does not move would never end.
+/// Rejects a repeated cursor, which would never end.
 fn moved(function: &str, before: Option<&String>, after: Option<&String>) -> Result<()> {
     if after.is_some() && before == after {
-        return Err(Error::internal(format!("`{function}` answered the same cursor twice")));
+        return Err(Error::internal(format!("`{function}` returned the same cursor twice")));
     }
     Ok(())
 }
 
 impl Lcm {
-    /// Every item of a list, as JSON objects; `cursor` is where it starts.
+    /// Reads every item of a list as JSON objects, from `cursor` on.
     ///
     /// # Errors
     ///
-    /// What the component answers, and `cancelled`.
+    /// Errors of the component, and `cancelled`.
     pub fn list_all(
         &self,
         kind: &str,
@@ -125,11 +125,11 @@ impl Lcm {
         }
     }
 
-    /// Original texts of the messages of a range, both ends included, in order.
+    /// Reads the original texts of the messages of a range, both ends included, in order.
     ///
     /// # Errors
     ///
-    /// What the component answers, what `each` fails with, and `cancelled`.
+    /// Errors of the component, errors of `each`, and `cancelled`.
     pub fn messages_all(
         &self,
         conversation: &str,
@@ -153,14 +153,14 @@ impl Lcm {
         Ok(())
     }
 
-    /// What a summary stands for: one page when `tokens_max` is given, everything otherwise.
+    /// Reads the sources of a summary: one page with `tokens_max`, otherwise everything.
     ///
-    /// What was read on a grant is paid for: when something goes wrong behind the first page, that
-    /// is returned, and its `cursor` leads to the page that failed.
+    /// Reads with a grant are charged. After a failure behind the first page the pages so far are
+    /// returned, with `cursor` at the failed page.
     ///
     /// # Errors
     ///
-    /// What the component answers, and `cancelled`.
+    /// Errors of the component, and `cancelled`.
     pub fn expand_all(
         &self,
         conversation: &str,
@@ -204,14 +204,14 @@ impl Lcm {
                 break;
             }
         }
-        whole.ok_or_else(|| Error::internal("`recall.expand` answered no page"))
+        whole.ok_or_else(|| Error::internal("`recall.expand` returned no page"))
     }
 
     /// Checks a conversation to the end.
     ///
     /// # Errors
     ///
-    /// What the component answers, and `cancelled`. Findings are no error.
+    /// Errors of the component, and `cancelled`. Findings are not an error.
     pub fn check_all(&self, conversation: &str, cancel: &Cancel) -> Result<Checked> {
         let mut cursor: Option<String> = None;
         loop {
@@ -226,11 +226,11 @@ impl Lcm {
         }
     }
 
-    /// SHA-256 of the store, or of what it means, as 64 hex digits.
+    /// Returns the SHA-256 of the stored bytes or of the logical content, as 64 hex digits.
     ///
     /// # Errors
     ///
-    /// What the component answers, and `cancelled`.
+    /// Errors of the component, and `cancelled`.
     pub fn digest_all(&self, logical: bool, cancel: &Cancel) -> Result<String> {
         let mut cursor: Option<String> = None;
         loop {

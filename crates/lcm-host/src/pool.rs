@@ -1,14 +1,14 @@
 //! Several instances over the same data, so that conversations do not wait for each other.
 //!
-//! In: the handles of a [`Builder`](crate::Builder). Out: for a conversation always the same one:
-//! its calls stay in order, and what its instance remembers of it stays warm. Nothing is shared
-//! between the handles but the store, whose commits are guarded.
+//! In: the handles of a [`Builder`](crate::Builder). Out: always the same handle for a
+//! conversation, which keeps its calls in order and the cache of its instance warm. The handles
+//! share only the store, whose commits are guarded.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::{conversation::Conversation, lcm::Lcm};
 
-/// Handles over one store, each with an instance of its own.
+/// Handles on one store, each with its own instance.
 ///
 /// ```
 /// use lcm_host::{Lcm, store::{Memory, Shared}};
@@ -39,19 +39,19 @@ impl Pool {
         Self { handles: others, first }
     }
 
-    /// How many handles there are: so many calls run at the same time.
+    /// Returns the number of handles, which is the number of calls at the same time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.handles.len()
     }
 
-    /// Never: there is always one.
+    /// Returns false: a pool has at least one handle.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.handles.is_empty()
     }
 
-    /// The handle of this conversation, always the same one.
+    /// Returns the handle of this conversation, always the same handle.
     #[must_use]
     pub fn of(&self, conversation: &str) -> &Lcm {
         let mut hasher = DefaultHasher::new();
@@ -61,13 +61,13 @@ impl Pool {
         self.handles.get(at).unwrap_or(&self.first)
     }
 
-    /// The conversation of this id on its handle, with a budget in tokens.
+    /// Returns the conversation of this id on its handle, with a budget in tokens.
     #[must_use]
     pub fn conversation(&self, id: &str, budget: u32) -> Conversation {
         self.of(id).conversation(id, budget)
     }
 
-    /// Drops all instances and keeps the stores: what a host does when it needs the memory.
+    /// Drops all instances to free their memory, and keeps the stores.
     pub fn park(&self) {
         self.handles.iter().for_each(Lcm::park);
     }

@@ -1,8 +1,8 @@
-//! Exports and imports to the end: lines out, lines in.
+//! Whole exports and imports, as lines.
 //!
-//! In: what to export, or a reader of lines that can be opened twice. Out: one line at a time, or
-//! what was stored. What the lines say, and whether they are whole, is the component's business;
-//! this loop moves them within the bounds of a call.
+//! In: a conversation to export, or a reader of lines that can be opened twice. Out: one line at a
+//! time, or the result of the import. The component checks the lines; this loop moves them within
+//! the bounds of a call.
 
 use std::io::BufRead;
 
@@ -15,26 +15,26 @@ use crate::{
     lcm::Lcm,
 };
 
-/// Bytes of lines that one page is asked for.
+/// Bytes of lines of one export page.
 const PAGE_BYTES_MAX: u32 = 512 << 10;
-/// Bytes of lines that one import call is given; the component takes 1 MiB.
+/// Bytes of lines of one import call; the component accepts 1 MiB.
 const CALL_BYTES_MAX: usize = 768 << 10;
-/// Lines of one import call: more than one commit takes. The lines that tell the context of a
-/// conversation have to fit one call; there are at most 33.
+/// Lines of one import call, more than one commit stores. The context lines of a conversation, at
+/// most 33, must fit one call.
 const CALL_LINES_MAX: usize = 128;
 
-/// What an import stored.
+/// Result of an import.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 pub struct ImportReport {
     /// Conversations of the export.
     pub conversations: u64,
     /// Messages of the export.
     pub messages: u64,
-    /// Messages that were stored by this import; all others were stored already.
+    /// Messages that this import stored; all other messages were stored before.
     pub ingested: u64,
-    /// Summaries that were stored by this import.
+    /// Summaries that this import stored.
     pub summaries: u64,
-    /// Conversations whose context was replaced by that of the export.
+    /// Conversations whose context the export replaced.
     pub contexts: u64,
 }
 
@@ -54,12 +54,12 @@ struct Imported {
     report: ImportReport,
 }
 
-/// Lines of a reader, from where the component has come to.
+/// Lines of a reader, from the component's position on.
 struct Lines {
     reader: Box<dyn BufRead>,
-    /// Lines that were read and not taken yet.
+    /// Lines that were read but not imported yet.
     ahead: Vec<String>,
-    /// Lines that were read.
+    /// Number of lines that were read.
     count: u64,
     ended: bool,
 }
@@ -69,7 +69,7 @@ impl Lines {
         Self { reader, ahead: Vec::new(), count: 0, ended: false }
     }
 
-    /// The lines of the next call: none at the end.
+    /// Returns the lines of the next call; empty at the end.
     fn page(&mut self) -> Result<&[String]> {
         let mut bytes: usize = self.ahead.iter().map(String::len).sum();
         while !self.ended && self.ahead.len() < CALL_LINES_MAX && bytes < CALL_BYTES_MAX {
@@ -93,7 +93,7 @@ impl Lines {
             Error::new(Code::InvalidInput, format!("line {number} {what}"))
         };
         let mut bytes = Vec::new();
-        // A line that is too long for a call is refused before all of it is read.
+        // A line that is too long for a call is refused before the whole line is read.
         let limit = u64::try_from(CALL_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(2);
         std::io::Read::take(&mut self.reader, limit)
             .read_until(b'\n', &mut bytes)
@@ -119,13 +119,14 @@ impl Lines {
 }
 
 impl Lcm {
-    /// Every line of the export of a conversation, or (`None`) of all, without line ends.
+    /// Exports a conversation or (`None`) all conversations; `each` receives lines without their
+    /// ends.
     ///
     /// # Errors
     ///
-    /// - `not-found`: there is no such conversation, or none at all.
-    /// - `conflict`: somebody wrote to the conversation meanwhile; what was given is no export.
-    /// - what `each` fails with, and `cancelled`.
+    /// - `not-found`: the conversation does not exist, or the store is empty.
+    /// - `conflict`: another writer changed the conversation; the lines so far are not an export.
+    /// - errors of `each`, and `cancelled`.
     pub fn export_all(
         &self,
         conversation: Option<&str>,
@@ -133,7 +134,7 @@ impl Lcm {
         each: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
         if conversation.is_some_and(str::is_empty) {
-            return Err(Error::new(Code::InvalidInput, "conversation: an id is not empty"));
+            return Err(Error::new(Code::InvalidInput, "`conversation` must not be empty"));
         }
         let conversation = conversation.unwrap_or_default();
         let mut cursor: Option<String> = None;
@@ -151,16 +152,17 @@ impl Lcm {
         }
     }
 
-    /// Takes an export in. `open` gives its bytes from the beginning, twice: everything is verified
-    /// before the first message is stored. `progress` is told how many lines were read.
+    /// Imports an export. `open` returns a reader from the beginning and is called twice, because
+    /// all lines are verified before the first message is stored. `progress` receives the number of
+    /// lines.
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: this is not the whole export, as it was written; the message says from
-    ///   which line on. Nothing was stored.
+    /// - `invalid-input`: the export is incomplete or changed; the message names the line. Nothing
+    ///   was stored.
     /// - `exists`: a conversation holds other messages or summaries; nothing was stored.
-    /// - `cancelled`, and errors of the store: what was stored before stays and is sound, and
-    ///   another import goes on after it.
+    /// - `cancelled`, and errors of the store: stored messages stay, and another import continues
+    ///   after them.
     pub fn import_all(
         &self,
         open: &mut dyn FnMut() -> Result<Box<dyn BufRead>>,
@@ -177,7 +179,7 @@ impl Lcm {
             let answer: Imported = json::read("admin.import-page", &answer)?;
             let Some(next) = answer.cursor else { return Ok(answer.report) };
             if answer.consumed == 0 && !answer.rewind && cursor.as_ref() == Some(&next) {
-                return Err(Error::internal("`admin.import-page` took none of the lines"));
+                return Err(Error::internal("`admin.import-page` must accept at least one line"));
             }
             cursor = Some(next);
             lines.taken(answer.consumed);

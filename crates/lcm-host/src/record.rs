@@ -39,11 +39,11 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Starts an empty log; a file of that name is replaced.
+    /// Creates an empty log; replaces an existing file.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the file cannot be written.
+    /// `invalid-input`: the file is not writable.
     pub fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(|error| {
             let message = format!("cannot write the record `{}`: {error}", path.display());
@@ -53,7 +53,7 @@ impl Recorder {
         Ok(Self { log: Arc::new(Mutex::new(log)) })
     }
 
-    /// Adds a line. A failure is kept and reported by [`Recorder::check`].
+    /// Adds a line; [`Recorder::check`] reports a failure.
     pub(crate) fn line(&self, value: &Value) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let written = writeln!(log.file, "{value}").and_then(|()| log.file.flush());
@@ -62,7 +62,7 @@ impl Recorder {
         }
     }
 
-    /// Fails when a line could not be written.
+    /// Fails after a failed write of a line.
     pub(crate) fn check(&self) -> Result<()> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         match &log.failure {
@@ -72,7 +72,7 @@ impl Recorder {
     }
 }
 
-/// The name of a dialect, as vectors and the command line write it.
+/// Returns the name of a dialect in vectors and options.
 pub(crate) const fn dialect_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Lcm => "lcm",
@@ -83,7 +83,7 @@ pub(crate) const fn dialect_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The name of a purpose.
+/// Returns the name of a purpose.
 pub(crate) const fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Leaf => "leaf",
@@ -94,7 +94,7 @@ pub(crate) const fn purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
-/// The name of a level.
+/// Returns the name of a level.
 pub(crate) const fn level_name(level: Level) -> &'static str {
     match level {
         Level::Normal => "normal",

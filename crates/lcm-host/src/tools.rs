@@ -1,7 +1,7 @@
-//! Answers a call of a tool: call, complete, resume, until it has ended.
+//! Answers a tool call: call, complete, resume, until the call ends.
 //!
-//! In: what an agent's model wants to know, and the model of the handle. Out: text for the agent.
-//! What is read and what is asked of the model is the component's decision.
+//! In: a tool call of an agent, and the model of the handle. Out: text for the agent. The component
+//! decides what to read and what to ask the model.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::{
 };
 
 impl Lcm {
-    /// Answers a call of a tool whose name begins with `lcm_`. Other calls run while the model
-    /// thinks. `grant` is a grant for a sub-agent, `None` for the agent.
+    /// Answers a call of a tool whose name starts with `lcm_`. Other calls run while the model
+    /// works. `grant` is the id of the grant grant of a sub-agent; `None`: the agent itself.
     ///
-    /// Mistakes of the caller and failures of the model are answers, too.
+    /// Mistakes of the caller and failures of the model are also answers.
     ///
     /// # Errors
     ///
-    /// - `cancelled`: the question behind the call has ended without an answer.
-    /// - what the component answers.
+    /// - `cancelled`: the question of the call ended without an answer.
+    /// - errors of the component.
     pub fn answer_tool_call(
         &self,
         conversation: &str,
@@ -43,7 +43,7 @@ impl Lcm {
             let wait = Duration::from_millis(needs.deadline_ms);
             let complete = |request| self.complete_within(wait, request, cancel);
             let answers: Vec<CompletionResult> = needs.requests.iter().map(complete).collect();
-            // Also when the work was stopped: else the question would stay open.
+            // A stopped call also reports its answers; otherwise the question would stay open.
             outcome =
                 self.tool_resume(conversation, &needs.continuation, &answers, clock.now_ms())?;
             cancel.check()?;

@@ -9,22 +9,22 @@ use crate::{
     compaction::{CompactOptions, CompactReport},
     error::{Code, Error},
     ingest::{IngestOptions, IngestReport},
-    shapes::DeferredCompaction,
+    shapes::{DeferredCompaction, ModelFailure},
 };
 
-/// How a turn is taken in.
+/// Options of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnOptions {
-    /// How its messages are stored.
+    /// Options of the intake.
     pub ingest: IngestOptions,
-    /// How the conversation is compacted.
+    /// Options of the compaction.
     pub compact: CompactOptions,
-    /// Whether compaction that can wait is left for [`Lcm::maintain`](crate::Lcm::maintain).
+    /// Whether compaction that can wait is deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub defer: bool,
 }
 
 impl TurnOptions {
-    /// What is due is done at once.
+    /// Returns options that compact at once when compaction is due.
     #[must_use]
     pub const fn new(ingest: IngestOptions, compact: CompactOptions) -> Self {
         Self { ingest, compact, defer: false }
@@ -40,16 +40,16 @@ impl TurnOptions {
     }
 }
 
-/// What one turn did.
+/// Result of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnReport {
-    /// What was stored.
+    /// Result of the intake.
     pub ingested: IngestReport,
-    /// What the compaction did; `None`: nothing was due, it was deferred, or the model failed.
+    /// Result of the compaction; `None`: nothing was due, deferred compaction, or a failed model.
     pub compacted: Option<CompactReport>,
-    /// Whether compaction was due and is left for [`Lcm::maintain`](crate::Lcm::maintain).
+    /// Whether due compaction was deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,
-    /// Why the model failed; the next turn tries again.
+    /// Failure of the model; the next turn tries again.
     pub failure: Option<Error>,
 }
 
@@ -62,15 +62,15 @@ pub(crate) struct TurnDecision {
     pub(crate) deferred: bool,
 }
 
-/// What a call of [`Lcm::maintain`](crate::Lcm::maintain) did.
+/// Result of [`Lcm::maintain`](crate::Lcm::maintain).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "MaintainResult")]
 pub struct MaintainReport {
-    /// What is owed now; `None`: nothing.
+    /// Deferred compaction after the call; `None`: no compaction is deferred.
     pub debt: Option<DeferredCompaction>,
-    /// What the compaction did; `None`: it was not time for one, or the model refused to serve.
+    /// Result of the compaction; `None`: not due, or the model refused the request.
     pub compacted: Option<CompactReport>,
-    /// How the model refused its key or the content.
+    /// Refusal of the key or the content by the model.
     pub failure: Option<Error>,
 }
 
@@ -80,12 +80,6 @@ struct MaintainResult {
     debt: Option<DeferredCompaction>,
     compacted: Option<CompactReport>,
     failure: Option<ModelFailure>,
-}
-
-/// How a model failed.
-#[derive(Deserialize)]
-struct ModelFailure {
-    message: String,
 }
 
 impl From<MaintainResult> for MaintainReport {

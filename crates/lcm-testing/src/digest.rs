@@ -1,5 +1,5 @@
-//! The digest of a whole store, written a second time on purpose: a test that compared the engine
-//! with itself would prove nothing.
+//! The digest of a whole store, independent of the engine, so that a test compares two
+//! implementations.
 //!
 //! For each entry in key order: u32 big-endian length of the key, the key, u32 big-endian length
 //! of the value, the value; SHA-256 over all of it, as 64 lower-case hex digits.

@@ -1,7 +1,7 @@
 //! A store that fails once, at a chosen operation.
 //!
-//! In: any store and the number of the operation. Out: the same store, of which exactly one
-//! operation answered `store-unavailable`. What survives is the wrapped store.
+//! In: any store and the number of the operation. Out: the same store, with one operation that
+//! returns `store-unavailable`. The wrapped store survives.
 
 use lcm_core::store::{Entry, Guard, Put, Store};
 use lcm_text::base::error::{Error, ErrorCode, Result};

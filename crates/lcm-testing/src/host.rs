@@ -1,4 +1,4 @@
-//! One host: a store, an instance of the engine, its configuration and its model.
+//! A host: a store, an instance of the engine, its configuration and its model.
 //!
 //! In: calls by name. Out: answers. The host follows the rules that every host package follows:
 //! a new instance after an unknown outcome, and the `would-block` discipline when its store is

@@ -1,7 +1,7 @@
-//! A store that lets another writer in before a chosen operation.
+//! A store that runs another writer before a chosen operation.
 //!
-//! Only the moment of the other's commit matters, since a commit is atomic: a whole call of the
-//! other instance before each operation of this one covers every interleaving of the two.
+//! A commit is atomic, so only the time of the other commit matters. A whole call of the other
+//! instance before each operation of this instance covers every interleaving of the two.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! A JSON value that keeps the order of its keys, and its one-line text.
 //!
-//! In: text. Out: [`Json`] and back. `serde_json`'s own map cannot be used here: to make it keep
-//! the order is a feature of the whole build, and would then change the engine under test, too.
-//! Floats are kept, but vectors should not use them: hosts write them differently.
+//! In: text. Out: [`Json`] and back. The map of `serde_json` keeps the order only by a feature of
+//! the whole build, which would also change the engine under test. Floats are kept, but vectors
+//! should not use floats, because hosts write floats differently.
 
 use std::fmt;
 

@@ -6,11 +6,11 @@
     clippy::unwrap_used,
     reason = "only tests use this crate; a panic in it is a failed test"
 )]
-//! Everything the tests of `lcm-core` share: stores that count, fail or block, a scripted model,
-//! the runner of the golden vectors, and the simulator.
+//! Shared parts of the tests of `lcm-core`: stores that count, fail or block, a scripted model, the
+//! runner of the golden vectors, and the simulator.
 //!
-//! Nothing here knows how the engine stores anything: keys and values are opaque, except where a
-//! planted bug has to hit a kind of key (see [`plant`]).
+//! Keys and values of the engine are opaque here, except for planted bugs that select a kind of key
+//! (see [`plant`]).
 
 pub mod digest;
 pub mod facade;

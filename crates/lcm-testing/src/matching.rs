@@ -1,4 +1,4 @@
-//! Whether a result is what a vector expects, and where it is not.
+//! Compares a result with the expectation of a vector.
 //!
 //! In: the expected value and the result. Out: the first difference, with its path.
 

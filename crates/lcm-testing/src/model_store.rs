@@ -1,9 +1,8 @@
-//! The reference store: a sorted map that keeps every obligation, counts every host call, and
-//! panics when the engine breaks a bound.
+//! The reference store: a sorted map that meets every obligation, counts every host call, and
+//! panics when the engine exceeds a bound.
 //!
-//! In: the calls of one engine, call after call ([`ModelStore::begin_call`] between them).
-//! Out: [`CallCounts`] per call and a snapshot at any moment. It never fails; failing stores wrap
-//! it.
+//! In: the calls of one engine, with [`ModelStore::begin_call`] between two calls. Out:
+//! [`CallCounts`] per call, and snapshots. This store never fails; failing stores wrap it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Damages texts at random, the way files and programs do: cut, doubled, spliced, made huge or
-//! deep, with the characters and escapes that parsers get wrong.
+//! Damages texts at random: cut, doubled, spliced, huge or deep texts, with characters and escapes
+//! that parsers often read wrongly.
 
 use crate::simulation::random::Random;
 

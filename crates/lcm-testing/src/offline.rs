@@ -1,8 +1,8 @@
-//! Compaction by the summariser without a model, as a host with no model has it.
+//! Compaction by the offline summariser, as in a host without a model.
 //!
-//! In: an engine with its store, and how to compact. Out: a conversation of which nothing is due.
-//! The loop is that of every host: plan, complete, apply, until neither a request nor a sweep is
-//! left. Not here: hosts whose calls and answers are JSON ([`crate::vector_runner::drive`]).
+//! In: an engine with its store, and options. Out: a conversation without due compaction. The loop
+//! is that of every host: plan, complete, apply, until no request and no sweep is left.
+//! [`crate::vector_runner::drive`] has the loop for hosts with JSON calls.
 
 use lcm_core::Engine;
 use lcm_text::types::{

@@ -1,6 +1,6 @@
-//! Bugs planted on purpose, to prove that the simulator finds bugs.
+//! Planted bugs, which prove that the simulator finds bugs.
 //!
-//! They live in the store and around the engine, never in the engine.
+//! The bugs are in the store and around the engine, never in the engine.
 
 use lcm_core::store::{Entry, Guard, Put, Store};
 use lcm_text::base::error::Result;

@@ -1,7 +1,7 @@
-//! A model that says what a script says.
+//! A model that answers from a script.
 //!
-//! In: a list of completions in the vector format. Out: one result per request, the first fitting
-//! completion that is not used up. A request that nothing fits is a mistake of the script.
+//! In: a list of completions in the vector format. Out: the first unused completion that matches a
+//! request. A request without a match is a mistake of the script.
 
 use lcm_text::types::model::{
     Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Finish,

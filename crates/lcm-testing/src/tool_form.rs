@@ -1,9 +1,8 @@
-//! Whether an answer of a tool has the form that the interface promises, without asking a model.
+//! Checks the form of a tool answer, as the interface describes the form.
 //!
-//! In: the arguments of `tools.call` or `tools.resume` and its result. Out: nothing, or what is
-//! wrong. Every vector is held to it, so it knows of an answer only what any answer has: its bound
-//! in tokens, its first line, and that the call it names next can be made. Not here: whether what
-//! is said is right, which the vectors expect.
+//! In: the arguments of `tools.call` or `tools.resume` and its result. Out: the first violation.
+//! Every vector is checked, so the rules hold for any answer: the token limit, the first line, and
+//! a valid next call. The vectors themselves check the content.
 
 use lcm_text::base::tokens;
 

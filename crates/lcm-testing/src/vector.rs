@@ -1,4 +1,4 @@
-//! The format of a golden vector: reading it, and nothing more.
+//! Reads the format of a golden vector.
 
 use crate::json::Json;
 

@@ -1,7 +1,7 @@
 //! Runs golden vectors against the engine as a library.
 //!
-//! In: a file and a store mode. Out: a [`Report`], or why the vector failed. The loop of `drive`
-//! and `offline` lives here as every host package has it: plan, complete, apply, follow.
+//! In: a file and a store mode. Out: a [`Report`], or the failure of the vector. The loop of
+//! `drive` and `offline` is the loop of every host package: plan, complete, apply, follow.
 
 use std::{fs, path::Path};
 

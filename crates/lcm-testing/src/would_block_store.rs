@@ -1,5 +1,5 @@
-//! The adapter for asynchronous stores, in its smallest form: every first read of a call answers
-//! `would-block`, and is there when the call is repeated.
+//! The smallest adapter for asynchronous stores: the first read of a call returns `would-block`,
+//! and the repeated call gets the values.
 //!
 //! In: a store. Out: the protocol of a host with an asynchronous store. The host calls
 //! [`WouldBlockStore::begin_call`]. It repeats the engine's call while the call answers

@@ -1,7 +1,7 @@
 //! `build`, `demo` and `bench`.
 //!
-//! In: the workspace. Out: `dist/lcm.wasm`, `dist/lcm` and the packages, and what the demonstration
-//! or the measurements print.
+//! In: the workspace. Out: `dist/lcm.wasm`, `dist/lcm` and the packages, and the output of the
+//! demonstration or the measurements.
 
 use anyhow::{Context as _, Result};
 use std::process::Command;
@@ -19,11 +19,11 @@ use crate::{
 pub(crate) fn build(workspace: &Workspace) -> Result<()> {
     component::write(workspace)?;
     gate::check(workspace)?;
-    // Of the whole workspace, as the tests are: with the features of one package alone, cargo would
-    // compile the wasm compiler a second time for them.
+    // The whole workspace, as for the tests: with the features of one package cargo would compile
+    // the wasm compiler twice.
     run(&mut workspace.cargo(&["build", "--locked", "--release", "--workspace", "--bin=lcm"]))?;
     let program = workspace.dist()?.join("lcm");
-    // Removed first: the file of a running program cannot be written to.
+    // The file of a running program is not writable, so the old file is removed first.
     if program.exists() {
         std::fs::remove_file(&program).context("removing the old dist/lcm")?;
     }
@@ -40,7 +40,7 @@ const PACKAGED: [&str; 2] = ["node", "python"];
 ///
 /// # Errors
 ///
-/// When one cannot be built.
+/// When a package cannot be built.
 pub(crate) fn packages(workspace: &Workspace) -> Result<()> {
     for host in PACKAGED {
         let folder = workspace.root.join("host-examples").join(host);
@@ -49,21 +49,21 @@ pub(crate) fn packages(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds everything that is handed out.
+/// Builds every released file.
 ///
 /// # Errors
 ///
-/// As [`build`] and [`packages`].
+/// Errors of [`build`] and [`packages`].
 pub(crate) fn everything(workspace: &Workspace) -> Result<()> {
     build(workspace)?;
     packages(workspace)
 }
 
-/// Builds, then shows the whole journey of a conversation.
+/// Builds, then runs the demonstration.
 ///
 /// # Errors
 ///
-/// As [`build`], or when the demonstration fails.
+/// Errors of [`build`], or when the demonstration fails.
 pub(crate) fn demo(workspace: &Workspace) -> Result<()> {
     build(workspace)?;
     run(Command::new(workspace.dist()?.join("lcm")).arg("demo").current_dir(&workspace.root))
@@ -73,7 +73,7 @@ pub(crate) fn demo(workspace: &Workspace) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`build`], or when a bound is exceeded.
+/// Errors of [`build`], or when a figure exceeds its bound.
 pub(crate) fn bench(workspace: &Workspace, options: &[&str]) -> Result<()> {
     component::write(workspace)?;
     run(&mut workspace.cargo(&["build", "--locked", "--release", "--package=lcm-bench"]))?;

@@ -1,7 +1,7 @@
-//! What the subject of a commit must be.
+//! The rules for the subject of a commit.
 //!
-//! In: the history behind the commit that `.ci/commits-base` names. Out: nothing, or every finding.
-//! Merges are left out: git writes their subjects.
+//! In: the commits after the base that `.ci/commits-base` names. Out: every finding. Merges are
+//! skipped, because git writes their subjects.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -10,24 +10,24 @@ use crate::workspace::{self, Workspace};
 /// The longest subject, in characters.
 const SUBJECT_CHARS_MAX: usize = 72;
 
-/// First words that end like a participle or a third person and are neither.
+/// Imperatives that end like a participle or a third person.
 const VERBS: [&str; 24] = [
     "Access", "Address", "Alias", "Assess", "Bring", "Bypass", "Canvass", "Compress", "Cross",
     "Discuss", "Embed", "Exceed", "Express", "Feed", "Focus", "Pass", "Ping", "Press", "Proceed",
     "Process", "Seed", "Shed", "Speed", "Suppress",
 ];
 
-/// First words of a sentence, with a capital, that are no verbs.
+/// Capitalised first words that are not verbs.
 const NO_VERBS: [&str; 22] = [
     "A", "All", "An", "Any", "Both", "Each", "Every", "How", "If", "In", "It", "No", "On", "One",
     "That", "The", "These", "This", "What", "When", "Where", "Which",
 ];
 
-/// Checks the subjects of all commits behind the base.
+/// Checks the subjects of all commits after the base.
 ///
 /// # Errors
 ///
-/// When git cannot be asked or a subject breaks a rule.
+/// When git fails or a subject breaks a rule.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let git = |arguments: &[&str]| {
         let mut command = std::process::Command::new("git");
@@ -46,8 +46,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let subjects = if history.lines().any(|commit| commit == base) {
         git(&[&log[..], &[&range]].concat())?
     } else {
-        // A shallow clone ends before the base. Along the first parents all of it is newer: side
-        // branches may begin before the base.
+        // A shallow clone ends after the base. Its first parents are newer than the base; side
+        // branches may start earlier.
         git(&[&log[..], &["--first-parent", "HEAD"]].concat())?
     };
     let findings = check_log(&subjects);
@@ -56,16 +56,17 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The commit in the text of `.ci/commits-base`; `#` starts a comment.
+/// Reads the commit in the text of `.ci/commits-base`; `#` starts a comment.
 fn base(text: &str) -> Result<String> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-    let base = lines.find(|line| !line.is_empty()).context(".ci/commits-base names no commit")?;
+    let base =
+        lines.find(|line| !line.is_empty()).context(".ci/commits-base must name a commit")?;
     let full = base.len() == 40 && base.chars().all(|character| character.is_ascii_hexdigit());
     ensure!(full, ".ci/commits-base: `{base}` must have 40 hex digits");
     Ok(base.to_owned())
 }
 
-/// Findings of a log with a line `ID SUBJECT` for every commit.
+/// Returns the findings of a log with a line `ID SUBJECT` for every commit.
 fn check_log(log: &str) -> Vec<String> {
     let mut findings = Vec::new();
     for line in log.lines() {
@@ -76,7 +77,7 @@ fn check_log(log: &str) -> Vec<String> {
     findings
 }
 
-/// The rule that a subject breaks; absent when it breaks none.
+/// Returns the rule that a subject breaks, if any.
 fn check_subject(subject: &str) -> Option<String> {
     let first: &str = subject.split([' ', ':', ',']).next().unwrap_or_default();
     let length = subject.chars().count();

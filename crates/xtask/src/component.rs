@@ -1,4 +1,4 @@
-//! From the guest crate to `dist/lcm.wasm`.
+//! Builds `dist/lcm.wasm` from the guest crate.
 //!
 //! In: `crates/lcm-component`. Out: the component and `dist/SHA256SUMS`. The same sources give the
 //! same bytes wherever the workspace and cargo's folders are.
@@ -32,7 +32,7 @@ pub(crate) fn write(workspace: &Workspace) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// Errors of [`write`].
 pub(crate) fn encode(workspace: &Workspace, target: &std::path::Path) -> Result<Vec<u8>> {
     let mut build = workspace.cargo(&[
         "build",
@@ -50,14 +50,14 @@ pub(crate) fn encode(workspace: &Workspace, target: &std::path::Path) -> Result<
     ComponentEncoder::default().module(&core)?.validate(true).encode()
 }
 
-/// Compiler flags that keep the folders of this machine out of the panic messages.
+/// Returns compiler flags that remove the folders of this machine from panic messages.
 fn remapped_paths(workspace: &Workspace) -> Result<Vec<String>> {
     let sysroot = capture(Command::new("rustc").args(["--print", "sysroot"]))?;
     let cargo_home = match std::env::var_os("CARGO_HOME") {
         Some(folder) => PathBuf::from(folder),
         None => std::env::home_dir().context("no home folder")?.join(".cargo"),
     };
-    // The last prefix that fits wins, so the workspace comes last.
+    // The compiler uses the last matching prefix, so the workspace comes last.
     Ok([
         (PathBuf::from(sysroot.trim()), "/rust"),
         (cargo_home, "/cargo"),
@@ -67,7 +67,7 @@ fn remapped_paths(workspace: &Workspace) -> Result<Vec<String>> {
     .into())
 }
 
-/// Writes `dist/SHA256SUMS` for what is there of the component and the program.
+/// Writes `dist/SHA256SUMS` of the component and the program, if they exist.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub(crate) fn write_checksums(workspace: &Workspace) -> Result<()> {
     write_if_changed(&dist.join("SHA256SUMS"), lines.as_bytes())
 }
 
-/// SHA-256 as 64 hex digits.
+/// Returns the SHA-256 as 64 hex digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

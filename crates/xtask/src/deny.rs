@@ -1,7 +1,7 @@
-//! The rules of `deny.toml`, as far as they can be checked without a database.
+//! The rules of `deny.toml` that need no database.
 //!
-//! In: the text of the file. Out: typed rules. `cargo deny` reads the same file, so a key or a
-//! level that is not checked here is refused instead of ignored.
+//! In: the text of the file. Out: typed rules. `cargo deny` reads the same file, so this module
+//! refuses keys and levels that it does not check.
 
 use anyhow::{Context as _, Result};
 use semver::{Version, VersionReq};
@@ -10,21 +10,21 @@ use spdx::Licensee;
 
 /// Rules for the dependencies of the workspace.
 pub(crate) struct Rules {
-    /// Targets whose dependencies are looked at.
+    /// Targets whose dependencies are checked.
     pub(crate) targets: Vec<String>,
-    /// Licences that a dependency may be used under.
+    /// Allowed licences.
     pub(crate) licences: Vec<Licensee>,
-    /// Crates that may not be used.
+    /// Banned crates.
     pub(crate) banned: Vec<Spec>,
-    /// Versions that may stand beside a newer one of the same crate.
+    /// Older versions that are allowed beside a newer version of the same crate.
     pub(crate) older: Vec<Spec>,
 }
 
-/// Some versions of a crate, and why a rule names them.
+/// Versions of a crate, with the reason of the rule.
 pub(crate) struct Spec {
-    /// The entry, as the file has it.
+    /// The entry as written.
     pub(crate) text: String,
-    /// Why.
+    /// Reason of the rule.
     pub(crate) reason: String,
     name: String,
     versions: VersionReq,
@@ -35,8 +35,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// When the text is no TOML, has a key or a level that is not checked here, or a licence or a
-    /// version that cannot be read.
+    /// When the text is not TOML, or has an unknown key or level, or an invalid licence or version.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let file: File = toml::from_str(text)?;
         let licence =
@@ -68,7 +67,7 @@ impl Spec {
         Ok(Self { name: name.to_owned(), versions, text, reason })
     }
 
-    /// Whether this version of this crate is meant.
+    /// Returns whether the entry covers this version of this crate.
     pub(crate) fn matches(&self, name: &str, version: &Version) -> bool {
         self.name == name && self.versions.matches(version)
     }
@@ -127,14 +126,14 @@ struct Entry {
     reason: String,
 }
 
-/// The one level that is checked here.
+/// The only accepted level.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Level {
     Deny,
 }
 
-/// `true`, and nothing else.
+/// The value `true`; other values are refused.
 #[derive(Deserialize)]
 #[serde(try_from = "bool")]
 struct Always;

@@ -1,7 +1,7 @@
-//! What a dependency must be: its licence, its source, its versions and its age.
+//! The rules for dependencies: licence, source, versions and compiler.
 //!
-//! In: `deny.toml` and `cargo metadata`. Out: nothing, or every finding. Which crate of the
-//! workspace may depend on which is not looked at here; a test of the workspace does that.
+//! In: `deny.toml` and `cargo metadata`. Out: every finding. A test of the workspace checks the
+//! dependencies between its crates.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::{
     workspace::{self, Workspace},
 };
 
-/// The one registry, as `cargo metadata` names it.
+/// The only allowed registry, as `cargo metadata` writes the name.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Checks every dependency of the workspace.
 ///
 /// # Errors
 ///
-/// When `deny.toml` cannot be read, cargo does not know the dependencies, or one breaks a rule.
+/// When `deny.toml` cannot be read, cargo fails, or a dependency breaks a rule.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let rules = std::fs::read_to_string(workspace.root.join("deny.toml"));
     let rules = Rules::parse(&rules.context("reading deny.toml")?).context("deny.toml")?;
@@ -38,7 +38,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// What `cargo metadata` says.
+/// Output of `cargo metadata`.
 #[derive(Clone, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -94,7 +94,7 @@ impl Metadata {
         }
     }
 
-    /// Versions beside the newest of a crate that no rule names, and rules that name none.
+    /// Returns older versions without a rule, and rules without a version.
     fn duplicates(&self, rules: &Rules) -> Vec<String> {
         let mut crates: BTreeMap<&str, Vec<&Package>> = BTreeMap::new();
         for package in &self.packages {
@@ -119,7 +119,8 @@ impl Metadata {
         unnamed.chain(idle).collect()
     }
 
-    /// Every crate of the workspace names one compiler, and no dependency needs a newer one.
+    /// Returns the findings about compilers: all crates name the same version, and no dependency
+    /// needs a newer version.
     fn compilers(&self) -> Result<Vec<String>> {
         let members = self.packages.iter().filter(|package| self.is_member(package));
         let oldest = members.filter_map(|package| package.rust_version.as_deref()).next();
@@ -142,7 +143,7 @@ impl Metadata {
     }
 }
 
-/// Reads `1.95` or `1.95.0`.
+/// Parses `1.95` or `1.95.0`.
 fn release(version: &str) -> Result<Version> {
     let full = if version.matches('.').count() == 1 { ".0" } else { "" };
     Version::parse(&format!("{version}{full}")).with_context(|| format!("Rust `{version}`"))

@@ -1,7 +1,7 @@
-//! What `dist/lcm.wasm` must be before it is handed out.
+//! The rules for `dist/lcm.wasm` before a release.
 //!
-//! In: the component, `wit/` and `.ci/size-budget`. Out: nothing, or what is wrong with it. What
-//! the component does is not looked at here; the vectors do that.
+//! In: the component, `wit/` and `.ci/size-budget`. Out: the first violation, if any. The vectors
+//! check the behaviour of the component.
 
 use std::{collections::BTreeSet, io::Write as _, path::Path};
 
@@ -12,17 +12,18 @@ use wit_parser::Resolve;
 
 use crate::{component, workspace::Workspace};
 
-/// Folders of a building machine. In two halves, because no file of the project names one.
+/// Folders of a build machine, in two halves, because no file of the project may contain such a
+/// path.
 const MACHINE: [(&str, &str); 4] = [("/ro", "ot/"), ("/ho", "me/"), ("/Us", "ers/"), ("C:", "\\")];
 
-/// The shortest comment of `wit/` that is looked for; shorter ones are ordinary words.
+/// Length of the shortest comment of `wit/` to search for; shorter comments are ordinary words.
 const COMMENT_BYTES_MIN: usize = 20;
 
 /// Checks imports, exports, size and contents of `dist/lcm.wasm`.
 ///
 /// # Errors
 ///
-/// When the component is not there or breaks a rule.
+/// When the component is missing or breaks a rule.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let path = workspace.dist()?.join("lcm.wasm");
     let component = std::fs::read(path).context("reading dist/lcm.wasm")?;
@@ -37,11 +38,11 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// As [`check`], and builds the component once more from nothing: the bytes must be the same.
+/// Checks the component, then builds it again from scratch and compares the bytes.
 ///
 /// # Errors
 ///
-/// As [`check`], or when the two builds differ.
+/// Errors of [`check`], or when the two builds differ.
 pub(crate) fn check_twice(workspace: &Workspace) -> Result<()> {
     component::write(workspace)?;
     check(workspace)?;
@@ -56,7 +57,7 @@ pub(crate) fn check_twice(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Names of the interfaces that cross the boundary, with their versions.
+/// Names of imported and exported interfaces, with their versions.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Interfaces {
     imports: BTreeSet<String>,
@@ -64,14 +65,14 @@ struct Interfaces {
 }
 
 impl Interfaces {
-    /// Those of an encoded component, not of the components and modules nested in it.
+    /// Reads the names of an encoded component, without nested components and modules.
     fn of_component(component: &[u8]) -> Result<Self> {
         let mut found = Self::default();
         let mut depth = 0_u32;
         for payload in Parser::new(0).parse_all(component) {
             match payload? {
                 Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
-                // The end of the outermost component is the end of the loop.
+                // The loop ends with the outermost component.
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
@@ -89,7 +90,7 @@ impl Interfaces {
         Ok(found)
     }
 
-    /// Those of the world in `wit`.
+    /// Reads the names of the world in `wit`.
     fn of_world(wit: &Path) -> Result<Self> {
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_dir(wit)?;
@@ -102,7 +103,7 @@ impl Interfaces {
     }
 }
 
-/// The component may import less than its world, never more, and exports all of it.
+/// Checks that the component imports a subset of its world and exports the whole world.
 fn check_interfaces(component: &Interfaces, world: &Interfaces) -> Result<()> {
     for import in &component.imports {
         ensure!(
@@ -110,7 +111,10 @@ fn check_interfaces(component: &Interfaces, world: &Interfaces) -> Result<()> {
             "the component imports `{import}`"
         );
     }
-    ensure!(component.imports.contains("lcm:engine/store@0.1.0"), "the component has no store");
+    ensure!(
+        component.imports.contains("lcm:engine/store@0.1.0"),
+        "the component must import the store"
+    );
     ensure!(
         component.exports == world.exports,
         "the component exports {:?}, its world {:?}",
@@ -120,15 +124,15 @@ fn check_interfaces(component: &Interfaces, world: &Interfaces) -> Result<()> {
     Ok(())
 }
 
-/// Comments of the interface and folders of the building machine have no place in the artifact.
+/// Checks that the component has no comment of the interface and no path of the build machine.
 fn check_contents(component: &[u8], comments: &[String], root: &Path) -> Result<()> {
     let contains = |text: &str| memmem(component, text.as_bytes());
     for comment in comments {
-        ensure!(!contains(comment), "the component contains the comment `{comment}`");
+        ensure!(!contains(comment), "the component must not contain the comment `{comment}`");
     }
     let folders = MACHINE.map(|(first, second)| format!("{first}{second}"));
     for folder in folders.into_iter().chain([root.display().to_string()]) {
-        ensure!(!contains(&folder), "the component contains the path `{folder}`");
+        ensure!(!contains(&folder), "the component must not contain the path `{folder}`");
     }
     Ok(())
 }
@@ -137,7 +141,7 @@ fn memmem(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
 }
 
-/// The lines of documentation in `wit`.
+/// Reads the documentation lines of `wit`.
 fn comments(wit: &Path) -> Result<Vec<String>> {
     let mut comments = Vec::new();
     for file in std::fs::read_dir(wit).context("reading wit/")? {
@@ -149,14 +153,14 @@ fn comments(wit: &Path) -> Result<Vec<String>> {
     Ok(comments)
 }
 
-/// Bytes of the component, and of what a web server sends for it.
+/// Bytes of the component, raw and gzipped.
 struct Size {
     raw: usize,
     gzip: usize,
 }
 
 impl Size {
-    /// Reads lines `raw N` and `gzip N`; `#` starts a comment.
+    /// Parses lines `raw N` and `gzip N`; `#` starts a comment.
     fn parse(text: &str) -> Result<Self> {
         let number = |name: &str| -> Result<usize> {
             let mut lines = text.lines().filter_map(|line| line.trim().strip_prefix(name));
@@ -169,7 +173,10 @@ impl Size {
     fn check(&self, budget: &Self) -> Result<()> {
         let sizes = [("raw", self.raw, budget.raw), ("gzipped", self.gzip, budget.gzip)];
         for (name, size, most) in sizes {
-            ensure!(size <= most, "the component has {size} bytes {name}, the budget is {most}");
+            ensure!(
+                size <= most,
+                "the component must have at most {most} bytes {name}, got {size}"
+            );
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The table of hosts in `docs/hosts.md`, made from what their test runs wrote.
+//! The table of hosts in `docs/hosts.md`, made from the reports of their test runs.
 //!
 //! In: `dist/vectors-HOST.json` of every host. Out: the table between the marker lines, and a
-//! failure when a host is missing, failed, or ended with a store of other bytes than the rest.
+//! failure when a host is missing, failed, or has other store bytes than the rest.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -15,7 +15,7 @@ const PAGE: &str = "docs/hosts.md";
 const BEGIN: &str = "<!-- hosts -->\n";
 const END: &str = "<!-- /hosts -->";
 
-/// Hosts without which the table is not complete, with what the table calls them.
+/// Required hosts, with their names in the table.
 const HOSTS: [(&str, &str); 8] = [
     ("native", "Rust, without WebAssembly (the engine as a crate)"),
     ("wasmtime", "Rust, wasmtime"),
@@ -27,17 +27,17 @@ const HOSTS: [(&str, &str); 8] = [
     ("kit", "Python, wasmtime, from the conformance kit alone"),
 ];
 
-/// What the vector runner of one host writes.
+/// Report of the vector runner of a host.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Report {
-    /// One of [`HOSTS`].
+    /// Name of the host in [`HOSTS`].
     host: String,
     /// Vectors that were run.
     vectors: u32,
-    /// Those that passed.
+    /// Vectors that passed.
     passed: u32,
-    /// Those that passed with a store that answers every first read with `would-block`.
+    /// Vectors that passed with a store that returns `would-block` to every first read.
     would_block_passed: u32,
     /// SHA-256 of the store after each vector, by file name below `tests/vectors`.
     digests: BTreeMap<String, String>,
@@ -59,7 +59,7 @@ pub(crate) fn rewrite(workspace: &Workspace) -> Result<()> {
 ///
 /// # Errors
 ///
-/// When the hosts do not agree, or the file shows something else.
+/// When the hosts do not agree, or the table in the file differs.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let table = table(&reports(workspace)?)?;
     print!("{table}");
@@ -76,7 +76,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
 ///
 /// # Errors
 ///
-/// When one cannot be removed.
+/// When a report cannot be removed.
 pub(crate) fn forget(workspace: &Workspace) -> Result<()> {
     for (host, _) in HOSTS {
         let path = report_path(workspace, host)?;
@@ -103,10 +103,10 @@ fn reports(workspace: &Workspace) -> Result<Vec<Report>> {
     HOSTS.into_iter().map(read).collect()
 }
 
-/// The table, when every host passed every vector and all ended with the same bytes.
+/// Builds the table if every host passed every vector with the same store bytes.
 fn table(reports: &[Report]) -> Result<String> {
     let first = reports.first().context("no host")?;
-    ensure!(first.vectors > 0, "no vector was run");
+    ensure!(first.vectors > 0, "the reports must have at least one vector");
     let mut rows = String::from(
         "| host | vectors passed | with an asynchronous store | same store bytes |\n\
          |---|---|---|---|\n",

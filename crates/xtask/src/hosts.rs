@@ -15,14 +15,14 @@ use crate::{
     workspace::{Workspace, run},
 };
 
-/// Hosts that are tested by a script of their own.
+/// Hosts with their own test script.
 const SCRIPTED: [&str; 4] = ["node", "python", "edge-worker", "kit"];
 
 /// Builds, then runs every test.
 ///
 /// # Errors
 ///
-/// When one fails, or the hosts do not agree.
+/// When a test fails, or the hosts do not agree.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     build::build(workspace)?;
     host_table::forget(workspace)?;
@@ -36,7 +36,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Runs the script of one host, showing what it prints, and returns its closing line.
+/// Runs the script of a host, prints its output, and returns its last line.
 fn test_host(workspace: &Workspace, host: &str) -> Result<String> {
     let folder = workspace.root.join("host-examples").join(host);
     println!("+ host-examples/{host}/test.sh");
@@ -58,11 +58,11 @@ fn test_host(workspace: &Workspace, host: &str) -> Result<String> {
     Ok(closing_line)
 }
 
-/// The line must count at least one passed test and no failed one.
+/// Checks that a line counts at least one passed test and no failed test.
 fn check_closing_line(line: &str) -> Result<()> {
     let counts = line.strip_suffix(" failed").and_then(|rest| rest.split_once(" passed, "));
     let Some((passed, failed)) = counts else {
-        bail!("the last line is `{line}` instead of `N passed, N failed`");
+        bail!("the last line must be `N passed, N failed`, got `{line}`");
     };
     let (passed, failed): (u32, u32) = (passed.parse()?, failed.parse()?);
     ensure!(failed == 0, "{failed} failed");

@@ -1,8 +1,8 @@
 //! Build steps and gates, behind `./build.sh` and `.ci/`.
 //!
 //! In: one verb on the command line. Out: files below `dist/`, progress on standard output, and
-//! exit code 0, or 1 with one line on standard error, or 2 for a verb that is not offered.
-//! Anything with a condition belongs here and not into a shell script.
+//! exit code 0, or 1 with one line on standard error, or 2 for an unknown verb.
+//! Steps with conditions belong here, not in a shell script.
 
 mod build;
 mod commits;
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the figures of a checkout, of this workspace unless `--root` names another one.
+/// Prints the figures of a checkout: the folder of `--root`, or this workspace.
 fn structure(options: &[&str]) -> Result<()> {
     let (mut root, mut layers, mut details) = (None, None, false);
     let mut words = options.iter();
@@ -91,7 +91,7 @@ fn structure(options: &[&str]) -> Result<()> {
                 let file = words.next().context("`--layers` needs a file")?;
                 layers = Some(std::fs::read_to_string(file).context("reading the layers")?);
             }
-            other => bail!("`{other}` is no option of `structure`"),
+            other => bail!("`structure` must have known options only, got `{other}`"),
         }
     }
     let root = match root {

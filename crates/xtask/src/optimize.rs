@@ -1,8 +1,8 @@
-//! `wasm-opt` over the core module: a tenth off its size.
+//! Runs `wasm-opt` on the core module, which saves a tenth of its size.
 //!
-//! In: the module that rustc wrote, with the names of its functions. Out: a smaller one without
-//! names. The program is npm's `binaryen`, pinned in `wasm-opt/`: a tool that happens to be
-//! installed would change the bytes. A module is optimised once; the outcome is kept beside it.
+//! In: the module of rustc, with the names of its functions. Out: a smaller module without names.
+//! `wasm-opt/` pins npm's `binaryen`, because another installed version would change the bytes. The
+//! result is cached, so a module is optimised once.
 
 use std::{fs, path::Path, process::Command};
 
@@ -14,9 +14,8 @@ use crate::{
     workspace::{Workspace, run, write_if_changed},
 };
 
-/// Smaller before faster; then functions of like names side by side, so that the instances of a
-/// generic function are near enough for gzip to see that they are alike (2 % measured). What rustc
-/// left apart stays apart (half a percent).
+/// Options: size before speed; functions sorted by name, so that gzip compresses the instances of a
+/// generic function together (2 % measured); no inlining of single callers (half a percent).
 const ARGUMENTS: [&str; 6] = [
     "-Oz",
     "--one-caller-inline-max-function-size=0",
@@ -26,17 +25,17 @@ const ARGUMENTS: [&str; 6] = [
     "--strip-target-features",
 ];
 
-/// The package and its lock, from which npm installs.
+/// The npm package and its lock file.
 const PACKAGE: [(&str, &str); 2] = [
     ("package.json", include_str!("../wasm-opt/package.json")),
     ("package-lock.json", include_str!("../wasm-opt/package-lock.json")),
 ];
 
-/// Optimises the module; what is kept is put below `target`.
+/// Optimises the module; the cache is below `target`.
 ///
 /// # Errors
 ///
-/// When npm or Node is missing, the package cannot be installed, or the module is refused.
+/// When npm or Node is missing, the installation fails, or `wasm-opt` refuses the module.
 pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> Result<Vec<u8>> {
     let folder = target.join("wasm-opt");
     fs::create_dir_all(&folder).context("making the folder of wasm-opt")?;
@@ -54,7 +53,7 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
     fs::read(&kept).context("reading what wasm-opt wrote")
 }
 
-/// Installs the pinned program, unless it is there, and returns its path.
+/// Installs the pinned program if it is missing, and returns its path.
 fn install(folder: &Path) -> Result<std::path::PathBuf> {
     let [.., (lock_name, lock)] = PACKAGE;
     let program = folder.join("node_modules/.bin/wasm-opt");
@@ -70,8 +69,8 @@ fn install(folder: &Path) -> Result<std::path::PathBuf> {
     Ok(program)
 }
 
-/// The module with the hashes in its functions' names made equal: they depend on where the
-/// workspace is, and the order of functions must not.
+/// Makes the hashes in function names equal, because the hashes depend on the path of the workspace
+/// and the order of functions must not.
 fn with_plain_names(module: &[u8]) -> Result<Vec<u8>> {
     let mut plain = module.to_vec();
     for payload in Parser::new(0).parse_all(module) {

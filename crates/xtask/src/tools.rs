@@ -1,7 +1,7 @@
-//! `doctor`: which of the programs that building and testing need are there.
+//! `doctor`: checks the programs that building and testing need.
 //!
-//! In: the search path. Out: one line per program. Nothing is installed here; `build.sh` and the
-//! hosts' own scripts install what they need.
+//! In: the search path. Out: one line per program. `build.sh` and the scripts of the hosts install
+//! programs.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use crate::workspace::Workspace;
 
-/// A program, the argument that makes it print its version, and who needs it.
+/// A program, its argument to print the version, and its users.
 const TOOLS: [(&str, &str, &str); 8] = [
     ("cargo", "--version", "everything"),
     ("rustc", "--version", "everything"),
@@ -21,11 +21,11 @@ const TOOLS: [(&str, &str, &str); 8] = [
     ("python3", "--version", "the Python host"),
 ];
 
-/// Prints what is there and what is missing.
+/// Prints installed and missing programs.
 ///
 /// # Errors
 ///
-/// When something is missing.
+/// When a program is missing.
 pub(crate) fn doctor(workspace: &Workspace) -> Result<()> {
     let mut missing = Vec::new();
     for (program, argument, purpose) in TOOLS {
@@ -42,7 +42,7 @@ pub(crate) fn doctor(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// First line of what the program says its version is; `None`: it is not there.
+/// Returns the first line of the version of a program; `None`: the program is missing.
 fn version(program: &str, argument: &str) -> Option<String> {
     let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

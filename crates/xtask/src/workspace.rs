@@ -1,7 +1,7 @@
-//! Where things are, and how programs are run.
+//! Paths of the workspace, and child processes.
 //!
-//! In: the environment of this process. Out: paths and finished child processes. Every path is
-//! derived from the workspace; nothing is read from the machine's configuration by hand.
+//! In: the environment of this process. Out: paths and finished child processes. Every path derives
+//! from the workspace.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,20 +10,20 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// The workspace this program was built from.
+/// The workspace of this program.
 pub(crate) struct Workspace {
-    /// The folder with the workspace's `Cargo.toml`.
+    /// Folder of the workspace's `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Where cargo puts what it builds.
+    /// Target folder of cargo.
     pub(crate) target: PathBuf,
 }
 
 impl Workspace {
-    /// Asks cargo where the workspace and its target folder are.
+    /// Asks cargo for the folders of the workspace and of its target.
     ///
     /// # Errors
     ///
-    /// When cargo cannot be run or does not know the workspace.
+    /// When cargo fails.
     pub(crate) fn locate() -> Result<Self> {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let mut metadata = Command::new(cargo());
@@ -37,18 +37,18 @@ impl Workspace {
         Ok(Self { root: folder("workspace_root")?, target: folder("target_directory")? })
     }
 
-    /// The folder of everything that is handed out; made when absent.
+    /// Returns the folder of released files; creates the folder if absent.
     ///
     /// # Errors
     ///
-    /// When it cannot be made.
+    /// When the folder cannot be created.
     pub(crate) fn dist(&self) -> Result<PathBuf> {
         let dist = self.root.join("dist");
         std::fs::create_dir_all(&dist).context("making dist/")?;
         Ok(dist)
     }
 
-    /// A cargo command that runs in the workspace's folder.
+    /// Returns a cargo command that runs in the workspace.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(cargo());
         command.args(arguments).current_dir(&self.root);
@@ -56,16 +56,16 @@ impl Workspace {
     }
 }
 
-/// The cargo that started this program.
+/// Returns the path of the cargo that started this program.
 fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
 }
 
-/// Runs a command to its end, with its output going where ours goes and no input.
+/// Runs a command to its end, with inherited output and without input.
 ///
 /// # Errors
 ///
-/// When it cannot be started or fails.
+/// When the command cannot start or fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let name = describe(command);
     println!("+ {name}");
@@ -79,7 +79,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 ///
 /// # Errors
 ///
-/// When it cannot be started, fails, or writes what is not UTF-8.
+/// When the command cannot start, fails, or writes invalid UTF-8.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let name = describe(command);
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
@@ -95,16 +95,16 @@ fn describe(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Replaces a file, unless it already has this content: what depends on it is then not rebuilt.
+/// Replaces a file unless the content is equal, so that its dependents are not rebuilt.
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// When the file cannot be written.
 pub(crate) fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
     if std::fs::read(path).is_ok_and(|present| present == content) {
         return Ok(());
     }
-    // Written beside and renamed, so that a reader never sees half of it.
+    // A rename of a temporary file, so that a reader never sees a partial file.
     let unfinished = path.with_extension("part");
     let written = std::fs::write(&unfinished, content);
     written

@@ -1,8 +1,8 @@
 // Completions: asks the caller's model functions with a timeout, with retries and with fallbacks.
 //
 // In: a request of the engine. Out: `{done}` or `{failed}` under the engine's names, and whether
-// all models are exhausted. The engine decides what a failure means; this module only decides when to
-// ask again. Model functions see the package's names.
+// all models are exhausted. The engine decides what a failure means; this module only decides when
+// to ask again. Model functions see the package's names.
 
 import { U32_MAX, wellFormedOf } from "./convert.js";
 import { textOf } from "./errors.js";
@@ -96,8 +96,8 @@ async function answered(model, request, signal) {
 
 /**
  * Resolves to the answer of a model within the timeout; null when `signal` is aborted before.
- * Either event aborts the signal that the model gets, so that its request ends; a model that continues is
- * not waited for.
+ * Either event aborts the signal that the model gets, so that its request ends. A model that
+ * continues is not waited for.
  */
 async function ask(model, request, { signal, timeout_ms: timeoutMs = TIMEOUT_MS_DEFAULT }) {
   const own = new AbortController();
@@ -141,7 +141,8 @@ function wait(ms, signal) {
 
 /** Returns the pause before the next attempt of a model; null: the model is not asked again. */
 function delayOf(failed, attempt) {
-  const delay = failed.retry_after_ms ?? Math.min(RETRY_DELAY_MS * 2 ** attempt, RETRY_DELAY_MS_MAX);
+  const doubled = Math.min(RETRY_DELAY_MS * 2 ** attempt, RETRY_DELAY_MS_MAX);
+  const delay = failed.retry_after_ms ?? doubled;
   return delay > RETRY_DELAY_MS_MAX ? null : delay;
 }
 

@@ -1,7 +1,7 @@
 // The object that `open` returns: one method per thing an agent does with its conversations.
 //
 // Converts and forwards; the engine decides everything. `mapCall` and its siblings put options
-// under the engine's names (snake_case) and results under the package's names (camelCase), so that all
+// under the engine's names (snake_case) and results under the package's names (camelCase). All
 // other modules use the engine's names.
 
 import { ask, askPlan, completed, completerOf } from "./ask.js";

@@ -60,7 +60,8 @@ test("an unknown option is refused by its place, and the engine's names are unkn
     await assert.rejects(inner, refused("`options.prices` has no `cache_read`"));
     await assert.rejects(lcm.grep("c", "x", 7), refused("`options` must be an object"));
     assert.throws(() => lcm.tools("lcm", { caller: "x" }), refused("`options` has no `caller`"));
-    assert.throws(() => lcm.iterExpand("c", "x", { depth: 1 }), refused("`options` has no `depth`"));
+    const pages = () => lcm.iterExpand("c", "x", { depth: 1 });
+    assert.throws(pages, refused("`options` has no `depth`"));
   });
 });
 
@@ -68,8 +69,8 @@ test("errors of the engine name options as the caller wrote them", async () => {
   const failing = (code, message) => () => {
     throw new LcmError(code, message);
   };
-  const text = "`observed_tokens` must be above `prices.cache_read`, not `seq_first` or observed_tokens";
-  const renamed = "`observedTokens` must be above `prices.cacheRead`, not `seq_first` or observed_tokens";
+  const text = "`observed_tokens` is above `prices.cache_read`, no `seq_first`, observed_tokens";
+  const renamed = "`observedTokens` is above `prices.cacheRead`, no `seq_first`, observed_tokens";
   const wrong = failing("invalid-input", text);
   await assert.rejects(mapCall("advise", {}, wrong), { code: "invalid-input", message: renamed });
   assert.throws(() => mapSyncCall("advise", {}, wrong), { message: renamed });

@@ -8,6 +8,7 @@
 mod code;
 mod documents;
 mod files;
+mod hosts;
 mod interface;
 mod policy;
 mod prose;

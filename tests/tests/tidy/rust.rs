@@ -1,5 +1,7 @@
 //! Rules for every Rust file: size, ASCII, an opening, no leftovers; and no `std` in the engine.
 
+use xtask::structure::items;
+
 use crate::{
     Finding, assert_none,
     code::{Code, has_word},
@@ -182,28 +184,13 @@ fn the_engine_does_not_use_the_standard_library() {
 /// Fewest examples in the documentation of the engine's crates.
 const EXAMPLES_MIN: usize = 15;
 
-/// Counts the examples of a file that `cargo test --doc` runs.
-fn examples(file: &File) -> usize {
-    let comments = file.text.lines().filter_map(|line| {
-        let line = line.trim_start();
-        line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "))
-    });
-    let mut fences = comments.filter_map(|line| line.strip_prefix("```"));
-    let mut count = 0;
-    while let Some(language) = fences.next() {
-        count += usize::from(language.is_empty());
-        fences.next();
-    }
-    count
-}
-
 #[test]
 fn the_engine_has_examples_in_its_documentation() {
     let mut files = engine_files();
     files.retain(|file| {
         ["crates/lcm-core/", "crates/lcm-text/"].iter().any(|folder| file.path.starts_with(folder))
     });
-    let count: usize = files.iter().map(examples).sum();
+    let count: usize = files.iter().map(|file| items::count_examples(&file.text)).sum();
     assert!(count >= EXAMPLES_MIN, "{count} examples, at least {EXAMPLES_MIN} are wanted");
 }
 
@@ -223,8 +210,8 @@ fn each_rule_for_rust_can_fail() {
     check(functions, &method(70), &method(71));
     check(opening, "#![expect(\n    a\n)]\n//! Tests of nothing.\n", "//! Skeleton.\n");
     check(leftovers, "fn todo() {} // todo!()", "fn a() { todo!() }");
-    let documented = "/// ```\n/// a();\n/// ```\nfn a() {}\n//! ```text\n//! b\n//! ```\n";
-    assert_eq!(examples(&File::new("a.rs", documented)), 1);
+    let counts = ["/// ```\n/// a();\n/// ```\n", "/// ```text\n/// a\n/// ```\n"];
+    assert_eq!(counts.map(items::count_examples), [1, 0]);
     let test_only = "#![no_std]\n#[cfg(test)]\nmod tests { extern crate std; }\n";
     check(standard_library, test_only, "use std::fmt;\n");
     check(standard_library, test_only, "#[cfg(test)]\nmod tests;\nextern crate std;\n");

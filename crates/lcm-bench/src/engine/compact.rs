@@ -1,5 +1,4 @@
-//! Compaction as the protocol reports it: passes, with the time of the engine apart from that of
-//! the model.
+//! Compaction in the protocol: passes, with separate times of the engine and of the model.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The engine as a component in wasmtime, as the program `lcm` runs it.
+//! The engine as a component in wasmtime, as in the program `lcm`.
 
 use std::{path::Path, sync::Arc, time::Instant};
 

@@ -1,4 +1,4 @@
-//! How much memory this process has had.
+//! Peak memory of this process.
 
 /// The most bytes of physical memory that this process has had at a time, as the kernel counts
 /// them; `None` where the kernel does not say.

@@ -1,8 +1,8 @@
 //! `engine`: an engine of this project behind the protocol `lcm-bench/1`.
 //!
-//! In: requests, one JSON object per line on standard input. Out: answers, one per line on
-//! standard output, with times measured around the calls of the engine alone. Nothing is prepared
-//! or kept for a measurement: what an operation costs here, it costs a host.
+//! In: requests, one JSON object per line on standard input. Out: answers, one per line on standard
+//! output. Times cover only the calls of the engine. Measurements use no preparation and no cache,
+//! so an operation costs as much as in a host.
 
 mod compact;
 mod component;

@@ -1,4 +1,4 @@
-//! The engine without a component: what crosses no boundary, so that the boundary's cost shows.
+//! The engine without a component, to measure the cost of the component boundary.
 
 use std::time::Instant;
 

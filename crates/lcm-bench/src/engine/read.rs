@@ -1,8 +1,7 @@
 //! Operations about single messages and summaries.
 //!
-//! In: requests by id. Out: answers in which messages have the ids of the workload. The engine
-//! names messages by their place, so a request by an id of the workload looks through all messages
-//! once.
+//! In: requests by id. Out: answers with the message ids of the workload. The engine identifies
+//! messages by seq, so a request by an id of the workload scans all messages once.
 
 use std::{collections::BTreeMap, time::Instant};
 

@@ -1,9 +1,8 @@
 //! The operations of the protocol `lcm-bench/1`.
 //!
-//! In: one request as a line of JSON. Out: its answer. Beyond the protocol there are the operation
-//! `check`, `cold` on `assemble`, the summariser `offline`, and further fields of `stat`; all of
-//! them may be left out by other engines. Answers about single messages and summaries are made in
-//! `read`.
+//! In: one request as a line of JSON. Out: its answer. Extensions of the protocol, optional for
+//! other engines, are the operation `check`, `cold` on `assemble`, the summariser `offline`, and
+//! further fields of `stat`. `read` answers requests about single messages and summaries.
 
 use std::{path::PathBuf, time::Instant};
 

@@ -1,7 +1,7 @@
-//! Stand-ins for a language model: fast, deterministic, and the same in every adapter.
+//! Fake language models: fast, deterministic, and the same in every adapter.
 //!
-//! In: the source of a summary. Out: a text of about the length asked for. `offline`, the engine's
-//! own summariser, is not here: it belongs to the engine.
+//! In: the source of a summary. Out: a text of about the requested length. The engine itself has
+//! `offline`, its own summariser.
 
 use std::{
     sync::{Mutex, PoisonError},

@@ -1,4 +1,4 @@
-//! The protocol from `open` to `close`, over the engine without a component.
+//! Tests of the protocol from `open` to `close`, with the engine without a component.
 
 use serde_json::{Value, json};
 

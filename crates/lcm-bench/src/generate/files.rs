@@ -1,4 +1,4 @@
-//! A workload on disk: the messages, and beside them what they amount to and the queries.
+//! A workload on disk: messages, a summary of the messages, and queries.
 
 use std::{
     fs::{self, File},

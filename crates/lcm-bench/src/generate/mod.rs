@@ -1,8 +1,8 @@
-//! The workload: a made-up conversation of any length, and what can be searched in it.
+//! The workload: an artificial conversation of any length, with queries.
 //!
-//! In: a seed. Out: messages as JSON lines of the format `lcm-workload/1`, a summary of them, and
-//! queries with what they must find. The same seed and number give the same bytes everywhere.
-//! The queries of a measurement are not here but in `run::queries`.
+//! In: a seed. Out: messages as JSON lines of the format `lcm-workload/1`, a summary of the
+//! messages, and queries with their expected matches. The same seed and number give the same bytes
+//! everywhere. `run::queries` has the queries of a measurement.
 
 mod files;
 mod message;

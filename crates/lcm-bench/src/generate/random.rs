@@ -1,7 +1,7 @@
-//! The random numbers of a workload: Mulberry32, as the format `lcm-workload/1` names it.
+//! The random numbers of a workload: Mulberry32, as the format `lcm-workload/1` requires.
 //!
-//! In: a seed. Out: a sequence that is the same everywhere. Powers and exponentials come from
-//! `libm`, because those of the machine's own library differ in the last digit.
+//! In: a seed. Out: a sequence that is the same everywhere. `libm` computes powers and
+//! exponentials, because the libraries of machines differ in the last digit.
 
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! The words and texts of a workload.
 //!
-//! In: random numbers. Out: pseudo-words whose frequencies fall as those of a language do (Zipf's
-//! law with exponent 1.05), sentences of them, and Chinese text. The sets of syllables, words and
-//! characters belong to the format `lcm-workload/1`.
+//! In: random numbers. Out: pseudo-words with the frequencies of a language (Zipf's law with
+//! exponent
+//! 1.05), sentences, and Chinese text. The sets of syllables, words and characters belong to the
+//! format `lcm-workload/1`.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! The figures: what is measured, and what it must be.
+//! The figures of a run, with their bounds.
 //!
-//! Ratios hold on any machine, so a run fails when one is exceeded. Absolute figures are meant for
-//! two ordinary cores at the largest size; they are printed beside their bound.
+//! Ratios hold on any machine, so a run fails when a ratio exceeds its bound. Absolute figures
+//! assume two ordinary cores at the largest size and are only printed beside their bounds.
 
 /// What a value must be.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
-//! One engine through one conversation: everything that is measured, in one process of its own.
+//! The measurement of one engine with one conversation, in a separate process.
 //!
-//! In: an engine and a workload. Out: figures. Times are the engine's own; what the pipe between
-//! costs is not in them.
+//! In: an engine and a workload. Out: figures. The engine measures the times, so the cost of the
+//! pipe is excluded.
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 

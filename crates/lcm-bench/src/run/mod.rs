@@ -1,8 +1,8 @@
 //! `run`: engines side by side on the same conversations.
 //!
 //! In: engines and sizes. Out: a table of medians with their bounds, and a failure when a ratio of
-//! the first engine, the component, is exceeded. `figures` says what must hold, `journey` how it
-//! is measured, `table` how it is shown.
+//! the first engine, the component, exceeds its bound. `figures` has the bounds, `journey` the
+//! measurement, `table` the output.
 
 mod figures;
 mod journey;

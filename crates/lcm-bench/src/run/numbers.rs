@@ -1,4 +1,4 @@
-//! Numbers made from measurements.
+//! Statistics of measurements.
 
 /// The nearest value that `percent` of all do not exceed; `None`: there are none.
 pub(super) fn percentile(values: &[f64], percent: usize) -> Option<f64> {

@@ -1,7 +1,7 @@
-//! An engine in a process of its own, and the protocol spoken with it.
+//! An engine in a separate process, and the client of the protocol.
 //!
-//! In: requests. Out: answers. An engine that ends or answers no JSON is a failure; an answer that
-//! is not `ok` is one, too, with the engine's own words.
+//! In: requests. Out: answers. A process that ends, an answer that is not JSON, and an answer that
+//! is not `ok` are failures, the last with the message of the engine.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},

@@ -1,7 +1,7 @@
-//! What is searched for: many different queries of each kind, drawn from the messages themselves.
+//! Queries of a run: many different queries of each kind, drawn from the messages.
 //!
-//! In: the lines of a workload. Out: the same queries every time. How often a word or three
-//! characters occur is counted here, so a query of a kind is of that kind in any conversation.
+//! In: the lines of a workload. Out: the same queries every time. Counts of words and of three
+//! characters determine the kind of a query, in any conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

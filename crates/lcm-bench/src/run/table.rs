@@ -1,4 +1,4 @@
-//! The result of a run: for people as text, for programs as JSON, and as one verdict.
+//! Output of a run: text for people, JSON for programs, and a verdict.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What every engine of a run is given: one conversation of one size, and its queries.
+//! Input of every engine of a run: one conversation of one size, and its queries.
 
 use std::path::Path;
 

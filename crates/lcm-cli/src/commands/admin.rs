@@ -48,10 +48,10 @@ pub(crate) fn conversations(global: &Global) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Why a conversation was archived, and where it goes on.
+/// Formats the cause of an archive, and the next conversation.
 pub(super) fn archived(archived: &Value) -> String {
     match archived.get("successor").and_then(Value::as_str) {
-        Some(successor) => format!("{}, goes on in {successor}", field(archived, "cause")),
+        Some(successor) => format!("{}, continues in {successor}", field(archived, "cause")),
         None => field(archived, "cause"),
     }
 }
@@ -118,7 +118,7 @@ fn status_for_people(status: &Value) -> String {
     out
 }
 
-/// The members of an object on one line.
+/// Formats the members of an object on one line.
 fn pairs(object: &Map<String, Value>) -> String {
     let pairs = object.iter().map(|(name, value)| format!("{name} {}", plain(value)));
     pairs.collect::<Vec<_>>().join(", ")

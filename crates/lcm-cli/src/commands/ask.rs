@@ -1,8 +1,7 @@
 //! `lcm ask`: an answer to a question.
 //!
-//! In: a question and the models of `--llm`. Out: the answer and what it cites, or a failure when
-//! the model is to blame or another question is open. How a question ends is the component's
-//! decision.
+//! In: a question and the models of `--llm`. Out: the answer and its citations, or a failure when
+//! the model fails or another question is open. The component decides how a question ends.
 
 use lcm_host::{AskOptions, AskReport, AskStatus, Code, Error, Result};
 
@@ -40,7 +39,7 @@ pub(crate) fn run(global: &Global, options: &Ask) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Why there is no answer, when that is a failure.
+/// Returns the error of a question that failed.
 fn failure(report: &AskReport) -> Option<Error> {
     let model = report.failure.as_ref();
     let said = |why: &str| match model {
@@ -59,7 +58,7 @@ fn failure(report: &AskReport) -> Option<Error> {
             (Code::CompletionFailed, said("the model failed"))
         }
         AskStatus::NoAnswer => {
-            (Code::CompletionFailed, said("the model said nothing, or refused to answer"))
+            (Code::CompletionFailed, said("the model returned no text, or refused to answer"))
         }
         AskStatus::Answered | AskStatus::NoEvidence | AskStatus::NotFound | AskStatus::Uncited => {
             return None;
@@ -68,16 +67,16 @@ fn failure(report: &AskReport) -> Option<Error> {
     Some(Error::new(code, message))
 }
 
-/// The answer, then what it rests on.
+/// Formats the answer and its sources.
 fn for_people(report: &AskReport, conversation: &str) -> String {
     let mut out = match &report.answer {
         Some(answer) => format!("{}\n\n", answer.trim_end()),
         None if report.status == AskStatus::NoEvidence => {
-            let cut = "what was found is more than may be read\n";
-            let none = "nothing was found for the question\n";
+            let cut = "the sources exceed the token limit\n";
+            let none = "no message or summary matches the question\n";
             return (if report.truncated { cut } else { none }).to_owned();
         }
-        None => "what was found does not hold the answer\n\n".to_owned(),
+        None => "the sources do not contain the answer\n\n".to_owned(),
     };
     for (number, id) in report.cited_ids.iter().enumerate() {
         let place = report.cited_conversations.get(number).filter(|place| *place != conversation);
@@ -85,7 +84,7 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
         out.push_str(&format!("cited  {id}{place}\n"));
     }
     if report.status == AskStatus::Uncited {
-        out.push_str("cited  nothing; look it up before you rely on it\n");
+        out.push_str("cited  nothing; check the answer before you rely on it\n");
     }
     for id in &report.rejected_ids {
         out.push_str(&format!("named, but not read  {id}\n"));
@@ -99,7 +98,7 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
         "read  {}{}{}\n",
         count(report.source_tokens, "token"),
         conversations.unwrap_or_default(),
-        if report.truncated { "; not all that was found, or the answer was cut" } else { "" },
+        if report.truncated { "; some sources were not read, or the answer was cut" } else { "" },
     ));
     if let Some(grant) = &report.grant {
         out.push_str(&taken(grant));
@@ -144,12 +143,12 @@ mod tests {
         };
         let expected = "Locker 23 [msg_1].\n\ncited  msg_1\ncited  sum_2  d\n\
             named, but not read  msg_9\n\
-            read  1,234 tokens of c, d; not all that was found, or the answer was cut\n";
+            read  1,234 tokens of c, d; some sources were not read, or the answer was cut\n";
         assert_eq!(for_people(&answered, "c"), expected);
         let missing = for_people(&report(AskStatus::NotFound), "c");
-        assert_eq!(missing, "what was found does not hold the answer\n\nread  1,234 tokens\n");
+        assert_eq!(missing, "the sources do not contain the answer\n\nread  1,234 tokens\n");
         let nothing = for_people(&report(AskStatus::NoEvidence), "c");
-        assert_eq!(nothing, "nothing was found for the question\n");
+        assert_eq!(nothing, "no message or summary matches the question\n");
     }
 
     #[test]

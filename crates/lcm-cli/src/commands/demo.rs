@@ -1,8 +1,7 @@
-//! `lcm demo`: the whole journey, in memory, on a transcript that the program carries.
+//! `lcm demo`: every main command on a built-in transcript, in memory.
 //!
-//! In: nothing. Out: what each step did, and whether every message came back byte for byte. The
-//! messages are fetched twice for that: by their numbers, and from the assembled context through
-//! the summaries.
+//! In: nothing. Out: the result of each step, and whether every message came back byte for byte.
+//! The messages are read twice: by seq, and from the assembled context through the summaries.
 
 use lcm_host::{
     CompactOptions, CompactReport, ExpandOptions, IngestOptions, Result,
@@ -24,13 +23,13 @@ use crate::{
     session::Session,
 };
 
-/// What the demo looks for: it stands in messages that are summarised by then.
+/// Search word of the demo; its messages are summarised before the search.
 const SOUGHT: &str = "TestSchedulerFiresOncePerSlot";
 const TRANSCRIPT: &[u8] = include_bytes!("../../demo/transcript.jsonl");
 const BUDGET: u32 = 8_000;
-/// More levels than the summaries of a transcript of this size have.
+/// Bound of the depth; the summaries of the transcript have fewer levels.
 const ALL_LEVELS: u32 = 64;
-/// Characters of a message that are shown.
+/// Most characters to show of a message.
 const SHOWN_MAX: usize = 84;
 
 #[derive(Serialize)]
@@ -47,7 +46,7 @@ struct Output<'a> {
     byte_for_byte: bool,
 }
 
-/// What following one item of the context gave back.
+/// Messages that one context item leads to.
 struct Fetched {
     seq_first: u64,
     texts: Vec<String>,
@@ -83,7 +82,7 @@ pub(crate) fn run(global: &Global) -> Result<End> {
 
     let assembled = assembly(&session)?;
     tell(format!(
-        "3. assemble: what the agent works with now, {} of {} tokens\n{}\n",
+        "3. assemble: the context of the agent, {} of {} tokens\n{}\n",
         number(u64::from(assembled.tokens)),
         number(u64::from(BUDGET)),
         indented(&assemble::messages(&assembled)),
@@ -124,7 +123,7 @@ pub(crate) fn run(global: &Global) -> Result<End> {
     Ok(if same && checked.ok { End::Done } else { End::Findings })
 }
 
-/// What a search says of the name that the whole hunt is about.
+/// Runs the search step.
 fn found(session: &Session<'_>) -> Result<String> {
     let query = json!({"pattern": SOUGHT, "mode": "full-text", "scope": "messages", "limit": 2});
     let (conversation, now) = (session.conversation, session.now());
@@ -133,7 +132,7 @@ fn found(session: &Session<'_>) -> Result<String> {
     Ok(format!("4. grep: `{SOUGHT}`, summarised or not\n{}\n", indented(&hits)))
 }
 
-/// The closing line.
+/// Formats the last line.
 fn verdict(same: bool, messages: usize, bytes: usize) -> String {
     let bytes = count(u64::try_from(bytes).unwrap_or(u64::MAX), "byte");
     if same {
@@ -168,7 +167,7 @@ fn assembly(session: &Session<'_>) -> Result<Assembled> {
     session.lcm.assemble(conversation, BUDGET, Dialect::Lcm, &options, now)
 }
 
-/// The messages that an item of the context stands for.
+/// Returns the messages that a context item covers.
 fn fetch(session: &Session<'_>, item: &Item) -> Result<Fetched> {
     let (conversation, cancel) = (session.conversation, &session.cancel);
     let seq_first = item.seq_first.unwrap_or(0);
@@ -203,14 +202,14 @@ fn expanded_for_people(item: &Item, fetched: &Fetched) -> Result<String> {
         lines.push_str(&format!("#{seq:<3} {role:<9}  {said}\n"));
     }
     Ok(format!(
-        "5. expand: `{}` stands for {}, beginning with\n{}\n",
+        "5. expand: `{}` covers {}, beginning with\n{}\n",
         item.id,
         count(u64::try_from(fetched.texts.len()).unwrap_or(u64::MAX), "message"),
         indented(&lines),
     ))
 }
 
-/// All messages by their numbers.
+/// Returns all messages by seq.
 fn by_number(session: &Session<'_>) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     session.lcm.messages_all(session.conversation, 1, u64::MAX, &session.cancel, &mut |text| {
@@ -220,7 +219,7 @@ fn by_number(session: &Session<'_>) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// All messages, as following the items of the context gives them.
+/// Returns all messages that the context items lead to.
 fn from_context(fetched: &[Fetched]) -> Vec<String> {
     fetched.iter().flat_map(|item| item.texts.iter().cloned()).collect()
 }

@@ -1,6 +1,6 @@
 //! `lcm grant`: limited rights to read.
 //!
-//! In: limits, or an id. Out: the grants as the component gives them. Every limit is checked there.
+//! In: limits, or an id. Out: the grants of the component, which checks every limit.
 
 use lcm_host::Result;
 use serde_json::{Value, json, value::RawValue};
@@ -56,7 +56,7 @@ fn list_all(session: &Session<'_>) -> Result<()> {
     output::text(&table(&grants.collect::<Result<Vec<Value>>>()?))
 }
 
-/// Grants for people.
+/// Formats grants for people.
 fn table(grants: &[Value]) -> String {
     let heading = ["id", ">left", ">of", ">depth", "expires", "revoked", "covers"];
     let mut table = Table::new(&heading);

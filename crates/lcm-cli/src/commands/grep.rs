@@ -11,21 +11,21 @@ use crate::{
     session::Session,
 };
 
-/// What the notes of an answer mean; one that is not here is shown as it is.
+/// Texts for the notes of an answer; an unknown note is shown unchanged.
 const NOTES: [(&str, &str); 10] = [
-    ("mode-regex", "taken as a regular expression; --mode full-text takes it as words"),
+    ("mode-regex", "the pattern was read as a regular expression; try --mode full-text"),
     ("mode-full-text", ""),
-    ("looks-like-regex", "taken as words; --mode regex takes it as a regular expression"),
-    ("terms-limited", "not every word counts: they are too many, or in too much of what was said"),
-    ("family-limited", "of the family only the newest conversations were searched"),
-    ("no-terms", "there is no word in the pattern"),
-    ("file-limited", "of one file at most 10 matches count, of one message at most 512 files"),
+    ("looks-like-regex", "the pattern was read as words; --mode regex reads a regular expression"),
+    ("terms-limited", "some words were ignored: too many words, or too frequent"),
+    ("family-limited", "only the newest conversations of the family were searched"),
+    ("no-terms", "the pattern has no word"),
+    ("file-limited", "at most 10 matches of a file and 512 files of a message were counted"),
     (
         "partly-read",
-        "words in the middle of very long texts are not looked for; --mode regex looks everywhere",
+        "words in the middle of very long texts are not indexed; --mode regex reads all text",
     ),
-    ("neighbours-limited", "not every match has the messages beside it: they are too long"),
-    ("scan-limited", "not everything was looked through"),
+    ("neighbours-limited", "some matches have no neighbours: the messages are too long"),
+    ("scan-limited", "the search stopped before the end"),
 ];
 
 pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
@@ -60,7 +60,7 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
     Ok(End::Done)
 }
 
-/// The hits of an answer, two lines each; `named`: with their conversations.
+/// Formats the matches, two lines each; `named`: with their conversations.
 pub(super) fn for_people(answer: &Value, named: bool) -> String {
     let list = |key: &str| answer.get(key).and_then(Value::as_array).into_iter().flatten();
     let mut out = String::new();
@@ -99,7 +99,7 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
         _ => out.push_str(&format!("{} {matches}\n", number(total))),
     }
     if let Some(cursor) = answer.get("cursor").and_then(Value::as_str) {
-        out.push_str(&format!("note: the same with --cursor {cursor} goes on\n"));
+        out.push_str(&format!("note: --cursor {cursor} continues the search\n"));
     }
     for note in list("notes").filter_map(Value::as_str) {
         let said = NOTES.iter().find(|(name, _)| *name == note).map_or(note, |(_, said)| *said);
@@ -130,7 +130,7 @@ mod tests {
         let expected = "msg_1  #7 user  T1\n    a needle\n\
             sum_1  condensed, depth 1  T2\n    needles\n\
             the first 2 of 1,234 matches\n\
-            note: taken as words; --mode regex takes it as a regular expression\n";
+            note: the pattern was read as words; --mode regex reads a regular expression\n";
         assert_eq!(for_people(&answer, false), expected);
         assert!(for_people(&answer, true).contains("T1  c\n"));
         let of_files = json!({
@@ -148,12 +148,12 @@ mod tests {
         let expected = "file_1  #7 tool, line 3, byte 40  T1\n    a needle\n\
             msg_2  #2 user  T2\n      user said before\n    needle\n      assistant said after\n\
             the first 2 of 2 matches\n\
-            note: the same with --cursor file_1:900 goes on\n\
-            note: not everything was looked through\n";
+            note: --cursor file_1:900 continues the search\n\
+            note: the search stopped before the end\n";
         assert_eq!(for_people(&of_files, false), expected);
         let goes_on = json!({"matches": [], "total": 0, "truncated": true, "notes": [],
             "cursor": "scan_1_m7"});
-        let expected = "the first 0 of 0 matches\nnote: the same with --cursor scan_1_m7 goes on\n";
+        let expected = "the first 0 of 0 matches\nnote: --cursor scan_1_m7 continues the search\n";
         assert_eq!(for_people(&goes_on, false), expected);
         let none = json!({"matches": [], "total": 0, "truncated": false, "notes": ["new-note"]});
         assert_eq!(for_people(&none, false), "0 matches\nnote: new-note\n");

@@ -1,7 +1,7 @@
 //! `lcm ingest`, once or following a file.
 //!
-//! In: files. Out: what was stored, one result for each ingest. What is stored already is decided
-//! by the component; how a file is followed is said in `lcm_host::session_files`.
+//! In: files. Out: one result for each ingest. The component recognises stored messages;
+//! `lcm_host::session_files` describes how a file is followed.
 
 use std::{io::BufReader, path::Path, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     session::Session,
 };
 
-/// How often a followed file is looked at.
+/// Interval between two reads of a followed file.
 const POLL: Duration = Duration::from_millis(300);
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct Output<'a> {
     warnings: &'a [String],
 }
 
-/// Reads all lines first: nothing is stored when one of them is no message.
+/// Ingests files; nothing is stored when a line is not a message.
 pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     if options.tail {
         return tail(global, options);
@@ -49,11 +49,11 @@ pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Ingests a file and again whenever it changed, until interrupted.
+/// Ingests a file, and again after each change, until interrupted.
 fn tail(global: &Global, options: &Ingest) -> Result<End> {
     let path = match options.files.as_slice() {
         [path] if path.as_os_str() != "-" => path,
-        _ => return Err(Error::new(Code::InvalidInput, "`--tail` follows one file")),
+        _ => return Err(Error::new(Code::InvalidInput, "`--tail` must have exactly one file")),
     };
     let mut follower = Follower::new(path);
     let Some(first) = follower.look()? else {
@@ -81,17 +81,17 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
     }
 }
 
-/// The messages of a followed file, as far as its lines are whole.
+/// Reads the messages of the complete lines of a followed file.
 fn read(path: &Path, options: &Ingest, reading: Reading) -> Result<Transcript> {
     let mut source = BufReader::new(reading.file);
     Transcript::read_open(path, &mut source, options.dialect, reading.is_growing)
 }
 
-/// Says of an error that it is of a file that does not go by that name any more.
+/// Returns a function that adds to an error that the file was replaced.
 fn replaced(path: &Path, reading: &Reading) -> impl Fn(Error) -> Error + use<> {
-    let before = reading
-        .is_replaced
-        .then(|| format!("in the file that was `{}` before it was replaced: ", path.display()));
+    let before = reading.is_replaced.then(|| {
+        format!("in the old file at `{}`, before the file was replaced: ", path.display())
+    });
     move |error| match &before {
         Some(before) if error.code != Code::Cancelled => {
             Error::new(error.code, format!("{before}{}", error.message))

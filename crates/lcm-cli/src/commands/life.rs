@@ -1,7 +1,7 @@
 //! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm focus` and `lcm calibrate`.
 //!
-//! In: options. Out: the answer of the component, with `applied`: whether it was asked to do what
-//! it says. All but `family` and `calibrate` do nothing without `--apply`.
+//! In: options. Out: the answer of the component, with `applied`: whether the change was written.
+//! All commands but `family` and `calibrate` write only with `--apply`.
 
 use lcm_host::{Code, Error, Result};
 use serde_json::{Value, json};
@@ -20,7 +20,11 @@ use crate::{
 
 pub(crate) fn family(global: &Global, options: &Family) -> Result<End> {
     run(global, "family", json!({ "family": options.family }), Apply { apply: true }, |answer| {
-        format!("{} is of the family {}", field(answer, "conversation"), field(answer, "family"))
+        format!(
+            "{} belongs to the family {}",
+            field(answer, "conversation"),
+            field(answer, "family")
+        )
     })
 }
 
@@ -32,8 +36,8 @@ pub(crate) fn reset(global: &Global, options: &Reset) -> Result<End> {
     run(global, "reset", arguments, options.apply, |answer| {
         let next = field(answer, "conversation");
         match answer.get("archived_conversation").and_then(Value::as_str) {
-            Some(id) => format!("{id} is archived and goes on in {next}"),
-            None => format!("{next} goes on: there is nothing to reset"),
+            Some(id) => format!("{id} is archived and continues in {next}"),
+            None => format!("{next} continues: nothing to reset"),
         }
     })
 }
@@ -104,7 +108,7 @@ pub(super) fn run(
     said: impl Fn(&Value) -> String,
 ) -> Result<End> {
     let session = Session::open(global)?;
-    let not_an_object = || Error::new(Code::Internal, format!("`{verb}` answered no object"));
+    let not_an_object = || Error::new(Code::Internal, format!("`{verb}` must return an object"));
     if let Some(arguments) = arguments.as_object_mut().filter(|_| !apply) {
         arguments.insert("dry_run".to_owned(), true.into());
     }
@@ -120,7 +124,7 @@ pub(super) fn run(
     let changed = answer.get("changed") == Some(&Value::Bool(true));
     let end = match (changed, apply) {
         (true, true) => "",
-        (true, false) => "nothing was changed: --apply does it\n",
+        (true, false) => "nothing was changed: --apply writes the change\n",
         (false, _) => "nothing to do\n",
     };
     let warnings = answer.get("warnings").and_then(Value::as_array).into_iter().flatten();

@@ -49,16 +49,16 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
     Ok(compacted.map_or(End::Done, compact::end))
 }
 
-/// What is owed, for people.
+/// Formats deferred compaction for people.
 fn owed(debt: Option<&DeferredCompaction>) -> String {
     match debt {
-        None => "nothing is owed\n".to_owned(),
+        None => "no compaction is deferred\n".to_owned(),
         Some(DeferredCompaction { exhausted: true, began_at, .. }) => {
-            format!("owed since {began_at}: nothing can be done until the context changes\n")
+            format!("deferred since {began_at}: blocked until the context changes\n")
         }
         Some(DeferredCompaction { failures, next_attempt_at, began_at, .. }) => {
             let failures = count(u64::from(*failures), "failure");
-            format!("owed since {began_at}: {failures}, tried again from {next_attempt_at}\n")
+            format!("deferred since {began_at}: {failures}, next attempt at {next_attempt_at}\n")
         }
     }
 }

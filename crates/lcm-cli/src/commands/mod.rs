@@ -24,7 +24,7 @@ use crate::{
     arguments::{Arguments, Command},
 };
 
-/// Commands that are named in the contract and not built yet.
+/// Names of commands without an implementation.
 const NOT_BUILT: [&str; 12] = [
     "backup",
     "dissolve",

@@ -29,7 +29,7 @@ pub(crate) fn usage(global: &Global, options: &Usage) -> Result<End> {
     })
 }
 
-/// The sums of one kind, for people.
+/// Formats the sums of one kind for people.
 fn sum(answer: &Value, name: &str) -> String {
     let sums = answer.get("usage").and_then(|usage| usage.get(name)).unwrap_or(&Value::Null);
     format!(

@@ -19,13 +19,13 @@ use crate::{
     session::Session,
 };
 
-/// Lines between two words of progress.
+/// Lines between two reports of progress.
 const STEP: u64 = 1_000;
 
 pub(crate) fn export(global: &Global, options: &Export) -> Result<End> {
     let session = Session::open(global)?;
     if is_standard(&options.file) {
-        // The lines are what is printed, with `--json`, too.
+        // With `--json` the lines are the output as well.
         lines(&session, options.all_conversations, &mut |line| output::text(&format!("{line}\n")))?;
         return Ok(End::Done);
     }
@@ -34,7 +34,7 @@ pub(crate) fn export(global: &Global, options: &Export) -> Result<End> {
     let written = write(&session, options.all_conversations, &partial)
         .and_then(|count| fs::rename(&partial, target).map(|()| count).map_err(cannot(target)));
     let written = written.inspect_err(|_| {
-        // Half an export would only be refused later.
+        // An incomplete export would be refused by `import`.
         let _ = fs::remove_file(&partial);
     })?;
     let file = target.display().to_string();
@@ -107,7 +107,7 @@ fn print(session: &Session<'_>, report: &ImportReport) -> Result<()> {
     ))
 }
 
-/// What is read twice: a file, or what standard input held.
+/// Source that is read twice: a file, or the content of standard input.
 enum Source {
     File(PathBuf),
     Bytes(Arc<[u8]>),
@@ -136,7 +136,7 @@ fn is_standard(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// The name under which an export is written before it is whole.
+/// Returns the name of the file that holds an export until it is complete.
 fn partial(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");

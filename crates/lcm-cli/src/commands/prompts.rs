@@ -1,7 +1,7 @@
-//! `lcm prompts`: what summaries are asked for.
+//! `lcm prompts`: the prompts of summaries.
 //!
-//! In: a name and a text. Out: the answers of the component, which knows the texts, and the file of
-//! `--config` with a text set or taken out. The store has no part in it.
+//! In: a name and a text. Out: the answers of the component, which has the texts, and the file of
+//! `--config` with an override added or removed. No store is opened.
 
 use std::{
     fs::{self, File},
@@ -30,8 +30,9 @@ pub(crate) fn run(global: &Global, command: &Prompts) -> Result<End> {
         Prompts::Set { prompt, file } => {
             let own = read_text(file)?;
             if own.trim().is_empty() {
-                let unset = format!("`lcm prompts unset {}` goes back", prompt.name);
-                let message = format!("the text is blank: {unset} to the built-in one");
+                let unset = format!("`lcm prompts unset {}`", prompt.name);
+                let message =
+                    format!("the text must not be blank; {unset} restores the built-in text");
                 return Err(Error::new(Code::InvalidInput, message));
             }
             write(global, &prompt.name, Some(own.trim()))?
@@ -47,13 +48,13 @@ pub(crate) fn run(global: &Global, command: &Prompts) -> Result<End> {
     Ok(End::Done)
 }
 
-/// An answer, for programs and for people.
+/// Prints an answer for programs or for people.
 struct Printed {
     json: Value,
     text: String,
 }
 
-/// The prompts as configured.
+/// Returns the prompts as configured.
 fn prompts(global: &Global) -> Result<Vec<Value>> {
     let session = Session::without_store(global)?;
     let text = session.lcm.admin_call(session.conversation, "prompts", "{}", session.now())?;
@@ -67,7 +68,7 @@ fn named(global: &Global, name: &str) -> Result<Value> {
     let prompts = prompts(global)?;
     let names: Vec<String> = prompts.iter().map(|prompt| field(prompt, "name")).collect();
     prompts.into_iter().find(|prompt| field(prompt, "name") == name).ok_or_else(|| {
-        let message = format!("there is no prompt `{name}`, only {}", names.join(", "));
+        let message = format!("the prompt must be one of {}, got `{name}`", names.join(", "));
         Error::new(Code::InvalidInput, message)
     })
 }
@@ -81,7 +82,7 @@ fn list(global: &Global) -> Result<Printed> {
     let mut table = Table::new(&["name", ">version", ">tokens", "text"]);
     for prompt in &prompts {
         let text = if is_overridden(prompt) { "overridden" } else { "built in" };
-        // A version is a name, not an amount.
+        // A version has no thousands separator.
         let version = prompt.get("version").map(Value::to_string).unwrap_or_default();
         table.row(vec![field(prompt, "name"), version, field(prompt, "tokens"), text.to_owned()]);
     }
@@ -110,20 +111,20 @@ fn diff(global: &Global, name: &str) -> Result<Printed> {
     Ok(Printed { json, text })
 }
 
-/// Sets or removes an override in the file of the configuration.
+/// Sets or removes an override in the configuration file.
 fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
     let Some(file) = &global.config else {
-        let message = "texts of prompts stand in a configuration: name its file with `--config`";
+        let message = "`--config` must name the file that holds the overrides";
         return Err(Error::new(Code::InvalidInput, message));
     };
     let before = text_of(file)?;
     let no_object = |error| {
-        let message = format!("`{}` is no JSON object: {error}", file.display());
+        let message = format!("`{}` must hold one JSON object: {error}", file.display());
         Error::new(Code::InvalidInput, message)
     };
     let text = before.as_deref().unwrap_or("{}\n");
     let (after, changed) = config::with_override(text, name, own).map_err(no_object)?;
-    // The component says what a name and a text may be, before anything is written.
+    // The component checks the name and the text before the file is written.
     let unconfigured = Global { config: None, ..global.clone() };
     named(&unconfigured, name)?;
     let session = Session::without_store(&unconfigured)?;
@@ -146,9 +147,9 @@ fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
     Ok(Printed { json, text })
 }
 
-/// Writes a file so that it has the old text or the new one whenever this is interrupted.
+/// Replaces a file atomically: after an interrupt the file has the old or the new text.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    // A link stays one.
+    // A symbolic link stays a link.
     let place = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let mut name = place.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -161,12 +162,12 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
         new.sync_all()
     });
     written.and_then(|()| fs::rename(&beside, &place)).inspect_err(|_| {
-        // What is left of it is of no use; that it failed is said.
+        // The partial file is useless; the caller gets the first error.
         drop(fs::remove_file(&beside));
     })
 }
 
-/// The text of the file; `None`: there is none yet.
+/// Returns the text of the file; `None`: the file does not exist yet.
 fn text_of(file: &Path) -> Result<Option<String>> {
     match fs::metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

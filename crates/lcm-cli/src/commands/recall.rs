@@ -15,10 +15,10 @@ use crate::{
     tree::{self, Node},
 };
 
-/// Characters of one message that are shown to people.
+/// Most characters of a message to show to people.
 const SHOWN_MAX: usize = 80;
 
-/// What people are told about a summary, file or message before its text, in this order.
+/// Fields to show before the text of a summary, file or message, in this order.
 const DESCRIBED: [&str; 30] = [
     "id",
     "entry_id",
@@ -52,25 +52,25 @@ const DESCRIBED: [&str; 30] = [
     "derived_ids",
 ];
 
-/// Parses what the component answered.
+/// Parses an answer of the component.
 pub(crate) fn parse(function: &str, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
-        Error::new(Code::Internal, format!("`{function}` answered unexpected JSON: {error}"))
+        Error::new(Code::Internal, format!("`{function}` returned unexpected JSON: {error}"))
     })
 }
 
-/// A field of a JSON object, as people write it; empty when it is absent.
+/// Formats a field of a JSON object for people; empty when the field is absent.
 pub(crate) fn field(value: &Value, key: &str) -> String {
     value.get(key).filter(|field| !field.is_null()).map(plain).unwrap_or_default()
 }
 
-/// What people are told of a grant, when one was read on.
+/// Formats the grant that a call was charged to, if any.
 pub(crate) fn granted(grant: Option<&Value>) -> String {
     let grant = grant.and_then(|grant| GrantCharge::deserialize(grant).ok());
     grant.as_ref().map(taken).unwrap_or_default()
 }
 
-/// What people are told of a grant.
+/// Formats a grant.
 pub(crate) fn taken(grant: &GrantCharge) -> String {
     let cut = if grant.truncated { ", cut to that" } else { "" };
     let (tokens, left) = (number(grant.tokens), number(grant.tokens_left));
@@ -104,7 +104,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
             out.push_str(&format!("{key:<16}  {}\n", plain(value)));
         }
     }
-    // The first row of a summary's subtree is the summary.
+    // The first row of the subtree is the summary itself.
     let is_summary = field(&description, "kind") != "conversation";
     let subtree = description.get("subtree").and_then(Value::as_array);
     if let Some(subtree) = subtree.filter(|subtree| subtree.len() > 1 || !is_summary) {
@@ -124,10 +124,12 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     }
     out.push_str(&granted(description.get("grant")));
     if description.get("truncated") == Some(&Value::Bool(true)) {
-        // As the option takes it, without separators.
+        // The option takes the number without separators.
         let next = description.get("end_byte").and_then(Value::as_u64).unwrap_or_default();
         let (end, bytes) = (field(&description, "end_byte"), field(&description, "bytes"));
-        out.push_str(&format!("\n[cut at byte {end} of {bytes}; --start-byte {next} goes on]\n"));
+        out.push_str(&format!(
+            "\n[cut at byte {end} of {bytes}; continue with --start-byte {next}]\n"
+        ));
     }
     output::text(&out)?;
     Ok(End::Done)
@@ -225,11 +227,11 @@ struct MessagesOutput {
 pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
     let from = options.seq_first.unwrap_or(1);
     if from == 0 {
-        return Err(Error::new(Code::InvalidInput, "`--seq-first` starts at 1"));
+        return Err(Error::new(Code::InvalidInput, "`--seq-first` must be at least 1, got 0"));
     }
     let to = options.seq_last.unwrap_or(u64::MAX);
     if to < from {
-        let message = format!("`--seq-first` {from} is after `--seq-last` {to}");
+        let message = format!("`--seq-first` must be at most `--seq-last` {to}, got {from}");
         return Err(Error::new(Code::InvalidInput, message));
     }
     let session = Session::open(global)?;
@@ -268,7 +270,7 @@ fn raw_messages(session: &Session<'_>, from: u64, to: u64) -> Result<()> {
     out.flush().map_err(unwritten)
 }
 
-/// Standard output with the treatment of closed pipes that all output has.
+/// Standard output; a closed pipe is not an error.
 struct Stdout;
 
 impl std::io::Write for Stdout {
@@ -285,7 +287,7 @@ impl std::io::Write for Stdout {
     }
 }
 
-/// Every item of a list.
+/// Reads every item of a list.
 pub(crate) fn list(
     session: &Session<'_>,
     kind: &str,

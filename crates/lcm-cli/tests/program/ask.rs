@@ -40,7 +40,7 @@ fn a_question_is_answered_without_a_model_and_cites_what_was_read() {
     let people = place.run(&["ask", QUESTION]).ok().out;
     assert!(people.contains(&format!("\ncited  {}\n", cited[0].as_str().unwrap())), "{people}");
     let nothing = place.run(&["ask", "zeppelin"]).ok().out;
-    assert_eq!(nothing, "nothing was found for the question\n");
+    assert_eq!(nothing, "no message or summary matches the question\n");
     let nothing = place.json(&["ask", "zeppelin"]);
     assert_eq!((&nothing["status"], &nothing["answer"]), (&"no-evidence".into(), &Value::Null));
 }
@@ -108,7 +108,7 @@ fn a_model_that_fails_is_exit_6_and_the_next_question_can_be_asked_at_once() {
     let failing = [
         ("auth", model(&place, "auth.sh", refusing), "key of m7 refused"),
         ("down", model(&place, "down.sh", "echo 'out of order' >&2; exit 1"), "out of order"),
-        ("mute", model(&place, "mute.sh", r#"echo '{"text": ""}'"#), "said nothing"),
+        ("mute", model(&place, "mute.sh", r#"echo '{"text": ""}'"#), "returned no text"),
         ("slow", model(&place, "slow.sh", "sleep 3600"), "in 1000 ms"),
     ];
     for (name, model, said) in failing {

@@ -191,7 +191,7 @@ fn a_file_that_is_cut_says_where_it_goes_on() {
 
     let bytes = lines.len();
     let cut = place.run(&["describe", id, "--start-line", "1", "--end-line", "2000"]).ok().out;
-    let note = "[cut at byte 32,768 of 116,000; --start-byte 32768 goes on]\n";
+    let note = "[cut at byte 32,768 of 116,000; continue with --start-byte 32768]\n";
     assert!(cut.ends_with(note), "{cut}");
     let last = place.run(&["describe", id, "--start-byte", &(bytes - 100).to_string()]).ok().out;
     assert!(last.ends_with(line), "{last}");

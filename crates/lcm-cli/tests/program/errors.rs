@@ -13,7 +13,7 @@ fn a_line_that_is_no_message_is_named_and_nothing_is_stored() {
     let role = place.write("role.jsonl", "{\"role\":\"nobody\",\"content\":\"x\"}\n");
     place.run(&["ingest", DEMO, &role, "--json"]).failed(2, "invalid-input", "line 1: ");
     let bytes = place.write("bytes.jsonl", b"{\"role\":\"user\",\"content\":\"\xFF\"}\n");
-    place.run(&["ingest", &bytes]).failed(2, "invalid-input", "line 1 is no valid UTF-8");
+    place.run(&["ingest", &bytes]).failed(2, "invalid-input", "line 1 must be valid UTF-8");
     assert!(!place.folder.join("default.lcm.db").exists(), "a refused ingest makes no store");
 }
 
@@ -30,7 +30,7 @@ fn arguments_that_cannot_be_meant_are_named() {
     invalid(&["compact", "--budget", "many"], "--budget");
     invalid(&["compact"], "--budget");
     invalid(&["compact", "--budget", "100", "--mode", "fast"], "--mode");
-    invalid(&["compact", "--budget", "100", "--llm", "magic"], "--llm magic");
+    invalid(&["compact", "--budget", "100", "--llm", "magic"], "got `magic`");
     invalid(&["compact", "--budget", "100", "--llm", "openai:x@localhost"], "base URL");
     invalid(&["assemble", "--budget", "-1", "--json"], "--budget");
     invalid(&["status", "--now", "yesterday"], "--now");

@@ -14,7 +14,7 @@ fn nothing_is_changed_without_apply() {
     assert_eq!((&new["messages"], &new["tokens_after"]), (&json!(83), &json!(0)));
     assert_eq!(place.json(&["archive", "--cause", "idle"])["changed"], true);
     let said = place.run(&["reset"]).ok().out;
-    assert!(said.ends_with("nothing was changed: --apply does it\n"), "{said}");
+    assert!(said.ends_with("nothing was changed: --apply writes the change\n"), "{said}");
     assert_eq!(place.digest(), before);
     place.run(&["archive", "--cause", "boredom", "--apply"]).failed(2, "invalid-input", "`cause`");
 }
@@ -45,7 +45,7 @@ fn a_reset_goes_on_in_the_family_and_grep_looks_into_both() {
     let families: Vec<&Value> = list.as_array().unwrap().iter().map(|one| &one["family"]).collect();
     assert_eq!(families, [&json!("demo"); 3]);
     let said = place.run(&["conversations"]).ok().out;
-    assert!(said.contains("manual-reset, goes on in default#2"), "{said}");
+    assert!(said.contains("manual-reset, continues in default#2"), "{said}");
 }
 
 #[test]

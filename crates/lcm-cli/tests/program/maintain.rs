@@ -42,7 +42,10 @@ fn what_is_due_is_done_and_then_nothing_is_owed() {
     let compact = place.json(&["compact", "--budget", "8000"]);
     assert_eq!(keys(&done["compacted"]), keys(&compact));
     assert_eq!(compact["status"], "nothing-to-do");
-    assert_eq!(place.run(&["maintain", "--budget", "8000"]).ok().out, "nothing is owed\n");
+    assert_eq!(
+        place.run(&["maintain", "--budget", "8000"]).ok().out,
+        "no compaction is deferred\n"
+    );
     place.run(&["maintain", "--budget", "0"]).failed(2, "invalid-input", "`budget`");
     place.run(&["maintain", "--budget", "1", "--conversation", "x"]).failed(3, "not-found", "x");
 }
@@ -77,7 +80,7 @@ fn a_failure_is_waited_out_and_a_refused_key_is_not() {
         assert_eq!(report["compacted"].is_null(), code == 0, "{minutes}: {report}");
     }
     let said = place.run(&["maintain", "--budget", "14000", "--now", "1700000840000"]).ok().out;
-    assert!(said.contains("2 failures, tried again from 2023-11-14T22:28:20.000Z"), "{said}");
+    assert!(said.contains("2 failures, next attempt at 2023-11-14T22:28:20.000Z"), "{said}");
     assert_eq!(place.json(&["status"])["debt"]["failures"], 2);
 
     let place = begin();

@@ -67,21 +67,17 @@ fn what_cannot_be_an_override_changes_no_file() {
     let file = place.folder.join("new.json").to_str().unwrap().to_owned();
     place.run(&with(&file, &["set", "leaf", &blank])).failed(2, "invalid-input", "blank");
     place.run(&with(&file, &["set", "leaf", &forged])).failed(2, "invalid-input", "`leaf` has one");
-    place.run(&with(&file, &["set", "chapter", &text])).failed(
-        2,
-        "invalid-input",
-        "no prompt `chapter`",
-    );
-    place.run(&with(&file, &["unset", "chapter"])).failed(
-        2,
-        "invalid-input",
-        "no prompt `chapter`",
-    );
+    place.run(&with(&file, &["set", "chapter", &text])).failed(2, "invalid-input", "got `chapter`");
+    place.run(&with(&file, &["unset", "chapter"])).failed(2, "invalid-input", "got `chapter`");
     assert!(!place.folder.join("new.json").exists());
     place.run(&with(&file, &["set", "leaf", &text])).ok();
     let before = fs::read_to_string(&file).unwrap();
     place.run(&with(&file, &["set", "leaf", &forged])).failed(2, "invalid-input", "`leaf` has one");
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
     fs::write(&file, "[1]").unwrap();
-    place.run(&with(&file, &["set", "leaf", &text])).failed(2, "invalid-input", "no JSON object");
+    place.run(&with(&file, &["set", "leaf", &text])).failed(
+        2,
+        "invalid-input",
+        "must hold one JSON object",
+    );
 }

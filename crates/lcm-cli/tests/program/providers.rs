@@ -64,7 +64,7 @@ fn a_refused_key_writes_nothing_and_shows_nothing() {
     ran(&place, &["compact", "--budget", "8000", "--llm", "openai:m@localhost"]).failed(
         2,
         "invalid-input",
-        "begins with http",
+        "must start with http",
     );
     assert_eq!(place.digest(), before);
 }

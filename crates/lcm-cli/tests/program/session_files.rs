@@ -172,8 +172,8 @@ fn bad_lines_are_named_and_store_nothing() {
     let cases: [(Vec<u8>, &str); 7] = [
         (cut.into_bytes(), "`s.jsonl` line 4 ends in the middle"),
         ([good.as_bytes(), b"\0\0\0\n"].concat(), "`s.jsonl` line 5 has a NUL byte"),
-        ([good.as_bytes(), b"\n\xFF\n"].concat(), "`s.jsonl` line 6 is no valid UTF-8"),
-        ([good.as_bytes(), b"nonsense\n"].concat(), "`s.jsonl` line 5 is no JSON object"),
+        ([good.as_bytes(), b"\n\xFF\n"].concat(), "`s.jsonl` line 6 must be valid UTF-8"),
+        ([good.as_bytes(), b"nonsense\n"].concat(), "`s.jsonl` line 5 must be a JSON object"),
         ([good.as_bytes(), deep.as_bytes()].concat(), "`s.jsonl` line 5: "),
         ([good.as_bytes(), jsonl(&codex(1)).as_bytes()].concat(), "line 5 looks like a Codex"),
         (
@@ -196,7 +196,7 @@ fn files_of_two_dialects_are_no_transcript() {
     let one = place.write("one.jsonl", jsonl(&claude_code(1)));
     let two = place.write("two.jsonl", jsonl(&codex(1)));
     let ran = place.run(&[&AUTO[..], &[&one, &two]].concat());
-    ran.failed(2, "invalid-input", "one by one");
+    ran.failed(2, "invalid-input", "each format on its own");
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn half_a_line_at_the_end_of_a_replaced_file_ends_a_tail_behind_what_is_whole() 
     assert_eq!(tail.child.wait().unwrap().code(), Some(2));
     let mut said = String::new();
     tail.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("before it was replaced") && said.contains("line 3"), "{said}");
+    assert!(said.contains("before the file was replaced") && said.contains("line 3"), "{said}");
     assert_eq!(contents(&place), ["one", "two"]);
 }
 

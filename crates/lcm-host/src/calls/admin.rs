@@ -6,7 +6,7 @@ use crate::{error::Result, lcm::Lcm};
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Counts and sizes of a conversation, or of the store, as JSON.
+    /// Returns counts and sizes of a conversation, or of the store, as JSON.
     pub fn status(&self, conversation: Option<&str>, now: u64) -> Result<String> {
         self.call(
             "admin.status",
@@ -15,7 +15,7 @@ impl Lcm {
         )
     }
 
-    /// One page of a list, as JSON `{items, cursor}`. [`Lcm::list_all`] follows the pages.
+    /// Returns one page of a list, as JSON `{items, cursor}`. [`Lcm::list_all`] reads all pages.
     pub fn listing(
         &self,
         kind: &str,
@@ -41,7 +41,7 @@ impl Lcm {
         )
     }
 
-    /// One step of checking a conversation, as JSON. [`Lcm::check_all`] goes on to the end.
+    /// Runs one step of a check, as JSON. [`Lcm::check_all`] runs all steps.
     pub fn check(&self, conversation: &str, cursor: Option<&str>) -> Result<String> {
         self.call(
             "admin.check",
@@ -50,7 +50,7 @@ impl Lcm {
         )
     }
 
-    /// One step of the digest of the store, as JSON. [`Lcm::digest_all`] goes on to the end.
+    /// Runs one step of the digest of the store, as JSON. [`Lcm::digest_all`] runs all steps.
     pub fn digest(&self, cursor: Option<&str>, logical: bool) -> Result<String> {
         self.call(
             "admin.digest",
@@ -59,7 +59,7 @@ impl Lcm {
         )
     }
 
-    /// One page of a portable copy, as JSON.
+    /// Returns one page of an export, as JSON.
     pub fn export_page(
         &self,
         conversation: &str,
@@ -75,7 +75,7 @@ impl Lcm {
         )
     }
 
-    /// Takes in one page of a portable copy; answers JSON.
+    /// Imports one page of an export; returns JSON.
     pub fn import_page(&self, lines: &[String], cursor: Option<&str>, now: u64) -> Result<String> {
         self.call(
             "admin.import-page",
@@ -86,7 +86,7 @@ impl Lcm {
         )
     }
 
-    /// A verb whose shape is not settled yet; both sides are JSON.
+    /// Runs a command by its name; arguments and result are JSON.
     pub fn admin_call(
         &self,
         conversation: &str,

@@ -12,7 +12,7 @@ use crate::{
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Whether compaction is due, and why.
+    /// Returns whether compaction is due, and why.
     pub fn evaluate(
         &self,
         conversation: &str,
@@ -38,7 +38,7 @@ impl Lcm {
         )
     }
 
-    /// What compaction wants to ask a model next.
+    /// Plans the next completion requests of a compaction.
     pub fn plan(
         &self,
         conversation: &str,
@@ -64,7 +64,7 @@ impl Lcm {
         )
     }
 
-    /// Judges an answer to a request of [`Lcm::plan`], and stores what is accepted.
+    /// Verifies an answer to a request of [`Lcm::plan`], and stores an accepted summary.
     pub fn apply(
         &self,
         conversation: &str,
@@ -93,7 +93,7 @@ impl Lcm {
         )
     }
 
-    /// One pass through the model of this handle. Other calls wait until it is over.
+    /// Makes one pass with the model of this handle. Other calls wait until the pass ends.
     pub fn run(
         &self,
         conversation: &str,

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Default for context::Options {
-    /// Nothing but what is stored, by the policy of the configuration.
+    /// Returns options without live messages, with the configured policy.
     fn default() -> Self {
         Self {
             policy: None,
@@ -27,7 +27,7 @@ impl Default for context::Options {
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// A context that fits `budget` tokens, in `dialect`.
+    /// Assembles a context that fits `budget` tokens, in `dialect`.
     pub fn assemble(
         &self,
         conversation: &str,
@@ -56,7 +56,7 @@ impl Lcm {
         )
     }
 
-    /// Whether the provider of `dialect` would accept this array: a JSON list of findings.
+    /// Returns the reasons why the provider of `dialect` would refuse an array, as a JSON list.
     pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
         self.call(
             "context.validate",

@@ -1,4 +1,4 @@
-//! `setup` and `ingest`: the version, and messages in.
+//! `setup` and `ingest`: the version, and intake of messages.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     types::Dialect,
 };
 
-/// `options` with `{"repeat": true}` added to what `extra_json` holds.
+/// Returns the options with `{"repeat": true}` added to `extra_json`.
 fn repeating(options: &ingestion::Options) -> ingestion::Options {
     let extra = options.extra_json.as_deref().unwrap_or("{}");
     let mut extra: Value = serde_json::from_str(extra).unwrap_or_else(|_| json!({}));
@@ -22,7 +22,7 @@ fn repeating(options: &ingestion::Options) -> ingestion::Options {
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// The version of the component.
+    /// Returns the version of the component.
     pub fn version(&self) -> Result<String> {
         self.call(
             "setup.version",
@@ -33,9 +33,9 @@ impl Lcm {
 
     /// Stores messages, each one JSON text of `dialect`.
     ///
-    /// When the outcome of its commit is unknown, the call is repeated once, here and nowhere
-    /// else, with `{"repeat": true}` in `extra_json`: the component then recognises what the first
-    /// attempt may have stored. When that fails, too, the caller may repeat it in the same way.
+    /// After a commit of unknown outcome this method repeats the call once with `{"repeat": true}`
+    /// in `extra_json`; the component then recognises messages of the first attempt. After a second
+    /// failure the caller may repeat the call in the same way.
     pub fn append(
         &self,
         conversation: &str,
@@ -54,7 +54,7 @@ impl Lcm {
         .map_err(|failure| failure.error)
     }
 
-    /// As [`Lcm::append`], repeated so often after a conflict and never after an unknown outcome.
+    /// Appends with a bound of the repeats after conflicts, and no repeat after an unknown outcome.
     fn append_known(
         &self,
         conversation: &str,
@@ -84,9 +84,9 @@ impl Lcm {
         )
     }
 
-    /// Stores a piece of one message too large for `append`; returns the next offset in bytes.
-    /// Idempotent by offset. `extra_json` says what is known of the whole text: its size, and the
-    /// family that `append` will be told.
+    /// Stores a piece of a message that is too large for `append`; returns the next offset in
+    /// bytes. The call is idempotent by offset. `extra_json` has the size of the whole text, and
+    /// the family of the later `append`.
     pub fn stage(
         &self,
         conversation: &str,
@@ -116,7 +116,7 @@ impl Lcm {
         )
     }
 
-    /// Identities of messages, as the JSON array that `wit/ingest.wit` describes. Reads nothing.
+    /// Returns the identities of messages, as the JSON array of `wit/ingest.wit`. Reads no store.
     pub fn identify(&self, dialect: Dialect, messages: &[String]) -> Result<String> {
         self.call(
             "ingest.identify",
@@ -125,9 +125,9 @@ impl Lcm {
         )
     }
 
-    /// Which entries of a whole transcript are not stored, as JSON. `transcript_json` is
-    /// `{"entries": [...]}` with the objects of [`Lcm::identify`], and what `wit/ingest.wit` has
-    /// beside.
+    /// Returns the entries of a whole transcript that are missing in the store, as JSON.
+    /// `transcript_json` is `{"entries": [...]}` with the objects of [`Lcm::identify`] and the
+    /// other members of `wit/ingest.wit`.
     pub fn reconcile(&self, conversation: &str, transcript_json: &str, now: u64) -> Result<String> {
         self.call(
             "ingest.reconcile",

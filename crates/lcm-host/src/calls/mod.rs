@@ -1,10 +1,10 @@
 //! One method per exported function of the component, with its types.
 //!
-//! In: arguments as `wit/` names them. Out: its results. `configure` stands with the handle, and
-//! loops over several calls stand in the modules of the drivers.
+//! In: arguments as `wit/` names them. Out: its results. `lcm` has `configure`; `drive`, `ask`,
+//! `tools`, `pages` and `portable` have loops over several calls.
 //!
 //! Every method can fail with the codes of the component, with `conflict` after many repeats, and
-//! with `internal` when the component trapped.
+//! with `internal` after a trap of the component.
 
 mod admin;
 mod compaction;

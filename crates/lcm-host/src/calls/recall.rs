@@ -27,8 +27,7 @@ impl Lcm {
         )
     }
 
-    /// Attaches vectors to messages and summaries, or forgets them; what goes in and comes out is
-    /// JSON.
+    /// Attaches vectors to messages and summaries, or deletes them; arguments and result are JSON.
     pub fn embed(&self, conversation: &str, vectors_json: &str) -> Result<String> {
         self.call(
             "recall.embed",
@@ -67,7 +66,7 @@ impl Lcm {
         )
     }
 
-    /// One page of what a summary stands for, as JSON. [`Lcm::expand_all`] follows the pages.
+    /// Returns one page of the sources of a summary, as JSON. [`Lcm::expand_all`] reads all pages.
     pub fn expand(
         &self,
         conversation: &str,
@@ -95,8 +94,8 @@ impl Lcm {
         )
     }
 
-    /// Original texts of the messages of a range, both ends included, from its beginning to at
-    /// most `bytes_max`, but at least one when there is one.
+    /// Returns the original texts of the messages of a range, both ends included: at most
+    /// `bytes_max` bytes, but at least one message.
     pub fn messages(
         &self,
         conversation: &str,
@@ -122,7 +121,7 @@ impl Lcm {
         )
     }
 
-    /// Makes a grant for a sub-agent, a limited right to read; both sides are JSON.
+    /// Creates a grant, limited read access for a sub-agent; arguments and result are JSON.
     pub fn grant(&self, conversation: &str, grant_json: &str, now: u64) -> Result<String> {
         self.call(
             "recall.grant",
@@ -133,7 +132,7 @@ impl Lcm {
         )
     }
 
-    /// Ends a grant at once, with those that inherit from it.
+    /// Revokes a grant at once, with all grants that inherit from it.
     pub fn revoke(&self, conversation: &str, grant: &str, now: u64) -> Result<()> {
         self.call(
             "recall.revoke",
@@ -144,7 +143,7 @@ impl Lcm {
         )
     }
 
-    /// What answering a question wants to ask a model; both sides are JSON.
+    /// Plans the completion requests of a question; arguments and result are JSON.
     pub fn ask_plan(&self, conversation: &str, question_json: &str, now: u64) -> Result<String> {
         self.call(
             "recall.ask-plan",
@@ -181,7 +180,7 @@ impl Lcm {
         )
     }
 
-    /// Answers a question through the model of this handle. Other calls wait until it is over.
+    /// Answers a question with the model of this handle. Other calls wait until the question ends.
     pub fn ask_run(&self, conversation: &str, question_json: &str, now: u64) -> Result<String> {
         self.call(
             "recall.ask-run",

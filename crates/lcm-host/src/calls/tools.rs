@@ -1,4 +1,4 @@
-//! `tools`: what an agent is offered and how its calls are answered.
+//! `tools`: tool definitions for an agent, and answers to its calls.
 
 use serde_json::json;
 
@@ -13,8 +13,8 @@ use crate::{
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Definitions of the tools, as JSON in the format of `dialect`. `grant` is as in
-    /// [`Lcm::tool_call`]: a sub-agent with a grant has `lcm_expand`, too.
+    /// Returns the tool definitions, as JSON in the format of `dialect`. `grant` is as in
+    /// [`Lcm::tool_call`]: a sub-agent with a grant also has `lcm_expand`.
     pub fn tool_definitions(&self, dialect: Dialect, grant: Option<&str>) -> Result<String> {
         self.call(
             "tools.definitions",
@@ -25,7 +25,7 @@ impl Lcm {
         )
     }
 
-    /// What an agent should be told about the tools.
+    /// Returns the instructions for an agent with these tools.
     pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> Result<String> {
         self.call(
             "tools.instructions",
@@ -36,7 +36,7 @@ impl Lcm {
         )
     }
 
-    /// Answers a tool call of a model. `grant` is a grant for a sub-agent, `None` for the agent.
+    /// Answers a tool call. `grant` is the grant of a sub-agent; `None`: the agent itself.
     pub fn tool_call(
         &self,
         conversation: &str,

@@ -1,4 +1,4 @@
-//! Completions from the Messages interface of Anthropic, or of a server that speaks it.
+//! Completions from the Messages interface of Anthropic or of a compatible server.
 //!
 //! In: a model, a base URL, a key. Out: the text blocks of the answer, joined.
 
@@ -29,12 +29,12 @@ const DEFAULTS: Defaults = Defaults {
     base: "https://api.anthropic.com/v1",
     variable: "ANTHROPIC_API_KEY",
 };
-/// The version of the interface that this module was written for.
+/// Version of the interface.
 const VERSION: &str = "2023-06-01";
 const TEMPERATURE: &str = "temperature";
 
-/// A model behind the Messages interface. A model that refuses a temperature is asked again
-/// without one, and from then on at once.
+/// A model behind the Messages interface. After a refused temperature this and later requests are
+/// sent without a temperature.
 #[derive(Debug)]
 pub struct Anthropic {
     endpoint: Endpoint,
@@ -43,7 +43,7 @@ pub struct Anthropic {
 
 #[derive(Deserialize)]
 struct AnthropicAnswer {
-    /// Blocks; those that are not text (reasoning) are no part of the answer.
+    /// Blocks; only text blocks are part of the answer.
     content: Value,
     stop_reason: Option<String>,
     model: Option<String>,
@@ -54,7 +54,7 @@ struct AnthropicAnswer {
 struct AnthropicUsage {
     #[serde(default)]
     input_tokens: u64,
-    /// What was read from and written to the provider's cache is not in `input_tokens`.
+    /// `input_tokens` excludes tokens read from and written to the provider's cache.
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     #[serde(default)]
@@ -62,18 +62,18 @@ struct AnthropicUsage {
 }
 
 impl Anthropic {
-    /// Reads `MODEL[@BASE-URL]`; the base URL may end with `/v1` or leave it out. Without a key,
-    /// only other base URLs than Anthropic's own can be asked.
+    /// Parses `MODEL[@BASE-URL]`; the base URL may omit `/v1`. Anthropic's own base URL requires a
+    /// key.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: there is no model, the base URL is none, or it holds credentials.
+    /// `invalid-input`: no model, an invalid base URL, or a base URL with credentials.
     pub fn parse(text: &str, key: Option<&str>) -> Result<Self> {
         let endpoint = Endpoint::parse(&DEFAULTS, text, key)?;
         Ok(Self { endpoint, no_temperature: AtomicBool::new(false) })
     }
 
-    /// Gives up an answer after this time instead of a minute.
+    /// Sets the time limit of an answer; the default is a minute.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.endpoint.set_timeout(timeout);
@@ -132,7 +132,7 @@ impl Anthropic {
     fn read(&self, answered: &Answered) -> std::result::Result<Completion, CompletionError> {
         let other = |what: &str| self.endpoint.failure(CompletionErrorCode::Other, what);
         let answer: AnthropicAnswer = serde_json::from_slice(&answered.body)
-            .map_err(|error| other(&format!("answered no completion: {error}")))?;
+            .map_err(|error| other(&format!("returned no completion: {error}")))?;
         let finish = match answer.stop_reason.as_deref() {
             None | Some("end_turn" | "stop_sequence") => Finish::Stop,
             Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,

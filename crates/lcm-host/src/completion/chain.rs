@@ -1,4 +1,4 @@
-//! Several providers as one: retries within a provider, then the next provider.
+//! A chain of providers: retries of a provider, then the next provider.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,15 +10,15 @@ use crate::{
 
 const RETRIES: u32 = 2;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// The longest pause before another attempt. A provider that wants a longer one is not asked
-/// again: it would refuse in vain until then, and the next one may serve.
+/// Longest pause before another attempt. A provider that requests a longer pause is not asked
+/// again; the next provider may answer sooner.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// A fallback chain of providers.
 ///
-/// `auth`, `policy` and `context-too-long` are answers about the request or the key: they are
-/// returned at once. Every other failure is retried with the same provider and then given to the
-/// next one; the result of the last is returned.
+/// `auth`, `policy` and `context-too-long` concern the request or the key and are returned at once.
+/// After any other failure the same provider is asked again, then the next provider. The chain
+/// returns the result of the last provider.
 #[derive(Clone)]
 pub struct Chain {
     default: Vec<Arc<dyn CompletionProvider>>,
@@ -37,20 +37,20 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// A chain that asks these providers in order, each at most three times.
+    /// Returns a chain that asks these providers in order, each at most three times.
     #[must_use]
     pub fn new(providers: Vec<Arc<dyn CompletionProvider>>) -> Self {
         Self { default: providers, by_purpose: Vec::new(), retries: RETRIES }
     }
 
-    /// Sends requests of one purpose to this provider instead; given again, to both in order.
+    /// Adds a provider for one purpose, which replaces the general providers for that purpose.
     #[must_use]
     pub fn with_purpose(mut self, purpose: Purpose, provider: Arc<dyn CompletionProvider>) -> Self {
         self.by_purpose.push((purpose, provider));
         self
     }
 
-    /// How often a provider is asked again after its first failure.
+    /// Sets the retries of a provider after its first failure.
     #[must_use]
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
@@ -86,7 +86,7 @@ impl Chain {
     }
 }
 
-/// How long to wait before a provider is asked again that was so often already; `None`: it is not.
+/// Returns the pause before the next attempt of a provider; `None`: no further attempt.
 fn pause(error: &CompletionError, retries: u32) -> Option<Duration> {
     let doubled = || FIRST_DELAY.saturating_mul(1 << retries.min(16)).min(DELAY_MAX);
     let pause = error.retry_after_ms.map_or_else(doubled, Duration::from_millis);

@@ -1,8 +1,8 @@
-//! Where a network provider is, under which model and key, and how it is asked over HTTP.
+//! A network provider: address, model and key, and requests over HTTP.
 //!
 //! In: `MODEL[@BASE-URL]`, a key, a JSON body. Out: the status and the bounded body of the answer,
-//! or a classified failure. What bodies mean is the business of the providers; retries are the
-//! chain's. Redirects are not followed, because they would take the key somewhere else.
+//! or a classified failure. The providers read the bodies; the chain retries. Redirects are not
+//! followed, because a redirect would send the key to another server.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError},
@@ -21,18 +21,18 @@ use crate::{
     types::{CompletionError, CompletionErrorCode},
 };
 
-/// From the connection to the last byte of the answer; the reference system's `summaryTimeoutMs`.
+/// Time limit from the connection to the last byte of the answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer; a summary has thousands, and reasoning that is sent along some more.
+/// Most bytes of an answer; a summary with reasoning has tens of thousands.
 const BODY_BYTES_MAX: u64 = 8 << 20;
-/// Characters of a provider's own words that are shown.
+/// Most characters of a provider's message to show.
 const MESSAGE_CHARS_MAX: usize = 300;
 const POLL: Duration = Duration::from_millis(20);
-/// A provider that wants to be asked again later than in a day is taken to mean a day.
+/// Longest pause that a provider can request: a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
 
-/// A secret, which is not shown by `Debug`.
+/// A secret, which `Debug` hides.
 #[derive(Clone, Eq, PartialEq)]
 struct ApiKey(String);
 
@@ -47,51 +47,53 @@ impl std::fmt::Debug for ApiKey {
 pub(super) struct Endpoint {
     /// `openai` or `anthropic`.
     scheme: &'static str,
-    /// The model to ask for.
+    /// Name of the model.
     pub(super) model: String,
-    /// Without a slash at its end, with `/v1` or the path that was given.
+    /// Base URL without a slash at its end, with `/v1` or the given path.
     base: String,
-    /// Whether the base is the provider's own.
+    /// Whether the base URL is the provider's own.
     pub(super) official: bool,
     key: Option<ApiKey>,
     timeout: Duration,
     connect_timeout: Duration,
 }
 
-/// What a scheme fills in.
+/// Defaults of a scheme.
 pub(super) struct Defaults {
-    /// The name before the colon.
+    /// Name before the colon.
     pub(super) scheme: &'static str,
-    /// The provider's own base URL.
+    /// Base URL of the provider.
     pub(super) base: &'static str,
-    /// The variable that its key comes from, for messages.
+    /// Environment variable of the key, for messages.
     pub(super) variable: &'static str,
 }
 
 /// An HTTP answer of any status.
 pub(super) struct Answered {
     pub(super) status: u16,
-    /// When the provider wants to be asked again.
+    /// Pause that the provider requests.
     pub(super) retry_after_ms: Option<u64>,
     pub(super) body: Vec<u8>,
 }
 
 impl Endpoint {
-    /// Reads `MODEL[@BASE-URL]`.
+    /// Parses `MODEL[@BASE-URL]`.
     pub(super) fn parse(defaults: &Defaults, text: &str, key: Option<&str>) -> Result<Self> {
         let scheme = defaults.scheme;
         let (model, base) = split_base(text);
         if model.is_empty() {
-            return Err(invalid(format!("`--llm {scheme}:` names no model")));
+            return Err(invalid(format!("`--llm {scheme}:` must name a model")));
         }
         if base.is_none() && model.contains('@') {
-            // Taken for a model of the provider's own, a conversation would leave the machine.
-            let message = format!("`{scheme}:{model}`: a base URL begins with http:// or https://");
+            // Otherwise the provider's own service would receive the conversation.
+            let message =
+                format!("the base URL of `{scheme}:{model}` must start with http:// or https://");
             return Err(invalid(message));
         }
         let key = key.map(str::trim).filter(|key| !key.is_empty());
         if key.is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-            let message = format!("{} holds characters that no key has", defaults.variable);
+            let message =
+                format!("`{}` must hold visible ASCII characters only", defaults.variable);
             return Err(invalid(message));
         }
         Ok(Self {
@@ -106,30 +108,30 @@ impl Endpoint {
         })
     }
 
-    /// Waits this long for an answer instead of a minute, and no longer for a connection.
+    /// Sets the time limit of an answer, which also bounds the connection; the default is a minute.
     pub(super) fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
         self.connect_timeout = CONNECT_TIMEOUT.min(timeout);
     }
 
-    /// The base, with `path` after it.
+    /// Returns the base URL followed by `path`.
     pub(super) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// The key, for a header.
+    /// Returns the key for a header.
     pub(super) fn key(&self) -> Option<&str> {
         self.key.as_ref().map(|key| key.0.as_str())
     }
 
-    /// Why the provider's own service cannot be asked at all.
+    /// Returns the failure if the provider's own service lacks a key.
     pub(super) fn missing_key(&self, variable: &str) -> Option<CompletionError> {
         let message = format!("`{}:{}` needs {variable}", self.scheme, self.model);
         (self.official && self.key.is_none())
             .then(|| self.error(CompletionErrorCode::Auth, &message))
     }
 
-    /// A failure in one line that shows no key, however the words came about.
+    /// Returns a failure in one line without the key.
     pub(super) fn error(&self, code: CompletionErrorCode, message: &str) -> CompletionError {
         let message = self.redacted(message);
         let line: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -137,17 +139,17 @@ impl Endpoint {
         CompletionError { code, message: line.collect(), retry_after_ms: None }
     }
 
-    /// A failure that begins with who failed.
+    /// Returns a failure that starts with the name of the model.
     pub(super) fn failure(&self, code: CompletionErrorCode, what: &str) -> CompletionError {
         self.error(code, &format!("`{}:{}` {what}", self.scheme, self.model))
     }
 
-    /// A text of the provider without the key.
+    /// Removes the key from a text of the provider.
     pub(super) fn redacted(&self, text: &str) -> String {
         self.key().map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"))
     }
 
-    /// Posts a JSON body. The connection is closed when the time is up or the work is stopped.
+    /// Posts a JSON body. A time-out or a stop closes the connection.
     pub(super) fn post(
         &self,
         url: &str,
@@ -162,7 +164,7 @@ impl Endpoint {
         }
         let body = body.to_string();
         let (sender, receiver) = mpsc::channel();
-        // On a thread of its own, because neither a name lookup nor a connection can be polled.
+        // A separate thread, because a name lookup and a connection block.
         std::thread::spawn(move || sender.send(request.send(body).and_then(read)));
         let deadline = Instant::now() + self.timeout;
         loop {
@@ -185,8 +187,7 @@ impl Endpoint {
         }
     }
 
-    /// An agent for one request: providers are asked seldom, and a connection that was kept may
-    /// have gone stale.
+    /// Returns an agent for one request. Requests are rare, so a kept connection could be stale.
     fn agent(&self) -> Agent {
         let builder = Agent::config_builder()
             .http_status_as_error(false)
@@ -197,7 +198,7 @@ impl Endpoint {
             .accept("application/json")
             .timeout_connect(Some(self.connect_timeout))
             .timeout_global(Some(self.timeout));
-        // A proxy could not reach this machine under that name.
+        // A proxy cannot reach this machine by a loopback name.
         let builder = if self.is_loopback() { builder.proxy(None) } else { builder };
         builder.build().new_agent()
     }
@@ -215,7 +216,7 @@ impl Endpoint {
         self.failure(CompletionErrorCode::Timeout, &what)
     }
 
-    /// A failure below HTTP.
+    /// Classifies a failure below HTTP.
     fn transport_failure(&self, error: &ureq::Error) -> CompletionError {
         use ureq::Error as E;
         let (code, what) = match error {
@@ -225,7 +226,7 @@ impl Endpoint {
             }
             E::Timeout(_) => return self.timed_out(),
             E::BodyExceedsLimit(limit) => {
-                let what = format!("answered more than {} MiB", limit >> 20);
+                let what = format!("sent more than {} MiB", limit >> 20);
                 (CompletionErrorCode::Other, what)
             }
             E::Io(cause) if cause.kind() == std::io::ErrorKind::ConnectionRefused => {
@@ -242,7 +243,7 @@ impl Endpoint {
             | E::Rustls(_) => {
                 (CompletionErrorCode::Unavailable, self.unreachable(&error.to_string()))
             }
-            _ => (CompletionErrorCode::Other, format!("did not answer as HTTP does: {error}")),
+            _ => (CompletionErrorCode::Other, format!("did not send valid HTTP: {error}")),
         };
         self.failure(code, &what)
     }
@@ -260,7 +261,7 @@ fn read(
     Ok(Answered { status: response.status().as_u16(), retry_after_ms, body })
 }
 
-/// `retry-after-ms`, or `retry-after` in seconds or as a date, from now.
+/// Returns the pause of `retry-after-ms`, or of `retry-after` in seconds or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);
@@ -272,7 +273,7 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
             Duration::try_from_secs_f64(seconds).unwrap_or(RETRY_AFTER_MAX)
         } else {
             let then = httpdate::parse_http_date(after).ok()?;
-            // The provider's own clock, where it tells, so that ours need not agree with it.
+            // The provider's clock, if the answer has a date, may differ from the local clock.
             let now =
                 text(header::DATE.as_str()).and_then(|now| httpdate::parse_http_date(now).ok());
             then.duration_since(now.unwrap_or_else(SystemTime::now)).unwrap_or_default()
@@ -281,7 +282,7 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     u64::try_from(pause.min(RETRY_AFTER_MAX).as_millis()).ok()
 }
 
-/// The model, and the base URL after the `@` that is followed by one.
+/// Splits a model and the base URL after the first `@` before `http`.
 fn split_base(text: &str) -> (&str, Option<&str>) {
     let at = ["@http://", "@https://"].iter().filter_map(|mark| text.find(mark)).min();
     match at.and_then(|at| text.split_at_checked(at)) {
@@ -290,14 +291,14 @@ fn split_base(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A base URL that paths can be put after.
+/// Normalises a base URL, so that a path can follow.
 fn checked(scheme: &str, base: &str) -> Result<String> {
-    let uri: Uri = base
-        .parse()
-        .map_err(|error| invalid(format!("the base URL of `{scheme}:` is no URL: {error}")))?;
+    let uri: Uri = base.parse().map_err(|error| {
+        invalid(format!("the base URL of `{scheme}:` must be a valid URL: {error}"))
+    })?;
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     if uri.host().is_none_or(str::is_empty) {
-        return Err(invalid(format!("the base URL of `{scheme}:` names no host")));
+        return Err(invalid(format!("the base URL of `{scheme}:` must name a host")));
     }
     if authority.contains('@') {
         let message = format!("the base URL of `{scheme}:` must not hold a name or password");

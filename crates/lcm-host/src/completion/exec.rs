@@ -1,7 +1,7 @@
 //! Completions from a program: one process per request, JSON on its standard input and output.
 //!
-//! In: a command line without a shell. Out: what the program printed, or why that is no answer.
-//! The process and everything it started is killed when it takes too long.
+//! In: a command line without a shell. Out: the answer that the program printed, or a failure. A
+//! time-out kills the process and its children.
 
 use std::{
     io::{Read as _, Write as _},
@@ -24,9 +24,9 @@ use crate::{
 };
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of standard output that are read; a longer answer is no answer.
+/// Most bytes of standard output; a longer output is a failure.
 const OUTPUT_BYTES_MAX: u64 = 8 << 20;
-/// Bytes of standard error that are kept for the message of a failure.
+/// Most bytes of standard error in the message of a failure.
 const ERROR_BYTES_MAX: u64 = 4 << 10;
 const POLL: Duration = Duration::from_millis(10);
 
@@ -38,7 +38,7 @@ pub struct Exec {
     timeout: Duration,
 }
 
-/// What the program may print.
+/// Output of the program.
 #[derive(Deserialize)]
 struct ProgramAnswer {
     text: Option<String>,
@@ -55,7 +55,7 @@ struct ProgramFailure {
     retry_after_ms: Option<u64>,
 }
 
-/// What a process left behind.
+/// Result of a process.
 struct Ended {
     status: ExitStatus,
     output: Vec<u8>,
@@ -63,7 +63,7 @@ struct Ended {
 }
 
 impl Exec {
-    /// A program and its arguments, split at spaces; `None`: there is no program.
+    /// Parses a program and its arguments, split at spaces; `None`: the text has no program.
     #[must_use]
     pub fn parse(command: &str) -> Option<Self> {
         let mut words = command.split_ascii_whitespace().map(str::to_owned);
@@ -71,7 +71,7 @@ impl Exec {
         Some(Self { program, arguments: words.collect(), timeout: TIMEOUT })
     }
 
-    /// Kills a process after this time instead of a minute.
+    /// Sets the time limit of a process; the default is a minute.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -91,7 +91,7 @@ impl Exec {
             unanswered(CompletionErrorCode::Unavailable, message)
         })?;
         if let Some(mut pipe) = child.stdin.take() {
-            // A program that does not read its input is free to.
+            // A program need not read its input.
             std::thread::spawn(move || pipe.write_all(&input));
         }
         let output = read_aside(child.stdout.take(), OUTPUT_BYTES_MAX);
@@ -102,7 +102,7 @@ impl Exec {
             let message = format!("`{}` did not answer in {:?}", self.program, self.timeout);
             return Err(unanswered(CompletionErrorCode::Timeout, message));
         };
-        // Something the program left running may hold its output open; it gets the same deadline.
+        // A child of the program may hold the output open; the deadline also applies to the child.
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(output) = output.recv_timeout(left) else {
             kill(&mut child);
@@ -119,7 +119,7 @@ impl Exec {
             let complaint = String::from_utf8_lossy(&ended.complaint);
             let last = complaint.lines().map(str::trim).rfind(|line| !line.is_empty());
             let message = match (ended.status.success(), last) {
-                (true, _) => format!("`{name}` printed no JSON answer"),
+                (true, _) => format!("`{name}` must print a JSON object"),
                 (false, None) => format!("`{name}` failed with {}", ended.status),
                 (false, Some(line)) => format!("`{name}` failed with {}: {line}", ended.status),
             };
@@ -130,7 +130,7 @@ impl Exec {
             Some("length") => Finish::Length,
             Some("refusal") => Finish::Refusal,
             Some(other) => {
-                let message = format!("`{name}` answered the unknown finish `{other}`");
+                let message = format!("`{name}` must print a known `finish`, got `{other}`");
                 return failed(CompletionErrorCode::Other, message);
             }
         };
@@ -148,7 +148,7 @@ impl Exec {
                 output_tokens: 0,
             }),
             (None, None) => {
-                let message = format!("`{name}` answered neither `text` nor `error`");
+                let message = format!("`{name}` must print `text` or `error`");
                 failed(CompletionErrorCode::Other, message)
             }
         }
@@ -179,7 +179,7 @@ fn unanswered(code: CompletionErrorCode, message: String) -> CompletionError {
     CompletionError { code, message, retry_after_ms: None }
 }
 
-/// Reads a pipe to its end on another thread, and sends what came when it ended.
+/// Reads a pipe to its end on another thread, and sends the bytes.
 fn read_aside<R: std::io::Read + Send + 'static>(
     pipe: Option<R>,
     bytes_max: u64,
@@ -188,7 +188,7 @@ fn read_aside<R: std::io::Read + Send + 'static>(
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // A pipe that breaks ends the text; whether that is an answer shows when it is parsed.
+            // A broken pipe ends the text; the parser decides whether the text is an answer.
             let _ = pipe.by_ref().take(bytes_max).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
@@ -197,7 +197,7 @@ fn read_aside<R: std::io::Read + Send + 'static>(
     receiver
 }
 
-/// How the process ended; `None`: it did not before the deadline or the order to stop.
+/// Waits for the end of a process; `None`: the deadline or a stop came first.
 fn wait(child: &mut Child, deadline: Instant, cancel: &Cancel) -> Option<ExitStatus> {
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -210,7 +210,7 @@ fn wait(child: &mut Child, deadline: Instant, cancel: &Cancel) -> Option<ExitSta
     }
 }
 
-/// Gives the process a group of its own, so that all it starts can be killed with it.
+/// Puts the process into its own group, so that a kill includes its children.
 #[cfg(unix)]
 fn own_group(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;

@@ -1,8 +1,7 @@
-//! Where completions come from: providers, and chains of them.
+//! Providers of completions, and chains of providers.
 //!
-//! In: the component's requests, as data. Out: a completion or a classified failure. What becomes
-//! of either is decided by the component, and by the loop of [`crate::Lcm::compact`]. Keys are
-//! given by the program that uses this crate; no provider reads the environment for one.
+//! In: requests of the component. Out: a completion or a classified failure; the component decides
+//! what follows. The program that uses this crate passes keys; no provider reads the environment.
 
 mod anthropic;
 mod chain;
@@ -27,7 +26,7 @@ pub use exec::Exec;
 pub use offline::Offline;
 pub use openai::OpenAi;
 
-/// A model, or something that stands for one. Closures from a request to a result are providers.
+/// A provider of completions. A closure from a request to a result is a provider.
 ///
 /// ```
 /// use lcm_host::{Lcm, types::{Completion, CompletionRequest, CompletionResult, Finish}};
@@ -44,7 +43,7 @@ pub use openai::OpenAi;
 /// # Ok::<(), lcm_host::Error>(())
 /// ```
 pub trait CompletionProvider: Send + Sync {
-    /// Answers one request; a provider that may take long returns early when `cancel` is set.
+    /// Answers one request; a slow provider should return early when `cancel` is set.
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult;
 }
 
@@ -71,7 +70,7 @@ pub(crate) fn complete_all(
     })
 }
 
-/// The purpose of this name.
+/// Returns the purpose of this name.
 #[must_use]
 pub fn purpose(name: &str) -> Option<Purpose> {
     Some(match name {
@@ -84,13 +83,13 @@ pub fn purpose(name: &str) -> Option<Purpose> {
     })
 }
 
-/// A failed completion.
+/// Returns a failed completion.
 pub(crate) fn failed(code: CompletionErrorCode, message: impl Into<String>) -> CompletionResult {
     let message = message.into();
     CompletionResult::Failed(CompletionError { code, message, retry_after_ms: None })
 }
 
-/// The name of a failure, as JSON writes it.
+/// Returns the name of a failure in JSON.
 pub(crate) const fn error_name(code: CompletionErrorCode) -> &'static str {
     match code {
         CompletionErrorCode::Auth => "auth",
@@ -103,7 +102,7 @@ pub(crate) const fn error_name(code: CompletionErrorCode) -> &'static str {
     }
 }
 
-/// The failure of this name; `None`: there is no such failure.
+/// Returns the failure of this name; `None`: the name is unknown.
 pub(crate) fn error_code(name: &str) -> Option<CompletionErrorCode> {
     Some(match name {
         "auth" => CompletionErrorCode::Auth,
@@ -117,18 +116,18 @@ pub(crate) fn error_code(name: &str) -> Option<CompletionErrorCode> {
     })
 }
 
-/// The sampling temperature as providers write it.
+/// Returns the sampling temperature in the unit of providers.
 fn temperature(request: &CompletionRequest) -> Value {
     json!(f64::from(request.temperature_permille) / 1000.0)
 }
 
-/// A provider's count of tokens, cut to the component's range.
+/// Limits a provider's token count to the range of the component.
 fn tokens(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The text of a provider's `content`: a string, the text blocks of an array, or nothing for null.
-/// Blocks of other types (reasoning) are left out. `None`: it is none of these.
+/// Returns the text of a provider's `content`: a string, the text blocks of an array, or an empty
+/// text for null. `None`: another type.
 fn text(content: &Value) -> Option<String> {
     match content {
         Value::Null => Some(String::new()),

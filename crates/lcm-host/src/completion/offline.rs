@@ -11,15 +11,15 @@ use crate::{
     types::{CompletionErrorCode, CompletionRequest, CompletionResult},
 };
 
-/// The component's offline summariser as a provider. It never fails for want of a model.
+/// The component's offline summariser as a provider, which needs no model.
 #[derive(Clone, Debug)]
 pub struct Offline {
-    // An instance of its own, so that completions of a running call can be made, too.
+    // A separate instance can complete requests during a running call.
     instance: Lcm,
 }
 
 impl Offline {
-    /// A summariser from this component.
+    /// Returns a summariser of this component.
     #[must_use]
     pub fn new(component: &Component) -> Self {
         let no_model: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| {

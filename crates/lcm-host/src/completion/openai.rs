@@ -1,7 +1,7 @@
-//! Completions from a server that speaks Chat Completions: OpenAI's own, and local ones.
+//! Completions from the Chat Completions interface of OpenAI or of a compatible server.
 //!
-//! In: a model, a base URL, a key. Out: the text of the first choice. One request is one HTTP
-//! exchange, or two when the server does not take a parameter that others demand.
+//! In: a model, a base URL, a key. Out: the text of the first choice. A request needs a second HTTP
+//! exchange if the server refuses a parameter.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -27,19 +27,18 @@ use crate::{
 
 const DEFAULTS: Defaults =
     Defaults { scheme: "openai", base: "https://api.openai.com/v1", variable: "OPENAI_API_KEY" };
-/// OpenAI's name of the output limit; its newer models refuse the older one.
+/// OpenAI's name of the output limit; newer models refuse the older name.
 const LIMIT: &str = "max_completion_tokens";
-/// The name that local servers know.
+/// Name of the output limit for local servers.
 const OLDER_LIMIT: &str = "max_tokens";
 const TEMPERATURE: &str = "temperature";
-/// Requests for one completion: as it should be, then without each parameter that was refused.
+/// Most requests for one completion: the full request, then without each refused parameter.
 const EXCHANGES_MAX: u32 = 3;
 
 /// A model behind the Chat Completions interface.
 ///
-/// OpenAI itself is sent `max_completion_tokens`, any other base URL `max_tokens`. A server that
-/// refuses that name, or a temperature, is asked again with the other name, or without one, and
-/// from then on at once.
+/// Requests to OpenAI have `max_completion_tokens`, requests to other base URLs `max_tokens`. After
+/// a refused name or temperature, this and later requests use the other name or no temperature.
 #[derive(Debug)]
 pub struct OpenAi {
     endpoint: Endpoint,
@@ -63,7 +62,7 @@ struct Choice {
 
 #[derive(Deserialize)]
 struct Message {
-    /// A text, an array of parts, or null when there is only reasoning or a refusal.
+    /// Text, array of parts, or null for only reasoning or a refusal.
     #[serde(default)]
     content: Value,
     refusal: Option<String>,
@@ -78,19 +77,19 @@ struct OpenaiUsage {
 }
 
 impl OpenAi {
-    /// Reads `MODEL[@BASE-URL]`; a base URL without a path means its `/v1`. Without a key, only
-    /// other base URLs than OpenAI's own can be asked.
+    /// Parses `MODEL[@BASE-URL]`; a base URL without a path gets `/v1`. OpenAI's own base URL
+    /// requires a key.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: there is no model, the base URL is none, or it holds credentials.
+    /// `invalid-input`: no model, an invalid base URL, or a base URL with credentials.
     pub fn parse(text: &str, key: Option<&str>) -> Result<Self> {
         let endpoint = Endpoint::parse(&DEFAULTS, text, key)?;
         let older_limit = AtomicBool::new(!endpoint.official);
         Ok(Self { endpoint, older_limit, no_temperature: AtomicBool::new(false) })
     }
 
-    /// Gives up an answer after this time instead of a minute.
+    /// Sets the time limit of an answer; the default is a minute.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.endpoint.set_timeout(timeout);
@@ -117,7 +116,7 @@ impl OpenAi {
         if self.older_limit.load(Ordering::Relaxed) { OLDER_LIMIT } else { LIMIT }
     }
 
-    /// Drops the parameter that the server refused; false: it refused something else.
+    /// Drops the parameter that the server refused; false: the server refused for another reason.
     fn adapt(&self, sent: &Value, answered: &Answered) -> bool {
         let refused = |name: &str| sent.get(name).is_some() && rejection::refuses(answered, name);
         if refused(TEMPERATURE) {
@@ -160,7 +159,7 @@ impl OpenAi {
     fn read(&self, answered: &Answered) -> std::result::Result<Completion, CompletionError> {
         let other = |what: &str| self.endpoint.failure(CompletionErrorCode::Other, what);
         let answer: OpenaiAnswer = serde_json::from_slice(&answered.body)
-            .map_err(|error| other(&format!("answered no completion: {error}")))?;
+            .map_err(|error| other(&format!("returned no completion: {error}")))?;
         let choice = answer.choices.into_iter().next();
         let Some(choice) = choice else { return Err(other("answered without a choice")) };
         let refused = choice.message.refusal.filter(|text| !text.is_empty());

@@ -1,14 +1,14 @@
-//! What a provider's refusal means: HTTP status and error object to a classified failure.
+//! Classification of a provider's refusal: HTTP status and error object to a failure.
 //!
-//! In: an answer that is no completion. Out: one of the contract's codes and one line. A status or
-//! a code of the provider decides; its words decide only where providers have no code for it.
+//! In: an answer without a completion. Out: a failure code and one line. The status or the code of
+//! the provider decides; words of the message decide only for causes without a code.
 
 use serde_json::Value;
 
 use super::endpoint::{Answered, Endpoint};
 use crate::types::{CompletionError, CompletionErrorCode as Code};
 
-/// Words of providers and local servers for a request that is longer than the model's window.
+/// Words for a request that exceeds the model's context window.
 const TOO_LONG: [&str; 9] = [
     "context_length_exceeded",
     "exceed_context_size",
@@ -20,10 +20,10 @@ const TOO_LONG: [&str; 9] = [
     "input is too long",
     "reduce the length of the messages",
 ];
-/// Codes and words for content that the provider does not serve.
+/// Codes and words for refused content.
 const POLICY: [&str; 4] =
     ["content_policy_violation", "content_filter", "content filtering policy", "content_policy"];
-/// Words for a parameter that this model does not take.
+/// Words for a refused parameter.
 const NOT_TAKEN: [&str; 7] = [
     "unsupported",
     "not supported",
@@ -34,7 +34,7 @@ const NOT_TAKEN: [&str; 7] = [
     "deprecated",
 ];
 
-/// What an error object says, whatever its shape.
+/// Content of an error object of any shape.
 struct Said {
     /// Type, code and message in one text, in lower case.
     all: String,
@@ -65,8 +65,8 @@ impl Said {
     }
 }
 
-/// The status of an answer. Some gateways answer 200 with an error object; then it is the error's
-/// code, or that of a bad gateway.
+/// Returns the status of an answer. For an error object with status 200, as some gateways send, the
+/// status is the code of the error, or that of a bad gateway.
 pub(super) fn status(answered: &Answered) -> u16 {
     if answered.status != 200 {
         return answered.status;
@@ -83,7 +83,7 @@ pub(super) fn status(answered: &Answered) -> u16 {
     }
 }
 
-/// The failure that an answer without a completion amounts to.
+/// Classifies an answer without a completion.
 pub(super) fn failure(endpoint: &Endpoint, answered: &Answered) -> CompletionError {
     let said = Said::of(&answered.body);
     let status = status(answered);
@@ -94,7 +94,7 @@ pub(super) fn failure(endpoint: &Endpoint, answered: &Answered) -> CompletionErr
         400 | 422 if said.has(&POLICY) => Code::Policy,
         402 | 429 | 529 => Code::RateLimited,
         408 | 504 => Code::Timeout,
-        // A server that is out of room for one prompt says so with a server error.
+        // A server without room for a prompt returns a server error.
         500 if said.has(&TOO_LONG) => Code::ContextTooLong,
         500.. => Code::Unavailable,
         _ => Code::Other,
@@ -104,7 +104,7 @@ pub(super) fn failure(endpoint: &Endpoint, answered: &Answered) -> CompletionErr
     CompletionError { retry_after_ms: answered.retry_after_ms, ..error }
 }
 
-/// Whether the provider refused the request because of the parameter of this name.
+/// Returns whether the provider refused the parameter of this name.
 pub(super) fn refuses(answered: &Answered, parameter: &str) -> bool {
     if !matches!(answered.status, 400 | 422) {
         return false;

@@ -1,19 +1,19 @@
 //! Reads sessions of Claude Code.
 //!
-//! In: lines with `type`; those of a conversation have `uuid`, and `parentUuid` names the line that
-//! they continue (after a compaction `logicalParentUuid` does). Out: the `user` and `assistant`
-//! lines of the live branch, in the order of the file, as messages of `anthropic`.
+//! In: lines with `type`. Lines of a conversation have `uuid`, and `parentUuid` names their parent
+//! (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines of the live
+//! branch, in the order of the file, as messages of `anthropic`.
 //!
-//! A streamed answer stands in several lines with one `message.id`, one block in each, and each has
-//! a `uuid`. Each becomes a message: joined ones would change with every line that is written, and
-//! a stored message never does. Assembly joins neighbours of one role.
+//! A streamed answer has several lines with one `message.id` and different `uuid`, one block in
+//! each. Each line becomes a message, because a joined message would change with every new line.
+//! Assembly joins neighbours of one role.
 //!
-//! Results of calls made side by side continue different lines of one answer, so all but one look
-//! like abandoned branches. A line of a live answer and the result of a live call are live.
+//! Results of parallel calls continue different lines of one answer, so all but one look like
+//! abandoned branches. A line of a live answer and the result of a live call are live.
 //!
-//! Lines with `isSidechain` are of sub-agents and not taken; a file of nothing else is the session
-//! of a sub-agent and is read as one. Messages that the program wrote itself (`isMeta`, errors of
-//! the API) were part of what the model or the person saw and are taken, with that mark.
+//! Lines with `isSidechain` belong to sub-agents and are skipped; a file of only such lines is the
+//! session of a sub-agent and is read. Messages of the program itself (`isMeta`, errors of the API)
+//! were visible to the model or the person, so they are kept with that mark.
 
 use std::collections::HashSet;
 
@@ -28,10 +28,10 @@ use super::{
 
 const SIDECHAIN: &str = "messages of sub-agents";
 
-/// Marks of a line that say what a message is.
+/// Members of a line that qualify a message.
 const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];
 
-/// One `user` or `assistant` line.
+/// A `user` or `assistant` line.
 struct Line<'a> {
     index: usize,
     id: String,
@@ -51,7 +51,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             continue;
         }
         let Some(message) = object.object("message") else {
-            return Err(LineError::at(index, format!("is a `{kind}` line without a `message`")));
+            return Err(LineError::at(index, format!("must have a `message`, as a `{kind}` line")));
         };
         let id = match object.text("uuid") {
             Some(uuid) => ids.own(&uuid, object.any("message").map_or("", RawValue::get)),
@@ -77,7 +77,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages: taken, warnings })
 }
 
-/// Indexes of the lines that are live.
+/// Returns the indexes of the live lines.
 fn live(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> HashSet<usize> {
     let node = |object: &Object<'_>| {
         if is_main && object.is_true("isSidechain") {
@@ -122,7 +122,7 @@ fn live(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> HashSet
     live
 }
 
-/// The ids that blocks of a message have under this name: of calls, or of calls that are answered.
+/// Returns the values of a member of the blocks: ids of calls, or of answered calls.
 fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
     let kind = if line.is_user { "tool_result" } else { "tool_use" };
     let blocks = line.message.list("content").unwrap_or_default();
@@ -131,8 +131,8 @@ fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
     of_kind.filter_map(|block| block.text(key)).collect()
 }
 
-/// The message as it is written, with the id and the time of its line. Members of it that have the
-/// same names get others, so that none is replaced.
+/// Returns the message as written, with the id and the time of its line. Members of the message
+/// with the same names are renamed.
 fn text(line: &Line<'_>) -> String {
     let Line { object, message, .. } = line;
     let free = |name: &str| {

@@ -1,16 +1,16 @@
-//! Reads sessions of the Codex CLI, which it calls rollouts.
+//! Reads sessions of the Codex CLI (rollouts).
 //!
-//! In: lines of `timestamp`, `type` and `payload`, of which `response_item` has an item in the
-//! shape of the `OpenAI` Responses API; early files have a header and the bare items. Out: the
-//! items as messages of `lcm`, one each, in the order of the file.
+//! In: lines of `timestamp`, `type` and `payload`. The payload of a `response_item` is an item of
+//! the `OpenAI` Responses API; early files have a header and bare items. Out: one message of `lcm`
+//! for each item, in the order of the file.
 //!
-//! Everything else is the program's own record: `event_msg` repeats messages for a screen,
-//! `turn_context` and `session_meta` are settings, `compacted` is a summary of items that stand
-//! before it. Turns that were rolled back later stay, because what counts as a turn is not written
-//! anywhere; the warnings say how often that happened.
+//! Other lines are records of the program: `event_msg` repeats messages for a screen,
+//! `turn_context` and `session_meta` are settings, `compacted` is a summary of earlier items.
+//! Rolled-back turns stay, because the file does not mark the limits of a turn; a warning has their
+//! number.
 //!
-//! Items are read as `lcm` and not as items of the API because the program leaves out ids that the
-//! API needs to take them again, and adds items that it does not know.
+//! Items are read as `lcm`, not as items of the API, because the program omits required ids and
+//! adds items that the API rejects.
 
 use serde_json::value::RawValue;
 
@@ -69,7 +69,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages, warnings })
 }
 
-/// The id of the session, if this is its header; items of other sessions may have the same ids.
+/// Returns the id of the session from a header; items of other sessions may have equal ids.
 fn session(object: &Object<'_>) -> Option<String> {
     match object.text("type").as_deref() {
         Some("session_meta") => object.object("payload")?.text("id"),
@@ -78,12 +78,12 @@ fn session(object: &Object<'_>) -> Option<String> {
     }
 }
 
-/// A summary with nothing before it: the only trace of what it stands for.
+/// Reads a summary at the beginning of a file, whose messages are missing.
 fn summary<'a>(payload: &Object<'a>) -> Option<Object<'a>> {
     payload.text("message").map(|_| payload.clone())
 }
 
-/// An item as a message; `Err`: it is none, for this reason.
+/// Converts an item to a message; `Err`: the reason to skip the item.
 fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
     let kind = item.text("type").unwrap_or_default();
     let source = |used: &[&str]| Text::default().rest(item, used).end();
@@ -135,7 +135,7 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
         kind if kind.ends_with("_call_output") && item.has("output") => {
             Ok(one("tool", result(item), &["call_id", "output"]))
         }
-        // Calls that the provider answers itself, and what is not known: kept as it is.
+        // Calls that the provider answers, and unknown items, stay unchanged.
         kind => {
             let role = if kind.ends_with("_output") { "tool" } else { "assistant" };
             let parts = line::array(&[source(&[])]);
@@ -144,7 +144,7 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
     }
 }
 
-/// One block of a message.
+/// Converts a block of a message.
 fn part(value: &RawValue) -> String {
     let Some(block) = Object::of(value) else { return value.get().to_owned() };
     match block.text("type").as_deref() {
@@ -158,7 +158,7 @@ fn part(value: &RawValue) -> String {
     }
 }
 
-/// An image that the message holds; one that it only names is kept as it is.
+/// Converts an embedded image; a reference to an image stays unchanged.
 fn image(block: &Object<'_>) -> Option<String> {
     let url = block.text("image_url")?;
     let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
@@ -179,7 +179,7 @@ fn reasoning(item: &Object<'_>) -> String {
         .end()
 }
 
-/// Arguments are JSON inside of a string; where they are an object, they stand as one.
+/// Returns call arguments, JSON inside a string, as an object if possible.
 fn call(item: &Object<'_>, kind: &str) -> String {
     let text = Text::default().string("type", "tool_call");
     let text = text.kept("id", item.any("call_id").or_else(|| item.any("id")));
@@ -195,7 +195,7 @@ fn call(item: &Object<'_>, kind: &str) -> String {
     .end()
 }
 
-/// Early files have the text of an output, and whether it is one of success, in an object.
+/// Reads the output of early files: an object with the text and the success flag.
 fn result(item: &Object<'_>) -> String {
     let text = Text::default().string("type", "tool_result").kept("call_id", item.any("call_id"));
     let wrapped = item.object("output").filter(|output| output.has("content"));

@@ -1,11 +1,11 @@
-//! Finds out what a file is, by its lines.
+//! Detects the format of a file by its lines.
 //!
-//! In: the objects of all lines. Out: the one form that every line fits. Each line says which forms
-//! it can be of, and what all lines agree on is the answer: nothing is guessed from the first line
-//! or the name. A new dialect is a bit here and what tells it apart in [`dialects`].
+//! In: the objects of all lines. Out: the one format that every line fits. Each line has a set of
+//! possible formats; the intersection of all sets is the result. The name of the file does not
+//! count. A new dialect needs a bit here and its features in [`dialects`].
 //!
-//! Lines of nothing but a role and text are the same message in every dialect that has them; a file
-//! of only such lines is read as `lcm`.
+//! A line with only a role and text is the same message in several dialects; a file of only such
+//! lines is read as `lcm`.
 
 use serde_json::value::RawValue;
 
@@ -24,7 +24,7 @@ const CHAT: u8 = 32;
 const RESPONSES: u8 = 64;
 const GEMINI: u8 = 128;
 
-/// Dialects in which a list of blocks with `type` is the content.
+/// Dialects whose content is a list of blocks with `type`.
 const BLOCKS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES;
 
 const FORMATS: [(u8, Format); 8] = [
@@ -38,11 +38,11 @@ const FORMATS: [(u8, Format); 8] = [
     (GEMINI, Format::Messages(Dialect::Gemini)),
 ];
 
-/// What a line can be.
+/// Possible formats of a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Fits {
     forms: u8,
-    /// Whether it means the same in all of them.
+    /// Whether the line means the same in all of these formats.
     plain: bool,
 }
 
@@ -52,12 +52,12 @@ impl Fits {
     }
 }
 
-/// The form that all lines fit; `None`: there is no line yet that only one form has.
+/// Returns the format that all lines fit; `None`: the lines so far fit several formats.
 ///
 /// # Errors
 ///
-/// The first line that fits none, or none of those that the lines before it fit; or lines that fit
-/// several, in which they would not mean the same.
+/// A line that fits no format, or no format of the preceding lines; or lines that would mean
+/// different things in several formats.
 pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError> {
     let mut left = u8::MAX;
     let mut doubtful = None;
@@ -65,8 +65,8 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
         let fits = fits(object, index == 0);
         if fits.forms == 0 {
             let reason = format!(
-                "fits no known form: it has {}; a message has `role`, a line of a session `type` \
-                 with `message` or `payload`",
+                "must be a message with `role`, or a session line with `type` and `message` or \
+                 `payload`, got {}",
                 object.names()
             );
             return Err(LineError::at(index, reason));
@@ -89,16 +89,16 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
     match (objects.is_empty(), found.as_slice(), doubtful) {
         (true, ..) => Ok(None),
         (_, [only], _) => Ok(Some(*only)),
-        // The early form of Codex begins with a header, which leaves nothing else.
+        // The early format of Codex starts with a header, which excludes all other formats.
         (_, [Format::Codex, items @ Format::Messages(_)], _) => Ok(Some(*items)),
         (_, [Format::Messages(Dialect::Lcm), ..], None) if left & !dialects == 0 => {
             Ok(Some(Format::Messages(Dialect::Lcm)))
         }
         (_, _, doubtful) if left & dialects != 0 => {
-            let reason = format!("fits {}; say which with `--dialect`", names(left));
+            let reason = format!("fits {}; set `--dialect`", names(left));
             Err(LineError { line: doubtful, reason })
         }
-        // Lines that many programs write, and no message among them yet.
+        // Lines that many programs write, without a message so far.
         _ => Ok(None),
     }
 }
@@ -134,7 +134,7 @@ fn fits(object: &Object<'_>, first: bool) -> Fits {
         "message" if is_object("message") => OPEN_CLAW,
         "user" | "assistant" => 0,
         _ if has("parentId") => OPEN_CLAW,
-        // Of the first version, whose entries have no parent.
+        // Entries of the first version have no parent.
         "compaction" if has("summary") => OPEN_CLAW,
         kind if is_item(kind) => CODEX | RESPONSES,
         _ if has("uuid") || has("sessionId") || has("leafUuid") || has("messageId") => CLAUDE_CODE,
@@ -143,7 +143,7 @@ fn fits(object: &Object<'_>, first: bool) -> Fits {
     Fits::only(forms)
 }
 
-/// Whether it is an item of the Responses API beside messages.
+/// Returns whether an object is a Responses API item other than a message.
 fn is_item(kind: &str) -> bool {
     const OTHERS: [&str; 5] =
         ["reasoning", "item_reference", "ghost_snapshot", "compaction", "mcp_list_tools"];
@@ -153,7 +153,7 @@ fn is_item(kind: &str) -> bool {
         || kind.starts_with("mcp_approval_")
 }
 
-/// The dialects in which an object with `role` is a message.
+/// Returns the dialects in which an object with `role` is a message.
 fn dialects(object: &Object<'_>, kind: &str) -> Fits {
     let mut forms = match object.text("role").as_deref() {
         Some("user" | "system") => BLOCKS | GEMINI,
@@ -173,7 +173,7 @@ fn dialects(object: &Object<'_>, kind: &str) -> Fits {
     if has(&["tool_calls", "tool_call_id", "function_call", "refusal", "audio"]) {
         forms &= CHAT;
     } else if object.text("role").as_deref() == Some("tool") {
-        // Without the id of a call it is no message of the other dialect.
+        // The other dialect requires the id of a call.
         forms &= LCM;
     }
     let (key, blocks) = match object.list("parts") {

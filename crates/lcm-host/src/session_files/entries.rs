@@ -1,40 +1,40 @@
-//! What the readers share: entry ids, and the account of what was not taken.
+//! Entry ids, and counts of skipped entries, for all readers.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::digest::sha256_hex;
 
-/// Why messages of a session tree are not taken.
+/// Reason to skip messages of a session tree.
 pub(super) const ABANDONED: &str =
     "messages of abandoned branches: the conversation went on without them";
-/// Why summaries are not.
+/// Reason to skip summaries.
 pub(super) const SUMMARY: &str =
     "summaries of the program: the messages that they stand for are taken";
-/// Hex digits of a line's hash in its id.
+/// Hex digits of a line's hash in an id.
 const HASH_DIGITS: usize = 16;
 
-/// Gives entries their ids.
+/// Assigns ids to entries.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    /// Stands in front of ids that only their file knows; empty: nothing tells files apart.
+    /// Prefix of ids that are unique only within their file; empty: unknown session.
     session: String,
-    /// Lines by the id that they have.
+    /// Lines by their ids.
     lines: HashMap<String, Vec<String>>,
     renamed: usize,
 }
 
 impl Ids {
-    /// Ids from here on are of this session, which the same id in another session does not name.
-    /// The first one counts: a session that was made of another has its header, too. Entries before
-    /// any header keep the ids that they had before it was written.
+    /// Sets the session of the following ids. The first header counts, because a session that was
+    /// made of another session also contains the other header. Entries before any header keep their
+    /// ids.
     pub(super) fn enter(&mut self, session: &str) {
         if self.session.is_empty() && !session.is_empty() {
             self.session = format!("{session}/");
         }
     }
 
-    /// The id of an entry that has one. The same content again is the same entry, whatever its line
-    /// says beside it.
+    /// Returns the id of an entry with its own id. Equal content is the same entry, whatever the
+    /// rest of the line contains.
     pub(super) fn own(&mut self, id: &str, content: &str) -> String {
         let hash = hash(content);
         let id = &format!("{}{id}", self.session);
@@ -42,7 +42,7 @@ impl Ids {
         let known = lines.iter().position(|known| *known == hash);
         let name = match known.unwrap_or(lines.len()) {
             0 => id.clone(),
-            // Not its number: the file may lose its beginning.
+            // A hash, not a number, because the file may lose its beginning.
             _ => format!("{id}#{hash}"),
         };
         if known.is_none() {
@@ -52,7 +52,7 @@ impl Ids {
         name
     }
 
-    /// The id of an entry that has none. The same line again is another entry.
+    /// Returns the id of an entry without an id. An equal line is another entry.
     pub(super) fn of_line(&mut self, line: &str) -> String {
         let id = format!("{}line:{}", self.session, hash(line));
         let lines = self.lines.entry(id.clone()).or_default();
@@ -60,7 +60,7 @@ impl Ids {
         numbered(&id, lines.len() - 1)
     }
 
-    /// What to say about ids that came again with other content.
+    /// Returns the warning about repeated ids with other content.
     pub(super) fn warning(&self) -> Option<String> {
         (self.renamed > 0).then(|| {
             format!("ids that another entry has, too ({}): kept as `id#HASH`", self.renamed)
@@ -78,29 +78,29 @@ fn hash(line: &str) -> String {
     digits
 }
 
-/// Counts what is not taken, by what it is.
+/// Counts of skipped lines and messages.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Lines that are no messages, by their type.
+    /// Lines without a message, by type.
     others: BTreeMap<String, usize>,
-    /// Messages, by the reason.
+    /// Messages, by reason.
     messages: BTreeMap<&'static str, usize>,
 }
 
 impl Left {
-    /// A line that is no message.
+    /// Counts a line without a message.
     pub(super) fn other(&mut self, kind: &str) {
         const CHARACTERS_MAX: usize = 40;
         let plain = kind.chars().filter(|c| !c.is_control()).take(CHARACTERS_MAX);
         *self.others.entry(plain.collect()).or_default() += 1;
     }
 
-    /// A message that is not taken for this reason.
+    /// Counts a skipped message.
     pub(super) fn message(&mut self, reason: &'static str) {
         *self.messages.entry(reason).or_default() += 1;
     }
 
-    /// One line for each reason.
+    /// Returns one line for each reason.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut out: Vec<String> = self
             .messages

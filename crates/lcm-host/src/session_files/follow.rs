@@ -1,30 +1,26 @@
 //! Follows a file that grows: when to read it again, and how much of it is stored.
 //!
-//! In: the path of a file, and its messages whenever it was read. Out: what to read, when there is
-//! something to read, and how many of its first messages are proven to be stored. Not here: lines,
-//! messages and storing.
+//! In: the path of a file, and its messages after each read. Out: the file to read next, and the
+//! number of its first messages that are known to be stored. Other modules read lines and store
+//! messages.
 //!
-//! **The file, not its name** is followed: it stays open. When another file goes by its name
-//! (rotated, or replaced by a program that writes a new one), that one is opened at once, and read
-//! from its beginning once the old one has been read to its end, because what was written to the
-//! old one last was said before. A program can write to it for a while after it was renamed, so it
-//! is let go only when [`QUIET_LOOKS`] looks in a row found nothing new. As long as no other file
-//! has the name, the renamed or deleted one is followed on.
+//! **The open file, not its name** is followed. After a rotation or a replacement the new file is
+//! opened at once. The new file is read after the end of the old file, so that messages stay in
+//! order. A program can write to a renamed file for a while, so an old file is closed only after
+//! [`QUIET_LOOKS`] polls without a change. A renamed or deleted file is followed until another file
+//! has the name.
 //!
-//! **What cannot be read:** what is written to the old file after it was let go; a file that got
-//! the name and lost it between two looks; and, of a file that is cut in place (`copytruncate`),
-//! what was written between the last look and the cut. A copy that was rotated away has it.
+//! **Data loss** is possible in three cases: a write to an old file after its close; a file that
+//! had the name only between two polls; and, for a file that is cut in place (`copytruncate`), a
+//! write between the last poll and the cut. The rotated copy contains the lost messages.
 //!
 //! **The checkpoint** is the number and the hash of the messages that an ingest confirmed, with the
-//! revision that it left. It advances after the commit and only then. When a file has grown, its
-//! first messages have that hash and the conversation is still at that revision, the rest is new
-//! and is appended under that revision; in every other case (the file was cut, replaced or
-//! rewritten, a branch was abandoned, somebody else wrote) the whole file goes to the component
-//! again, which finds what is new. So the checkpoint saves work and decides nothing. That is why it
-//! lives no longer than the process that follows: a file beside the store could be older than the
-//! store, or of another one, and starting again costs one comparison of hashes. A follow that ends
-//! before an old file was read to its end begins with the new one: the old one is ingested by its
-//! new name.
+//! revision after the ingest. The checkpoint advances only after the commit. If the first messages
+//! of a grown file have that hash and the conversation has that revision, the rest of the file is
+//! new and is appended. In every other case (a cut, replaced or rewritten file, an abandoned
+//! branch, another writer) the component compares the whole file. So the checkpoint only saves
+//! work. The checkpoint ends with the process, because a stored checkpoint could belong to another
+//! store. If the process ends before the end of an old file, ingest the old file by its new name.
 
 use std::{
     collections::VecDeque,
@@ -41,23 +37,23 @@ use crate::{
     ingest::Proven,
 };
 
-/// Looks in a row that find a replaced file unchanged before it is let go. About a second of the
-/// program's looks: a log is renamed, made anew and reopened by its writer within less.
+/// Polls without a change before a replaced file is closed: about a second. A writer reopens a
+/// rotated log within less time.
 const QUIET_LOOKS: u32 = 3;
 
-/// Replaced files that are held at most. Names that change with every look would use up the open
-/// files of the process; beyond this the oldest is read and let go without waiting.
+/// Most replaced files to keep open, a bound on the file handles of the process. The oldest file
+/// beyond the bound is read and closed at once.
 const HELD_MAX: usize = 16;
 
-/// What is proven to be stored of a file.
+/// Messages of a file that are known to be stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Checkpoint {
     proven: Proven,
-    /// Over the messages.
+    /// Hash of the messages.
     sha256: [u8; 32],
 }
 
-/// What tells that an open file changed, without reading it.
+/// Size and time of an open file, which change with its content.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Stamp {
     bytes: u64,
@@ -74,20 +70,20 @@ impl Stamp {
 #[derive(Debug)]
 struct Held {
     file: File,
-    /// As it was when it was read last; `None`: it was not.
+    /// State at the last read; `None`: not read yet.
     stamp: Option<Stamp>,
-    /// Looks in a row that found it replaced and unchanged.
+    /// Successive polls that found the file replaced and unchanged.
     quiet: u32,
 }
 
-/// Something to read.
+/// A file to read.
 #[derive(Debug)]
 pub struct Reading {
     /// The file, at its beginning.
     pub file: File,
-    /// Whether more can still be written to it: then a last line without its end is not whole yet.
+    /// Whether a program may still write, so that a last line without an end is incomplete.
     pub is_growing: bool,
-    /// Whether another file has its name by now.
+    /// Whether another file has the name now.
     pub is_replaced: bool,
 }
 
@@ -95,26 +91,25 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Follower {
     path: PathBuf,
-    /// Files that had the name, oldest first. The last has it still, as far as is known.
+    /// Files that had the name, oldest first. The last file has the name at the last poll.
     held: VecDeque<Held>,
     checkpoint: Option<Checkpoint>,
 }
 
 impl Follower {
-    /// Follows the file at a path, of which nothing is known yet.
+    /// Follows the file at a path, without a checkpoint.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), held: VecDeque::new(), checkpoint: None }
     }
 
-    /// What is to be read now: all of a file that is another than when it was read last. `None`:
-    /// nothing changed, or there is no file yet. What is written while it is read is a change for
-    /// the next look.
+    /// Returns the next file to read as a whole: a file that changed since its last read. `None`:
+    /// no change, or no file yet. A write during the read counts as a change at the next poll.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the file is there and cannot be opened, looked at or read. What was written
-    /// to the one before it comes first.
+    /// `invalid-input`: the file exists but cannot be opened or read. Changes of an earlier file
+    /// come first.
     pub fn look(&mut self) -> Result<Option<Reading>> {
         let opened = self.open();
         let reading = self.next().map_err(|error| self.failed(&error))?;
@@ -124,7 +119,7 @@ impl Follower {
         Ok(reading)
     }
 
-    /// Holds the file that has the name, if it is another than the last one that had it.
+    /// Opens the file with the name, if the name belongs to another file now.
     fn open(&mut self) -> io::Result<()> {
         let named = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -143,7 +138,7 @@ impl Follower {
         Ok(())
     }
 
-    /// The oldest file that has something to read.
+    /// Returns the oldest file with a change.
     fn next(&mut self) -> io::Result<Option<Reading>> {
         loop {
             let is_replaced = self.held.len() > 1;
@@ -177,7 +172,7 @@ impl Follower {
         Error::new(Code::InvalidInput, message)
     }
 
-    /// How many of these messages are stored, as the checkpoint has it; `None`: it is not of them.
+    /// Returns how many of these messages are stored by the checkpoint; `None`: another file.
     #[must_use]
     pub fn proven(&self, messages: &[String]) -> Option<Proven> {
         let checkpoint = self.checkpoint?;
@@ -185,15 +180,14 @@ impl Follower {
         (hash(first) == checkpoint.sha256).then_some(checkpoint.proven)
     }
 
-    /// Advances the checkpoint: an ingest of these messages ended well and left the conversation at
-    /// this revision.
+    /// Advances the checkpoint after a successful ingest of these messages, with the revision.
     pub fn confirm(&mut self, messages: &[String], revision: u64) {
         let proven = Proven { messages: messages.len(), revision };
         self.checkpoint = Some(Checkpoint { proven, sha256: hash(messages) });
     }
 }
 
-/// A hash over the messages and where each ends.
+/// Returns a hash over the messages and their lengths.
 fn hash(messages: &[String]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for message in messages {
@@ -203,8 +197,8 @@ fn hash(messages: &[String]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The same open file for somebody else to read. `is_read`: the place in it is anywhere; otherwise
-/// it is the beginning, and a file that cannot go back need not.
+/// Duplicates an open file for a reader, at the beginning. `is_read`: the file must seek back; a
+/// file that was not read need not seek.
 fn from_beginning(file: &File, is_read: bool) -> io::Result<File> {
     let mut file = file.try_clone()?;
     if is_read {
@@ -213,7 +207,7 @@ fn from_beginning(file: &File, is_read: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether nothing but whole lines is in a file.
+/// Returns whether a file ends with a complete line.
 fn ends_with_a_line(file: &File) -> io::Result<bool> {
     let mut file = file.try_clone()?;
     if file.seek(SeekFrom::End(0))? == 0 {
@@ -225,8 +219,8 @@ fn ends_with_a_line(file: &File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// Whether the file that has the name is this one. No other can have its device and number while it
-/// is open.
+/// Returns whether the name belongs to this file. Device and inode are unique while the file is
+/// open.
 #[cfg(unix)]
 fn is_same(held: &File, named: &Metadata) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
@@ -239,13 +233,13 @@ fn is_same(held: &File, named: &Metadata) -> io::Result<bool> {
     looks_same(held, named)
 }
 
-/// The same where the system does not tell which file it is: another one has another length or
-/// time. Taken for another by mistake, a file is only read once more.
+/// Returns whether the name belongs to this file, by length and time, for systems without inodes. A
+/// wrong result only causes another read.
 #[cfg(any(not(unix), test))]
 fn looks_same(held: &File, named: &Metadata) -> io::Result<bool> {
     let of = |metadata: &Metadata| (Stamp::of(metadata), metadata.created().ok());
     let held_now = of(&held.metadata()?);
-    // One that is being written may have been another a moment ago: the next look tells.
+    // A file that changes now may differ for a moment; the next poll decides.
     Ok(held_now == of(named) || held_now != of(&held.metadata()?))
 }
 

@@ -61,9 +61,9 @@ impl<'a> Object<'a> {
             }
             if error.is_data() {
                 // The error would repeat the value, however long it is.
-                return "is no JSON object but another value".to_owned();
+                return "must be a JSON object, got another value".to_owned();
             }
-            format!("is no JSON object: {error}")
+            format!("must be a JSON object: {error}")
         })
     }
 

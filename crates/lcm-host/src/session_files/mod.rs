@@ -1,39 +1,40 @@
-//! Reads session files: what agent programs write while they run, one JSON object a line.
+//! Reads session files of agent programs, with one JSON object per line.
 //!
-//! In: the lines of one file. Out: its messages in order, each as the text of one dialect with an
-//! entry id and a time, and what was not taken. Which of them are stored already is the component's
-//! decision; nothing here looks into a store.
+//! In: the lines of one file. Out: its messages in order, each as text of one dialect with an entry
+//! id and a time, and counts of skipped lines. The component recognises stored messages; this
+//! module reads no store.
 //!
-//! | form | messages are | dialect | entry id |
+//! | format | messages | dialect | entry id |
 //! |---|---|---|---|
 //! | Claude Code | `user` and `assistant` lines with `message` | `anthropic` | `uuid` |
 //! | Codex | `response_item` lines, in early files bare items | `lcm` | `id` of the item |
 //! | `OpenClaw` | `message` and `custom_message` entries | `lcm` | session id, `/`, entry id |
-//! | messages | every line | its own | what the message has |
+//! | messages | every line | its own | id of the message |
 //!
-//! **What is kept.** Of a message everything that the program or the model said: a Claude Code
-//! message member by member as it is written, its own id as `message_id` and its own time, if the
-//! line has one, as `message_timestamp` (with `_` behind it where the message has that, too, which
-//! goes for the marks of a line as well); of the other two, parts
-//! are renamed to those of the dialect `lcm` with all their fields, and what the dialect has no
-//! name for stands as it is written under `source`. Not kept is the envelope of the line, which
-//! speaks of the program and the machine, and second renderings of the same result for a screen.
-//! No line is passed over in silence: what is no message is counted in the warnings, by its type.
+//! **Kept content.** The whole content of a message is kept.
 //!
-//! **Entry ids** stay the same when a file grows. A line without an id of its own gets one from its
-//! bytes, `line:` and 16 hex digits of their SHA-256, and `#2` if the very same line stood before:
-//! it does not depend on the place, and a line that was changed is another entry. An id of the file
-//! that comes again in it with other content gets `#` and the hash of it, so that nothing
-//! hides behind it. A line that was rewritten under its own id after it was stored counts as the
-//! stored one. Where ids are told apart by their session only (Codex, OpenClaw), the id of the
-//! session stands in front.
+//! - A Claude Code message keeps every member as written. Its id becomes `message_id`, and its time
+//!   `message_timestamp` if the line has a time. A member that exists already gets `_` at its end,
+//!   also for the marks of a line.
+//! - Parts of Codex and OpenClaw messages are renamed to those of the dialect `lcm`, with all
+//!   fields.
+//!   `source` holds fields without a name in the dialect, as written.
+//! - The envelope of a line, and second renderings of a result for a screen, are not kept.
+//! - The warnings count every line without a message, by type.
 //!
-//! **Branches.** Of a session tree the live branch is taken, see `tree`. Messages that were live
-//! when they were stored stay stored when their branch is abandoned later.
+//! **Entry ids** stay the same when a file grows.
 //!
-//! **Summaries** that the program made of its own messages are not taken: the messages are. Only a
-//! summary with no message before it in its file is, because nothing else tells of what it stands
-//! for.
+//! - The id of a line without an id is `line:` and 16 hex digits of its SHA-256, with `#2` for an
+//!   equal second line. So the id does not depend on the position.
+//! - A repeated id with other content gets `#` and the hash of the content.
+//! - A line that was rewritten under its own id after the ingest counts as the stored line.
+//! - Ids of Codex and OpenClaw are unique only within a session, so the session id is their prefix.
+//!
+//! **Branches.** The live branch of a session tree is read, see `tree`. Stored messages stay when
+//! their branch is abandoned later.
+//!
+//! **Summaries** that the program made of its own messages are skipped, because the messages are
+//! read. A summary at the beginning of a file is kept, because its messages are missing.
 
 mod claude_code;
 mod codex;
@@ -50,48 +51,48 @@ use line::Object;
 
 use crate::bindings::types::Dialect;
 
-/// What kind of file it is.
+/// The format of a session file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Format {
     /// A session of Claude Code.
     ClaudeCode,
     /// A rollout of the Codex CLI.
     Codex,
-    /// A session of `OpenClaw`, which is one of the pi agent.
+    /// A session of `OpenClaw`, in the format of the pi agent.
     OpenClaw,
-    /// One message of this dialect a line.
+    /// One message of this dialect per line.
     Messages(Dialect),
 }
 
 /// One message of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileMessage {
-    /// The message, as the file's dialect has it.
+    /// Text of the message in the dialect of the file.
     pub text: String,
-    /// Index of its line among those that were read, from 0.
+    /// Index of its line, from 0.
     pub line: usize,
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionFile {
-    /// What it was found to be; `None`: no line says, and then there are no messages.
+    /// Detected format; `None`: unknown, without messages.
     pub format: Option<Format>,
-    /// The shape of its messages.
+    /// Dialect of the messages.
     pub dialect: Dialect,
-    /// Its messages in order.
+    /// Messages, in order.
     pub messages: Vec<FileMessage>,
-    /// What was not taken and why, each one line.
+    /// Warnings about skipped lines, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Why a file cannot be read.
+/// Error of a line or file.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct LineError {
-    /// Index of the line at fault, from 0; `None`: it is the file as a whole.
+    /// Index of the line at fault, from 0; `None`: the whole file.
     pub line: Option<usize>,
-    /// What is wrong, to be read after the name of the line or file.
+    /// Predicate that follows the name of the line or file.
     pub reason: String,
 }
 
@@ -101,19 +102,18 @@ impl LineError {
     }
 }
 
-/// What one of the readers found.
+/// Result of a reader.
 struct Found {
     messages: Vec<FileMessage>,
     warnings: Vec<String>,
 }
 
-/// Finds out by the content of its lines what a file is, and reads its messages. `lines` has no
-/// blank lines.
+/// Detects the format of a file and reads its messages. `lines` has no blank lines.
 ///
 /// # Errors
 ///
-/// The first line that is no JSON object, that fits no known form, or that does not fit what the
-/// lines before it are; or that the lines fit several forms which would be read differently.
+/// The first line that is not a JSON object, fits no known format, or does not fit the preceding
+/// lines; or lines that would mean different things in several formats.
 pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
     let mut objects = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
@@ -141,7 +141,7 @@ pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
 }
 
 impl Format {
-    /// Its name in messages for people.
+    /// Returns the name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

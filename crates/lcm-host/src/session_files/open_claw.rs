@@ -1,14 +1,14 @@
-//! Reads sessions of `OpenClaw`, which are those of the pi agent.
+//! Reads sessions of `OpenClaw`, in the format of the pi agent.
 //!
 //! In: a header of the type `session`, then entries with `type`, `id`, `parentId` and `timestamp`;
 //! files of the first version have neither id nor parent. Out: the `message` and `custom_message`
-//! entries of the live branch, and summaries of branches that were left, as messages of `lcm`.
+//! entries of the live branch, and summaries of abandoned branches, as messages of `lcm`.
 //!
-//! Entry ids of these files have 8 hex digits and are unique within their session only, so the id
-//! of the session stands before them.
+//! Entry ids of these files have 8 hex digits and are unique only within their session, so the id
+//! of the session is their prefix.
 //!
-//! An assistant message that failed and says nothing is written without `source`, so that it is to
-//! the component what it is elsewhere: a failed turn, which is skipped.
+//! A failed assistant message without content has no `source`, so that the component skips the
+//! message as a failed turn.
 
 use serde_json::value::RawValue;
 
@@ -21,10 +21,10 @@ use super::{
 
 const ROLE: &str = "messages of a role that is not known";
 
-/// Members of an entry beside what it says.
+/// Members of an entry other than its content.
 const ENVELOPE: [&str; 4] = ["type", "id", "parentId", "timestamp"];
 
-/// Entries that say something.
+/// Types of entries with content.
 const SAID: [&str; 4] = ["message", "custom_message", "branch_summary", "compaction"];
 
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
@@ -89,8 +89,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages, warnings })
 }
 
-/// What an entry says as a message; `Err`: it is none, for this reason. `first`: there is no
-/// message before it.
+/// Converts an entry to a message; `Err`: the reason to skip the entry. `first`: no message comes
+/// before the entry.
 fn message(head: Text, kind: &str, said: &Object<'_>, first: bool) -> Result<String, &'static str> {
     let role = said.text("role").unwrap_or_default();
     match (kind, role.as_str()) {
@@ -110,7 +110,7 @@ fn message(head: Text, kind: &str, said: &Object<'_>, first: bool) -> Result<Str
     }
 }
 
-/// Adds `source`: what is not `used`, unless that is nothing.
+/// Adds `source`, the members that are not `used`, if any.
 fn with_source(text: Text, said: &Object<'_>, used: &[&str]) -> String {
     let source = Text::default().rest(said, used).end();
     if source == "{}" { text.end() } else { text.raw("source", &source).end() }
@@ -156,7 +156,7 @@ fn result(head: Text, said: &Object<'_>) -> String {
     with_source(text, said, &["role", "toolCallId", "toolName", "content", "isError"])
 }
 
-/// The text of a list that is one text and nothing else.
+/// Returns the text of a list with exactly one text block.
 fn only_text(blocks: Vec<&RawValue>) -> Option<&RawValue> {
     let [only] = blocks.as_slice() else { return None };
     let block = Object::of(only)?;
@@ -164,7 +164,7 @@ fn only_text(blocks: Vec<&RawValue>) -> Option<&RawValue> {
     block.any("text").filter(|text| is_text && line::is_string(text))
 }
 
-/// A command that the person ran, as it looked.
+/// Formats a command of the person and its output.
 fn command(head: Text, said: &Object<'_>) -> String {
     let typed = said.text("command").unwrap_or_default();
     let shown = format!("$ {typed}\n{}", said.text("output").unwrap_or_default());
@@ -179,7 +179,7 @@ fn summary(head: Text, kind: &str, said: &Object<'_>) -> String {
     with_source(text, said, used)
 }
 
-/// One block of a message, in the words of the dialect; what it has no word for stays.
+/// Converts a block of a message to the dialect; unknown members stay.
 fn part(value: &RawValue) -> String {
     let Some(block) = Object::of(value) else { return value.get().to_owned() };
     let kind = block.text("type").unwrap_or_default();

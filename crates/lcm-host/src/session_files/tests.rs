@@ -332,7 +332,7 @@ fn nothing_is_guessed() {
     let reason = |lines: &[Value]| file(lines).unwrap_err();
     let unknown = reason(&[json!({"role": "user", "content": "a"}), json!({"a": 1, "b": 2})]);
     assert_eq!(unknown.line, Some(1));
-    assert!(unknown.reason.contains("it has `a`, `b`"), "{unknown}");
+    assert!(unknown.reason.contains("got `a`, `b`"), "{unknown}");
     let novel = json!({"role": "user", "content": [{"type": "hologram"}]});
     let doubt = reason(&[novel]);
     assert!(doubt.reason.contains("`lcm`") && doubt.reason.contains("`--dialect`"), "{doubt}");
@@ -356,10 +356,10 @@ fn a_line_that_is_no_object_is_named() {
         (r#"{"role":"user","content":"a"#.to_owned(), "ends in the middle"),
         ("{\"role\":\"user\",\"content\":\"\0\"}".to_owned(), "NUL"),
         ("\0\0\0".to_owned(), "NUL"),
-        ("[1]".to_owned(), "no JSON object"),
-        (format!("\"{}\"", "x".repeat(1_000)), "no JSON object but another value"),
-        (r#"{"role":"user"} {}"#.to_owned(), "no JSON object"),
-        (deep.clone(), "no JSON object"),
+        ("[1]".to_owned(), "a JSON object"),
+        (format!("\"{}\"", "x".repeat(1_000)), "a JSON object, got another value"),
+        (r#"{"role":"user"} {}"#.to_owned(), "a JSON object"),
+        (deep.clone(), "a JSON object"),
     ];
     for (bad, says) in cases {
         let error = read(vec![good.clone(), bad]).unwrap_err();

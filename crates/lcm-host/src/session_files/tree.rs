@@ -1,28 +1,28 @@
-//! Which entries of a session tree are the live conversation.
+//! The live branch of a session tree.
 //!
-//! In: entries in the order of the file, each with its id and the id of the one it continues. Out:
-//! for each, whether it is live. A file can hold several trees, where a continuation names an entry
-//! that is not in it; one of them is no evidence against another, so each has a live branch.
+//! In: entries in the order of the file, each with its id and its parent's id. Out: whether each
+//! entry is live. A file can hold several trees, because a parent may be missing. Each tree has a
+//! live branch.
 //!
-//! An entry is left out on evidence only: where one entry has several continuations, the one that
-//! leads to the latest entry of the tree is live and the others are abandoned.
+//! Of several continuations of an entry, the continuation that leads to the latest entry of the
+//! tree is live; the others are abandoned.
 
 use std::collections::HashMap;
 
 /// One entry with its place in the tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// `None`: nothing can continue it.
+    /// Id; `None`: the entry cannot be continued.
     pub(super) id: Option<String>,
-    /// The entry that it continues; `None`: it begins a tree.
+    /// Id of the parent; `None`: the entry is a root.
     pub(super) continues: Option<String>,
-    /// Whether it is a message. Records of the program come late and point back anywhere, so a live
-    /// branch ends with one only where there is no message.
+    /// Whether the entry is a message. Records of the program may name any earlier parent, so a
+    /// live branch ends with a record only if the tree has no message.
     pub(super) is_message: bool,
 }
 
-/// For each entry whether it is on the live branch of its tree. Of entries with one id the first
-/// stands for all.
+/// Returns for each entry whether the entry is on the live branch of its tree. The first of several
+/// entries with one id counts.
 pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
         }
     }
     let place = |id: &Option<String>| id.as_deref().and_then(|id| places.get(id).copied());
-    // An entry of an id that came before is no entry of its own.
+    // An entry with a repeated id is ignored.
     let first = |index: usize, node: &Node| place(&node.id).unwrap_or(index);
     let root = roots(nodes, &|node| place(&node.continues));
     let mut live = vec![false; nodes.len()];
@@ -47,7 +47,7 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
         if std::mem::replace(is_decided, true) {
             continue;
         }
-        // The latest entry of its tree, and all that it continues.
+        // The latest entry of a tree, and all its ancestors.
         let mut at = Some(index);
         while let Some(here) = at {
             let Some(mark) = live.get_mut(here) else { break };
@@ -62,7 +62,7 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
     nodes.iter().enumerate().map(of_first).collect()
 }
 
-/// The first entry of each one's tree. Entries that continue each other in a circle are one tree.
+/// Returns the root of each entry. A cycle of entries is one tree.
 fn roots(nodes: &[Node], before: &dyn Fn(&Node) -> Option<usize>) -> Vec<usize> {
     let mut roots: Vec<Option<usize>> = vec![None; nodes.len()];
     let mut walked: Vec<bool> = vec![false; nodes.len()];

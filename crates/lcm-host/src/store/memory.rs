@@ -1,4 +1,4 @@
-//! A store in memory, gone with the process (it does not offer S2).
+//! A store in memory that ends with the process (no durability, S2).
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -11,7 +11,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty store.
+    /// Returns an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -1,8 +1,8 @@
-//! What the component asks of a store, and the stores that come with this host.
+//! The store interface, and the stores of this host.
 //!
 //! A store keeps an ordered map from short printable ASCII keys to bytes that only the component
-//! understands. It never interprets a value and never retries. PostgreSQL comes with the
-//! feature `postgres`; whatever keeps the obligations of [`KeyValueStore`] is a store, too.
+//! understands. A store never interprets a value and never retries. The feature `postgres` adds
+//! PostgreSQL; any type that meets the obligations of [`KeyValueStore`] is a store.
 
 mod memory;
 #[cfg(feature = "postgres")]
@@ -21,52 +21,52 @@ pub use sqlite::{STORE_FORMAT, Sqlite};
 /// A condition of a commit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Guard {
-    /// The key that is compared.
+    /// Key to compare.
     pub key: String,
-    /// The value it must have; `None`: it must be absent.
+    /// Required value; `None`: the key must be absent.
     pub value: Option<Vec<u8>>,
 }
 
 /// One write of a commit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Put {
-    /// The key that is written.
+    /// Key to write.
     pub key: String,
     /// The new value; `None` deletes the key.
     pub value: Option<Vec<u8>>,
 }
 
-/// What a scan asks for.
+/// Arguments of a scan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Scan<'a> {
-    /// The first key that may be returned.
+    /// First key of the range.
     pub start: &'a str,
-    /// The first key after the range.
+    /// First key after the range.
     pub end: &'a str,
-    /// Whether the entries come in descending order.
+    /// Whether the entries are in descending order.
     pub reverse: bool,
-    /// At most this many entries; 0 counts as 1.
+    /// Most entries; 0 counts as 1.
     pub entries_max: u32,
-    /// At most this many bytes of keys and values, but always one entry when there is one.
+    /// Most bytes of keys and values; the first entry always fits.
     pub bytes_max: u32,
 }
 
 /// One page of a scan.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Page {
-    /// Keys with their values, in the order asked for.
+    /// Keys with their values, in the requested order.
     pub entries: Vec<(String, Vec<u8>)>,
     /// Whether more entries of the range follow.
     pub more: bool,
 }
 
 impl Page {
-    /// The entries of a range, in the order that was asked for, up to a bound of `scan`; the first
-    /// always fits.
+    /// Returns the entries of a range, in the requested order, up to a bound of `scan`; the first
+    /// entry always fits.
     ///
     /// # Errors
     ///
-    /// The first one that an entry is.
+    /// The first error among the entries.
     pub fn fill<E>(
         scan: &Scan<'_>,
         entries: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
@@ -89,7 +89,7 @@ impl Page {
     }
 }
 
-/// Why a store did not do what it was asked.
+/// Error of a store.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum StoreError {
     /// The store could not begin; nothing was written.
@@ -98,10 +98,10 @@ pub enum StoreError {
     /// A guard did not hold; nothing was written.
     #[error("another writer was first")]
     Conflict,
-    /// Something failed. After a commit the outcome is unknown.
+    /// The store failed. After a commit the outcome is unknown.
     #[error("{0}")]
     Unavailable(String),
-    /// The store must not be written; nothing was.
+    /// The store is not writable; nothing was written.
     #[error("{0}")]
     Unsupported(String),
     /// The values must be fetched first; nothing changed.
@@ -110,7 +110,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The code that the component and callers see.
+    /// Returns the code for the component and callers.
     #[must_use]
     pub const fn code(&self) -> Code {
         match self {
@@ -130,7 +130,7 @@ impl From<StoreError> for Error {
 
 /// The store a host provides: an ordered key-value map with atomic, guarded commits.
 ///
-/// A handle has its store alone. A pool has one for each handle, over the same data
+/// A handle owns its store. A pool has one store for each handle, over the same data
 /// ([`Builder::stores`](crate::Builder::stores)).
 ///
 /// ```
@@ -175,26 +175,26 @@ impl From<StoreError> for Error {
 /// # Ok::<(), lcm_host::Error>(())
 /// ```
 pub trait KeyValueStore: Send {
-    /// Values of `keys`, in their order; `None` where a key is absent.
+    /// Returns the values of `keys`, in order; `None`: the key is absent.
     ///
     /// At most 1,000 keys. A later read, by any client, sees every commit that returned (S4).
     ///
     /// # Errors
     ///
-    /// Any but [`StoreError::Conflict`]; nothing changed.
+    /// Any error but [`StoreError::Conflict`]; nothing changed.
     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
 
-    /// Entries with `start <= key < end` in bytewise key order (S1), or in reverse.
+    /// Returns entries with `start <= key < end` in bytewise key order (S1), or in reverse.
     ///
     /// # Errors
     ///
-    /// As [`KeyValueStore::get_many`].
+    /// Errors of [`KeyValueStore::get_many`].
     fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError>;
 
     /// Checks all guards and writes all puts in one atomic step, or nothing (S3).
     ///
-    /// A commit that returned survives process and power failure (S2), unless the store says
-    /// otherwise. Of several puts of one key the last counts.
+    /// A commit that returned survives process and power failure (S2), unless the store documents
+    /// otherwise. The last of several puts of a key counts.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ pub trait KeyValueStore: Send {
     /// - [`StoreError::Unavailable`]: the outcome is unknown (S6).
     fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError>;
 
-    /// Bytes this store takes on disk; `None`: it is not on a disk.
+    /// Returns the bytes of the store on disk; `None`: the store is not on a disk.
     fn bytes_on_disk(&self) -> Option<u64> {
         None
     }

@@ -232,7 +232,7 @@ fn is_store(name: &str, found: (bool, Option<i32>)) -> Result<bool, StoreError> 
         (true, Some(format)) => Err(StoreError::Unsupported(format!(
             "{name} has store format {format}, this version reads and writes {STORE_FORMAT}"
         ))),
-        _ => Err(StoreError::Unsupported(format!("{name} is no lcm store"))),
+        _ => Err(StoreError::Unsupported(format!("{name} must be an lcm store"))),
     }
 }
 

@@ -306,7 +306,7 @@ fn blob(value: ValueRef<'_>) -> rusqlite::Result<&[u8]> {
 }
 
 fn foreign(path: &Path) -> StoreError {
-    StoreError::Unsupported(format!("`{}` is no lcm store", path.display()))
+    StoreError::Unsupported(format!("`{}` must be an lcm store", path.display()))
 }
 
 fn failure(path: &Path, error: &rusqlite::Error) -> StoreError {

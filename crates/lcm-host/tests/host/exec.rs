@@ -83,13 +83,13 @@ fn errors_of_the_program_keep_their_code() {
 fn what_is_no_answer_is_other() {
     let (code, message) = failure("echo nonsense");
     assert_eq!(code, CompletionErrorCode::Other);
-    assert!(message.ends_with("printed no JSON answer"), "{message}");
+    assert!(message.ends_with("must print a JSON object"), "{message}");
     let (_, message) = failure("echo 'no such model' >&2; exit 3");
     assert!(message.ends_with("exit status: 3: no such model"), "{message}");
     let (code, _) = failure(r#"echo '{"text": "x", "finish": "odd"}'"#);
     assert_eq!(code, CompletionErrorCode::Other);
     let (_, message) = failure("echo '{}'");
-    assert!(message.ends_with("answered neither `text` nor `error`"), "{message}");
+    assert!(message.ends_with("must print `text` or `error`"), "{message}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Arguments: from the JSON of a step to the types of the engine, with the defaults of the format.
+//! Converts the JSON arguments of a step to the types of the engine, with the defaults of the
+//! format.
 //!
-//! An argument that no rule reads is a mistake in the vector and ends in a [`Misuse`].
+//! An unknown argument is a mistake in the vector and returns a [`Misuse`].
 
 use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 

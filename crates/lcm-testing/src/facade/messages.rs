@@ -1,4 +1,4 @@
-//! The shorthands of `args`: lists of messages, generated messages and repeated text.
+//! Shorthands of `args`: lists of messages, generated messages and repeated text.
 
 use crate::{facade::Misuse, json::Json};
 

@@ -1,10 +1,9 @@
-//! The engine's functions by name, with JSON in and out: the one place that knows how the vector
-//! format stands for the values of the interface.
+//! The engine's functions by name, with JSON arguments and results in the vector format.
 //!
-//! In: `interface.function`, an object of arguments, an engine, a store and a model. Out: what the
-//! engine answered, as JSON. [`arguments`] holds the defaults, [`results`] the shapes that come
-//! back, [`messages`] the shorthands for lists of messages. Anything that the format does not
-//! allow is a [`Misuse`], never an answer.
+//! In: `interface.function`, an object of arguments, an engine, a store and a model. Out: the
+//! answer of the engine as JSON. [`arguments`] has the defaults, [`results`] the shapes of results,
+//! [`messages`] the shorthands for lists of messages. A violation of the format is a [`Misuse`],
+//! never an answer.
 
 pub mod arguments;
 pub mod messages;

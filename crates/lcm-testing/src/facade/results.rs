@@ -1,6 +1,6 @@
-//! Results: from the types of the engine to the JSON that vectors expect.
+//! Converts results of the engine to the JSON of vectors.
 //!
-//! Records become objects with snake_case keys, enums kebab-case strings, none null.
+//! Records become objects with snake_case keys, enums kebab-case strings, absent options null.
 
 use lcm_text::types::{
     api::{

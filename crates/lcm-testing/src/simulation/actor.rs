@@ -1,7 +1,7 @@
-//! One life: what is done, step by step, and what must hold after it.
+//! A simulated life: random steps, with checks after each step.
 //!
-//! In: a seed and a conduct. Out: the figures and the digest of the store, or the first thing that
-//! did not hold. Compaction has a module of its own, [`super::driver`].
+//! In: a seed and a conduct. Out: the figures and the digest of the store, or the first violation.
+//! [`super::driver`] has compaction.
 
 use lcm_core::ErrorCode;
 

@@ -1,8 +1,8 @@
-//! Compaction with a model that does what models do.
+//! Compaction with a simulated, unreliable model.
 //!
 //! In: an actor and a conversation. Out: an outcome per answer, each checked. The model answers
-//! well, at too great a length, not at all, with an error, with its own prompt or with markup of
-//! this project; meanwhile messages arrive, answers come twice and instances are lost.
+//! well, too long, not at all, with an error, with its own prompt or with markup of this project.
+//! Meanwhile messages arrive, answers are repeated and instances are lost.
 
 use crate::{
     facade::messages::padded,

@@ -1,9 +1,8 @@
-//! Invariant 11: what a conversation holds is found in it, by words and by expression, and nothing
-//! else is.
+//! Invariant 11: a search by words or by expression finds every stored match and nothing else.
 //!
-//! In: a host, a conversation and the reference list. Out: the first search that answers wrongly.
-//! The reference is a scan of the raw messages; the workload numbers them, so that both kinds of
-//! search must find the same few.
+//! In: a host, a conversation and the reference list. Out: the first wrong search. The reference is
+//! a scan of the raw messages; the workload numbers the messages, so that both kinds of search have
+//! the same few matches.
 
 use crate::{
     host::Host,

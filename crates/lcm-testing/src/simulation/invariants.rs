@@ -1,9 +1,9 @@
-//! The invariants of a conversation, each a function of that name; the eleventh, about search, has
-//! a module of its own.
+//! The invariants of a conversation, one function each; the module `found` has invariant 11, about
+//! search.
 //!
-//! In: a host, a conversation and the reference list. Out: the first thing that does not hold, as
-//! one line. They look only through public calls, so they hold for every host; invariants 5 to 8
-//! are about calls and are checked where the calls are made (see [`crate::simulation::actor`]).
+//! In: a host, a conversation and the reference list. Out: the first violation, as one line. The
+//! functions use only public calls, so they apply to every host. Invariants 5 to 8 concern calls
+//! and are checked at the calls (see [`crate::simulation::actor`]).
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The simulator: from a seed to a random life of a few conversations, checked after every step.
 //!
-//! In: a seed and what may go wrong. Out: nothing, or the first step after which something did not
-//! hold. The same seed gives the same life on every machine; [`reference`] is what must be stored,
-//! [`workload`] what is said, [`actor`] what is done, [`invariants`] what must hold.
+//! In: a seed and the kinds of faults. Out: the first step with a violation, if any. The same seed
+//! gives the same life on every machine. [`reference`] has the expected messages, [`workload`]
+//! makes messages, [`actor`] makes steps, [`invariants`] checks the conversation.
 
 pub mod actor;
 mod driver;

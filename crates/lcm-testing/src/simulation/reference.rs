@@ -1,7 +1,7 @@
-//! The reference model of a conversation: a plain list of raw messages, and the rule by which a
-//! batch adds to it.
+//! The reference model of a conversation: a list of raw messages, and the rule by which a batch
+//! extends the list.
 //!
-//! In: the batches the workload makes. Out: what must be stored afterwards. It knows nothing of
+//! In: batches of the workload. Out: the expected messages of the store. The model has no
 //! summaries, packs or heads.
 
 use std::collections::BTreeSet;

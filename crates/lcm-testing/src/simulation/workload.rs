@@ -1,7 +1,7 @@
 //! Random messages, ordinary and odd.
 //!
-//! In: a stream of random numbers. Out: messages of which the reference model knows whether they
-//! can be recognised when they come again.
+//! In: a stream of random numbers. Out: messages, each with a mark for the reference model: whether
+//! a repeat of the message can be recognised.
 
 use crate::{
     json::Json,

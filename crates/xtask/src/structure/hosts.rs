@@ -6,13 +6,13 @@
 //! | equal run | lines of code that follow each other in two files of one language |
 //! | loose TypeScript type | the type `any` or `unknown` in a `.d.ts` file of the package |
 //! | loose Python type | the word `Any` in a public signature or field |
-//! | driving code | the files of [`DRIVING`]: carrying out instructions, and verbs of several calls |
+//! | driving code | the files of [`DRIVING`]: instructions, and verbs of several calls |
 //!
 //! Driving code has no store, no model and no declared shape: options, reports and instructions are
 //! types of the interface, as in `types.d.ts` of Node and `results.py` of Python.
 //!
-//! A Python name is public when it starts without `_`, its class too, and its file defines a name
-//! that the package exports, or stands in `verbs/`.
+//! A Python name is public if the name and its class start without `_`, and its file defines an
+//! exported name or is in `verbs/`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,14 +21,14 @@ use std::{
 
 use anyhow::Result;
 
-/// The folders of the hosts, by the ending of their language.
+/// Folders of the hosts, by the file ending of their language.
 const HOSTS: [(&str, &[&str]); 3] = [
     (".rs", &["crates/lcm-host/src", "crates/lcm-cli/src", "host-examples/rust"]),
     (".js", &["host-examples/node", "host-examples/edge-worker"]),
     (".py", &["host-examples/python", "host-examples/kit"]),
 ];
 
-/// For each host the folder of its package, and the files that drive intake and compaction.
+/// For each host the folder of its package, and the files with driving code.
 pub const DRIVING: [(&str, &str, &[&str]); 3] = [
     ("Rust", "crates/lcm-host/src", &["drive/mod.rs", "drive/messages.rs", "drive/verbs.rs"]),
     (
@@ -52,7 +52,7 @@ pub const DRIVING: [(&str, &str, &[&str]); 3] = [
 
 const PYTHON_PACKAGE: &str = "host-examples/python/src/lcm_engine";
 
-/// Folders of what is generated, fetched or only there for tests.
+/// Folders of generated files, dependencies and tests.
 const SKIPPED: [&str; 9] = [
     "node_modules",
     "dist",
@@ -73,7 +73,7 @@ pub struct CodeLines {
     pub lines: Vec<(usize, String)>,
 }
 
-/// Lines of code that stand in two files.
+/// Lines of code that two files share.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct EqualRun {
     /// One file and its first line of the run.
@@ -194,11 +194,11 @@ pub fn loose_typescript(root: &Path) -> Result<Vec<String>> {
     Ok(files.iter().flat_map(|file| loose_lines(file, &["any", "unknown"])).collect())
 }
 
-/// One finding for each of `words` in the code of `file`.
+/// Returns a finding for each of `words` in the code of `file`.
 fn loose_lines(file: &CodeLines, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for (number, line) in &file.lines {
-        // Literals and, in TypeScript, the names of fields are no types.
+        // Literals and, in TypeScript, names of fields do not count as types.
         let typescript = file.path.ends_with(".d.ts");
         let code = line.split("//").next().unwrap_or_default();
         let code: String = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
@@ -242,7 +242,7 @@ fn read_python(root: &Path, folder: &str, files: &mut Vec<(String, String)>) -> 
     Ok(())
 }
 
-/// The quoted names of `__all__`.
+/// Returns the quoted names of `__all__`.
 fn exported_names(text: &str) -> BTreeSet<&str> {
     let list = text.split_once("__all__").map_or("", |(_, list)| list);
     list.split('"').skip(1).step_by(2).collect()
@@ -262,7 +262,7 @@ fn defines(text: &str, names: &BTreeSet<&str>) -> bool {
     })
 }
 
-/// The lines of public signatures and public fields, with their numbers.
+/// Returns the lines of public signatures and public fields, with their numbers.
 fn public_signatures(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     // Columns of the open definitions, and whether each is a private class or a function.
@@ -299,7 +299,7 @@ fn public_signatures(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Whether a line declares a field (`name: type`) or an alias (`Name = ...`).
+/// Returns whether a line declares a field (`name: type`) or an alias (`Name = ...`).
 fn is_field(code: &str) -> bool {
     let name = code.chars().take_while(|c| c.is_alphanumeric() || *c == '_').count();
     let rest: String = code.chars().skip(name).take(3).collect();

@@ -1,4 +1,4 @@
-//! Which file imports which, and the circles among them.
+//! Imports between files, and import circles.
 //!
 //! File A imports file B when a `use` item, or a path of two or more names, in non-test code of A
 //! names an item that B defines. The definition follows from these rules:
@@ -6,11 +6,11 @@
 //! - A name is followed through `use` items and re-exports to the file that defines the item.
 //!   The import belongs to the file of the item, never to the files of the re-exports between.
 //! - A re-export is a `use` item: its own file imports the file of the item.
-//! - A path ends at the first name that is no module: `Type::method` names `Type`.
-//! - A path that names only a module is no import; neither is a `mod` declaration.
+//! - A path ends at the first name that is not a module: `Type::method` names `Type`.
+//! - A path that names only a module does not count, nor does a `mod` declaration.
 //! - A glob import counts for the items of its module that a path of one name uses.
 //! - Paths in the arguments of macros count. Attributes and visibilities do not.
-//! - A method call names no file: its type does, where the type is named.
+//! - A method call does not count; its type counts where the type is named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use syn::{Item, UseTree, visit::Visit};
 
 use super::source::SourceFile;
 
-/// Re-exports that are followed for one name, at most.
+/// Most re-exports to follow for a name.
 const STEPS_MAX: usize = 12;
 
 /// A path below a crate: the name of the crate, then modules.
@@ -73,7 +73,7 @@ pub fn find_circles(imports: &[Import]) -> Vec<Vec<String>> {
     for import in imports {
         edges.entry(&import.from).or_default().insert(&import.to);
     }
-    // Two files are in one circle when each reaches the other.
+    // Two files are in one circle if each reaches the other.
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         edges.keys().map(|file| (*file, reach(&edges, file))).collect();
     let reaches = |from: &str, to: &str| reached.get(from).is_some_and(|all| all.contains(to));
@@ -91,7 +91,7 @@ pub fn find_circles(imports: &[Import]) -> Vec<Vec<String>> {
     circles
 }
 
-/// Everything that `from` reaches by at least one step.
+/// Returns the files that `from` reaches in at least one step.
 fn reach<'a>(edges: &BTreeMap<&str, BTreeSet<&'a str>>, from: &str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];
@@ -105,14 +105,14 @@ fn reach<'a>(edges: &BTreeMap<&str, BTreeSet<&'a str>>, from: &str) -> BTreeSet<
     reached
 }
 
-/// What a name in a module is bound to.
+/// Binding of a name in a module.
 enum Binding {
     Item,
     Module,
     Use(ModulePath),
 }
 
-/// The names of one module.
+/// Names of a module.
 #[derive(Default)]
 struct Scope {
     file: String,
@@ -120,11 +120,11 @@ struct Scope {
     globs: Vec<ModulePath>,
 }
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Clone, Eq, Ord, PartialEq, PartialOrd)]
 enum Target {
     Module(ModulePath),
-    /// An item, by its file.
+    /// An item, identified by its file.
     Item(String),
 }
 
@@ -173,7 +173,7 @@ impl ModuleTree {
         scope.names.entry(name).or_default().push(binding);
     }
 
-    /// Files that define what `path` names, seen from `module`.
+    /// Returns the files that define the items of `path`, as seen from `module`.
     fn files_of(&self, module: &[String], path: &[String]) -> BTreeSet<String> {
         let targets = self.resolve(module, path, STEPS_MAX).into_iter();
         targets
@@ -212,7 +212,7 @@ impl ModuleTree {
         targets
     }
 
-    /// What `name` is bound to in `module`.
+    /// Returns the binding of `name` in `module`.
     fn look_up(&self, module: &[String], name: &str, steps: usize) -> BTreeSet<Target> {
         let Some(scope) = self.scopes.get(module) else { return BTreeSet::new() };
         let mut targets = BTreeSet::new();
@@ -263,7 +263,7 @@ fn item_name(item: &Item) -> Option<String> {
     Some(name.to_string())
 }
 
-/// The names that a `use` binds, each with its path; a glob has no name.
+/// Returns the names that a `use` binds, each with its path; a glob has no name.
 fn use_paths(tree: &UseTree) -> Vec<(Option<String>, ModulePath)> {
     let mut paths = Vec::new();
     add_use_paths(tree, Vec::new(), &mut paths);
@@ -315,7 +315,7 @@ impl UsedNames<'_> {
         }
     }
 
-    /// Paths of two or more names in the arguments of a macro.
+    /// Collects paths of two or more names in the arguments of a macro.
     fn scan_tokens(&mut self, tokens: TokenStream) {
         let mut path = Vec::new();
         let (mut line, mut colons) = (0, 0);

@@ -63,13 +63,13 @@ impl Items {
         items
     }
 
-    /// Distinct names of functions.
+    /// Returns the distinct names of functions.
     #[must_use]
     pub fn function_names(&self) -> BTreeSet<&str> {
         self.functions.iter().map(|function| function.name.as_str()).collect()
     }
 
-    /// Names of types with the files that define them.
+    /// Returns the names of types with their files.
     #[must_use]
     pub fn type_files(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut files = BTreeMap::<&str, BTreeSet<&str>>::new();
@@ -79,7 +79,7 @@ impl Items {
         files
     }
 
-    /// Functions with more than `most` parameters.
+    /// Returns the functions with more than `most` parameters.
     pub fn functions_over(&self, most: usize) -> impl Iterator<Item = &Function> {
         self.functions.iter().filter(move |function| function.parameters > most)
     }
@@ -102,7 +102,7 @@ impl Items {
     }
 }
 
-/// A name without the mark of a raw identifier.
+/// Removes the prefix of a raw identifier.
 fn plain_name(name: &syn::Ident) -> String {
     let name = name.to_string();
     name.strip_prefix("r#").unwrap_or(&name).to_owned()
@@ -150,13 +150,13 @@ impl<'a> Visit<'a> for Items {
     }
 }
 
-/// Whether a name is one word.
+/// Returns whether a name is one word.
 #[must_use]
 pub fn is_one_word(name: &str) -> bool {
     !name.trim_matches('_').contains('_')
 }
 
-/// Number of examples in the documentation comments of a text.
+/// Counts the examples in the documentation comments of a text.
 #[must_use]
 pub fn count_examples(text: &str) -> usize {
     let (mut count, mut fenced) = (0, false);

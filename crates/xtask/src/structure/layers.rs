@@ -24,17 +24,17 @@ pub struct Layers {
     parts: Vec<Part>,
 }
 
-/// How an import breaks the order.
+/// Kind of an import that breaks the order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Breach {
-    /// From a lower layer to a higher one.
+    /// From a lower layer to a higher layer.
     Upward,
     /// Between two parts of one layer.
     Sideways,
 }
 
 impl Layers {
-    /// Reads lines of parts; `#` starts a comment.
+    /// Parses lines of parts; `#` starts a comment.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -48,7 +48,7 @@ impl Layers {
         Self { parts: parts.collect() }
     }
 
-    /// The names of the parts of each layer, the lowest layer first.
+    /// Returns the names of the parts of each layer, the lowest layer first.
     #[must_use]
     pub fn names(&self) -> Vec<Vec<&str>> {
         let mut layers: Vec<Vec<&str>> = Vec::new();
@@ -63,7 +63,7 @@ impl Layers {
         layers
     }
 
-    /// The name of the part that a file belongs to.
+    /// Returns the name of the part that a file belongs to.
     #[must_use]
     pub fn part_of(&self, path: &str) -> Option<&str> {
         self.find(path).map(|part| part.name.as_str())
@@ -79,7 +79,7 @@ impl Layers {
         self.parts.iter().filter(covers).max_by_key(|part| part.below.len())
     }
 
-    /// The imports that break the order.
+    /// Returns the imports that break the order.
     #[must_use]
     pub fn breaches<'a>(&self, imports: &'a [Import]) -> Vec<(Breach, &'a Import)> {
         let breach = |import: &Import| {

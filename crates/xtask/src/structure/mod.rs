@@ -1,7 +1,7 @@
-//! The structure of the code in figures: names, sizes, imports, layers, and what hosts repeat.
+//! The structure of the code in figures: names, sizes, imports, layers, and equal host code.
 //!
-//! In: a checkout, of this layout or with everything in one crate `lcm-core`. Out: figures, each
-//! with the rule that it follows in the documentation of its module. Test code does not count.
+//! In: a checkout of this layout, or with everything in one crate `lcm-core`. Out: figures, whose
+//! definitions are in the documentation of the modules. Test code does not count.
 
 pub mod hosts;
 pub mod imports;
@@ -16,10 +16,10 @@ use anyhow::Result;
 
 use source::SourceFile;
 
-/// The crates of the engine; their types have names of their own among all of them.
+/// The crates of the engine, whose type names are unique.
 pub const ENGINE: [&str; 3] = ["lcm-loops", "lcm-text", "lcm-core"];
 
-/// Reads all crates of the engine that the checkout has.
+/// Reads all crates of the engine in the checkout.
 ///
 /// # Errors
 ///

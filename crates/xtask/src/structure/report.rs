@@ -1,4 +1,4 @@
-//! The figures of a checkout as text, each beside its target.
+//! The figures of a checkout as text, with their targets.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -13,16 +13,16 @@ use super::{
     source::SourceFile,
 };
 
-/// Parameters of a function, at most.
+/// Most parameters of a function.
 pub const PARAMETERS_MAX: usize = 5;
 
-/// Lines of code that two files of hosts may share.
+/// Most equal lines of code of two host files.
 pub const EQUAL_LINES_MAX: usize = 30;
 
-/// What to measure and how to print.
+/// Options of a report.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Lines of layers for a checkout of another layout.
+    /// Layers of a checkout with another layout.
     pub layers: Option<&'a str>,
     /// Whether findings are listed below the figures.
     pub details: bool,
@@ -32,10 +32,10 @@ pub struct Options<'a> {
 ///
 /// # Errors
 ///
-/// When a file cannot be read or parsed, or the engine is not there.
+/// When a file cannot be read or parsed, or the engine is missing.
 pub fn measure(root: &Path, options: &Options) -> Result<String> {
     let files = read_engine(root).context("reading the engine")?;
-    ensure!(!files.is_empty(), "{} has no engine", root.display());
+    ensure!(!files.is_empty(), "{} must contain a crate of the engine", root.display());
     let mut report = Report { details: options.details, ..Report::default() };
     report.add_engine(&files);
     report.add_imports(&files, &Layers::parse(options.layers.unwrap_or(LAYERS)));
@@ -43,7 +43,7 @@ pub fn measure(root: &Path, options: &Options) -> Result<String> {
     Ok(report.table + &report.lists)
 }
 
-/// Figures, and behind them lists of what was found.
+/// Figures, followed by lists of findings.
 #[derive(Default)]
 struct Report {
     details: bool,
@@ -152,13 +152,13 @@ impl Report {
     }
 }
 
-/// An import as one line.
+/// Formats an import as one line.
 #[must_use]
 pub fn show_import(import: &Import) -> String {
     format!("{}:{}: {} in {}", import.from, import.line, import.name, import.to)
 }
 
-/// `part` of `all`, in tenths of a percent.
+/// Formats `part` of `all` in tenths of a percent.
 fn share(part: usize, all: usize) -> String {
     let tenths = part * 1000 / all.max(1);
     format!("{}.{} % ({part} of {all})", tenths / 10, tenths % 10)

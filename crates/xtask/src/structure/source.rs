@@ -82,7 +82,7 @@ fn add_modules(
         }
         let files = [folder.join(format!("{name}.rs")), below.join("mod.rs")];
         let Some(file) = files.into_iter().find(|path| path.is_file()) else {
-            bail!("the module `{name}` has no file in {}", folder.display());
+            bail!("the module `{name}` must have a file in {}", folder.display());
         };
         open.push((file, below, inner));
     }
@@ -125,7 +125,7 @@ impl VisitMut for TestCode {
     }
 }
 
-/// Whether attributes say that their item is compiled for tests only.
+/// Returns whether attributes restrict their item to tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
