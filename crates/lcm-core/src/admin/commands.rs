@@ -110,7 +110,8 @@ pub(crate) fn run_command(
     Ok(answer.end_object())
 }
 
-/// Lists the prompts of a configuration as JSON: the command `prompts`, which reads no conversation.
+/// Lists the prompts of a configuration as JSON: the command `prompts`, which reads no
+/// conversation.
 ///
 /// # Errors
 ///

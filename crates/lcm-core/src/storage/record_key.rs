@@ -182,7 +182,8 @@ impl StoreSession<'_> {
         Ok(GuardedRecord { key, value, record })
     }
 
-    /// Reads records of one type that may change, in the order of `keys`; `None`: the key is absent.
+    /// Reads records of one type that may change, in the order of `keys`; `None`: the key is
+    /// absent.
     ///
     /// # Errors
     ///
