@@ -81,7 +81,7 @@ pub(crate) fn run_command(
     fields.finish(ARGUMENTS)?;
     let mut reads = RecordReads::default();
     let grants = matches!(request, CommandRequest::Maintain(_))
-        .then(|| reads.add(GrantRecord::key(call.keys)));
+        .then(|| reads.add_record(GrantRecord::key(call.keys)));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let call = Call { now: loaded.effective_time(call.now)?, ..call };
     let family = request.family_key();

@@ -128,7 +128,7 @@ pub(crate) fn decide_next(
     let config = call.config;
     let mut reads = RecordReads::default();
     let scope = task::build_breaker_scope(config.summary_model.as_deref());
-    let breaker = reads.add(ModelBreaker::key(&scope));
+    let breaker = reads.add_record(ModelBreaker::key(&scope));
     let setup = CompactionSetup::open(session, call, budget, options, reads)?;
     let CompactionSetup { loaded, values, policy, options, .. } = setup;
     let (policy, options) = (policy.with_reserve(0), &options);
