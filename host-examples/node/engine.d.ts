@@ -1,63 +1,87 @@
-// The engine over an open store: every verb, with an example. In the examples `lcm` is an open
+// The engine over an open store: every method, with an example. In the examples `lcm` is an open
 // engine whose store has a conversation `chat`.
 
 import type {
-  Advice,
+  AdviseAnswer,
   AdviseOptions,
   AppendOptions,
+  ArchiveAnswer,
   ArchiveCause,
-  ArchiveChanged,
   AskOptions,
-  Asked,
+  AskResult,
   AssembleOptions,
-  Assembled,
-  CalibrationChanged,
-  Checked,
+  AssembledContext,
+  CalibrateAnswer,
+  CallTime,
+  CheckResult,
+  CommandOptions,
   CompactOptions,
-  Compacted,
-  CompactionOptions,
-  Configured,
+  CompactReport,
+  Configuration,
+  ConfigurationReport,
+  ConversationStatus,
   Decision,
   DescribeOptions,
-  Described,
+  Description,
   Dialect,
-  EmbedOptions,
-  Embedded,
+  DigestOptions,
+  EmbedRequest,
+  EmbedResult,
+  EvaluateOptions,
   ExpandOptions,
-  Expanded,
-  FamilyChanged,
-  FocusChanged,
-  Found,
+  ExpandResult,
+  FamilyAnswer,
+  FocusAnswer,
+  FocusOptions,
   Grant,
   GrantOptions,
   GrepOptions,
-  Imported,
+  GrepResult,
+  ImportReport,
   IngestOptions,
-  Listed,
-  Maintained,
+  JsonObject,
+  ListedConversation,
+  ListedSummary,
+  ListingKind,
+  ListingOptions,
+  MaintainReport,
   Message,
-  Planned,
-  Prompt,
+  MessageRangeOptions,
+  NewSessionAnswer,
+  NewSessionOptions,
   QuestionOptions,
+  QuestionPlan,
   Receipt,
-  Reported,
-  ResetChanged,
-  SessionChanged,
-  Status,
+  ResetAnswer,
+  ResetOptions,
   StoreStatus,
-  Timed,
+  StoredMessage,
+  SummaryPrompt,
   ToolAnswer,
-  ToolOptions,
-  Turn,
+  ToolCallOptions,
+  ToolListOptions,
   TurnOptions,
+  TurnReport,
+  UsageAnswer,
   UsageReport,
-  VerbOptions,
-} from "./index.js";
+} from "./types.js";
+
+/** The element of each kind of list. */
+export interface Listings {
+  /** Conversations of the store. */
+  conversations: ListedConversation;
+  /** Summaries of a conversation. */
+  summaries: ListedSummary;
+  /** Messages of a conversation. */
+  messages: StoredMessage;
+  /** Grants of a conversation. */
+  grants: Grant;
+}
 
 /**
- * An engine over one store. Methods reject with `LcmError`; `ask` and `callTool`, when an aborted
- * `signal` ends them, with its reason. Calls of one conversation are done in the order in which they
- * are made, and read what they are given before they return.
+ * An engine over one store. Methods reject with `LcmError`; `ask` and `callTool` reject with the
+ * reason of an aborted `signal`. Calls of one conversation run in the order in which they are made.
+ * A call reads its arguments before it returns.
  */
 export interface Engine {
   /**
@@ -70,7 +94,7 @@ export interface Engine {
    */
   readonly version: string;
   /**
-   * Replaces the configuration and reports what became of each key.
+   * Replaces the configuration and reports the treatment of each key.
    *
    * @example
    * ```js
@@ -78,9 +102,9 @@ export interface Engine {
    * assert.deepEqual(report.accepted, ["enabled"]);
    * ```
    */
-  configure(config: Record<string, unknown>): Promise<Configured>;
+  configure(config: Configuration): Promise<ConfigurationReport>;
   /**
-   * Stores messages.
+   * Stores the newest messages of a conversation.
    *
    * @example
    * ```js
@@ -90,7 +114,7 @@ export interface Engine {
    */
   append(conversation: string, messages: Message[], options?: AppendOptions): Promise<Receipt>;
   /**
-   * Stores those messages of a whole transcript that are missing.
+   * Stores the missing messages of a whole transcript.
    *
    * @example
    * ```js
@@ -104,8 +128,8 @@ export interface Engine {
    */
   ingest(conversation: string, transcript: Message[], options?: IngestOptions): Promise<Receipt>;
   /**
-   * One turn: stores messages, asks whether compaction is due, and does what is. Nothing is stored
-   * when an option is wrong.
+   * Takes one turn: stores messages, decides whether compaction is due, and compacts. A wrong
+   * option rejects before a message is stored.
    *
    * @example
    * ```js
@@ -114,9 +138,9 @@ export interface Engine {
    * assert.ok(turn.receipt.ingested === 1 && !turn.decision.due);
    * ```
    */
-  turn(conversation: string, messages: Message[], options: TurnOptions): Promise<Turn>;
+  turn(conversation: string, messages: Message[], options: TurnOptions): Promise<TurnReport>;
   /**
-   * Whether compaction is due, and why.
+   * Decides whether compaction is due, and why.
    *
    * @example
    * ```js
@@ -124,9 +148,9 @@ export interface Engine {
    * assert.ok(!decision.due && decision.reason === "below-threshold");
    * ```
    */
-  evaluate(conversation: string, options: CompactionOptions): Promise<Decision>;
+  evaluate(conversation: string, options: EvaluateOptions): Promise<Decision>;
   /**
-   * Makes room: summarises old messages until nothing is due.
+   * Summarises old messages until nothing is due.
    *
    * @example
    * ```js
@@ -134,19 +158,19 @@ export interface Engine {
    * assert.ok(done.passes.length > 0);
    * ```
    */
-  compact(conversation: string, options: CompactOptions): Promise<Compacted>;
+  compact(conversation: string, options: CompactOptions): Promise<CompactReport>;
   /**
-   * Does compaction that was put off, when it is time for it.
+   * Does deferred compaction when its time has come.
    *
    * @example
    * ```js
    * const done = await lcm.maintain("chat", { budget: 8_000 });
-   * assert.equal(done.debt, null); // Nothing was put off.
+   * assert.equal(done.debt, null); // Nothing was deferred.
    * ```
    */
-  maintain(conversation: string, options: CompactOptions): Promise<Maintained>;
+  maintain(conversation: string, options: CompactOptions): Promise<MaintainReport>;
   /**
-   * A context that fits the budget.
+   * Returns a context that fits the budget.
    *
    * @example
    * ```js
@@ -154,9 +178,9 @@ export interface Engine {
    * assert.ok(context.tokens <= 3_000 && context.messages[0].role === "user");
    * ```
    */
-  assemble(conversation: string, options: AssembleOptions): Promise<Assembled>;
+  assemble(conversation: string, options: AssembleOptions): Promise<AssembledContext>;
   /**
-   * Estimated tokens of messages; stores nothing. For what is sent beside the context.
+   * Estimates the tokens of messages that are sent beside the context; stores nothing.
    *
    * @example
    * ```js
@@ -166,7 +190,7 @@ export interface Engine {
    */
   estimate(messages: Message[], dialect?: Dialect): Promise<number>;
   /**
-   * Why the provider of `dialect` would refuse these messages, a line each; empty when not.
+   * Lists why the provider of `dialect` would refuse these messages, a line each.
    *
    * @example
    * ```js
@@ -184,21 +208,21 @@ export interface Engine {
    * assert.match(found.matches[0].id, /^(msg|sum)_/);
    * ```
    */
-  grep(conversation: string, pattern: string, options?: GrepOptions): Promise<Found>;
+  grep(conversation: string, pattern: string, options?: GrepOptions): Promise<GrepResult>;
   /**
-   * Attaches embeddings to messages and summaries; without options it says what has none.
+   * Attaches embeddings to messages and summaries; `missingIds` are the ids to embed next.
    *
    * @example
    * ```js
-   * const { missing_ids } = await lcm.embed("chat", { model: "small" });
+   * const { missingIds } = await lcm.embed("chat", { model: "small" });
    * const vector = [0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.5];
-   * const vectors = [{ id: missing_ids[0], vector }];
+   * const vectors = [{ id: missingIds[0], vector }];
    * assert.equal((await lcm.embed("chat", { model: "small", vectors })).stored, 1);
    * ```
    */
-  embed(conversation: string, options?: EmbedOptions): Promise<Embedded>;
+  embed(conversation: string, options?: EmbedRequest): Promise<EmbedResult>;
   /**
-   * What a summary, a message, a file or, by its own id, the conversation is.
+   * Describes a summary, a message, a file or, by its own id, the conversation.
    *
    * @example
    * ```js
@@ -207,26 +231,26 @@ export interface Engine {
    * assert.equal(depth, 0);
    * ```
    */
-  describe(conversation: string, id: string, options?: DescribeOptions): Promise<Described>;
+  describe(conversation: string, id: string, options?: DescribeOptions): Promise<Description>;
   /**
-   * From a summary back to what it was made from: one page with `tokens_max`, else everything.
+   * Returns the sources of a summary: one page with `tokensMax`, else everything.
    *
    * @example
    * ```js
    * const [{ id }] = await lcm.listing("summaries", { conversation: "chat" });
-   * const { messages } = await lcm.expand("chat", id, { include_messages: true });
+   * const { messages } = await lcm.expand("chat", id, { includeMessages: true });
    * const originals = await lcm.messages("chat");
    * assert.ok(originals.includes(messages[0].raw)); // Byte for byte.
    * ```
    */
-  expand(conversation: string, id: string, options?: ExpandOptions): Promise<Expanded>;
+  expand(conversation: string, id: string, options?: ExpandOptions): Promise<ExpandResult>;
   /**
-   * The pages of an expansion, each read when it is taken; `tokens_max` is that of a page.
+   * Yields the pages of an expansion, each read on demand; `tokensMax` bounds a page.
    *
    * @example
    * ```js
    * const [{ id }] = await lcm.listing("summaries", { conversation: "chat" });
-   * for await (const page of lcm.iterExpand("chat", id, { include_messages: true })) {
+   * for await (const page of lcm.iterExpand("chat", id, { includeMessages: true })) {
    *   assert.ok(page.messages.length > 0);
    * }
    * ```
@@ -235,10 +259,10 @@ export interface Engine {
     conversation: string,
     id: string,
     options?: ExpandOptions,
-  ): AsyncGenerator<Expanded, void, undefined>;
+  ): AsyncGenerator<ExpandResult, void, undefined>;
   /**
-   * Has a question answered from what was said. A model that fails or takes too long is no
-   * rejection but a `status`; an aborted `signal` rejects with its reason.
+   * Answers a question from the conversation. A model that fails or takes too long is no rejection
+   * but a `status`; an aborted `signal` rejects with its reason.
    *
    * @example
    * ```js
@@ -246,10 +270,10 @@ export interface Engine {
    * assert.ok(asked.status === "no-evidence" && asked.answer === null);
    * ```
    */
-  ask(conversation: string, question: string, options?: AskOptions): Promise<Asked>;
+  ask(conversation: string, question: string, options?: AskOptions): Promise<AskResult>;
   /**
-   * What `ask` would read, and whether that is worth it, for hosts whose own sub-agents read. Asks
-   * no model and writes nothing.
+   * Returns the evidence that `ask` would read, with advice whether a sub-agent should read the
+   * evidence. Asks no model and writes nothing.
    *
    * @example
    * ```js
@@ -257,7 +281,7 @@ export interface Engine {
    * assert.equal(plan.status, "planned");
    * ```
    */
-  askPlan(conversation: string, question: string, options?: QuestionOptions): Promise<Planned>;
+  askPlan(conversation: string, question: string, options?: QuestionOptions): Promise<QuestionPlan>;
   /**
    * Makes a grant, a limited right to read for a sub-agent.
    *
@@ -269,7 +293,7 @@ export interface Engine {
    */
   grant(conversation: string, options?: GrantOptions): Promise<Grant>;
   /**
-   * Ends a grant at once, with those that inherit from it.
+   * Ends a grant at once, with the grants below.
    *
    * @example
    * ```js
@@ -278,9 +302,9 @@ export interface Engine {
    * await assert.rejects(lcm.grep("chat", "orchard", { grant }), { code: "denied" });
    * ```
    */
-  revoke(conversation: string, grant: string, options?: Timed): Promise<void>;
+  revoke(conversation: string, grant: string, options?: CallTime): Promise<void>;
   /**
-   * Original texts of a range of messages (inclusive, from 1), byte for byte.
+   * Returns the original texts of a range of messages, byte for byte.
    *
    * @example
    * ```js
@@ -290,10 +314,10 @@ export interface Engine {
    */
   messages(
     conversation: string,
-    options?: { seq_first?: number; seq_last?: number },
+    options?: MessageRangeOptions,
   ): Promise<string[]>;
   /**
-   * The same one by one; about 1 MiB is read when the first of it is taken.
+   * Yields the same texts one by one; about 1 MiB is read at once, on demand.
    *
    * @example
    * ```js
@@ -302,28 +326,28 @@ export interface Engine {
    */
   iterMessages(
     conversation: string,
-    options?: { seq_first?: number; seq_last?: number },
+    options?: MessageRangeOptions,
   ): AsyncGenerator<string, void, undefined>;
   /**
-   * Counts and sizes of a conversation.
+   * Returns counts and sizes of a conversation.
    *
    * @example
    * ```js
    * assert.equal((await lcm.status("chat")).conversation, "chat");
    * ```
    */
-  status(conversation: string, options?: Timed): Promise<Status>;
+  status(conversation: string, options?: CallTime): Promise<ConversationStatus>;
   /**
-   * Counts and sizes of the store.
+   * Returns counts and sizes of the store.
    *
    * @example
    * ```js
    * assert.equal((await lcm.status()).conversations, 1);
    * ```
    */
-  status(conversation?: undefined, options?: Timed): Promise<StoreStatus>;
+  status(conversation?: undefined, options?: CallTime): Promise<StoreStatus>;
   /**
-   * Makes the conversation one of a family, whose members are searched together.
+   * Adds the conversation to a family, whose members are searched together.
    *
    * @example
    * ```js
@@ -332,9 +356,9 @@ export interface Engine {
    * assert.equal((await lcm.grep("chat", "quokka")).total, 1);
    * ```
    */
-  family(conversation: string, family: string, options?: VerbOptions): Promise<FamilyChanged>;
+  family(conversation: string, family: string, options?: CommandOptions): Promise<FamilyAnswer>;
   /**
-   * Archives the conversation; `conversation` of the answer is the empty one to go on in.
+   * Archives the conversation; `conversation` of the answer is the empty successor.
    *
    * @example
    * ```js
@@ -342,12 +366,9 @@ export interface Engine {
    * await lcm.append(conversation, [{ role: "user", content: "Start again." }]);
    * ```
    */
-  reset(
-    conversation: string,
-    options?: VerbOptions & { successor?: string },
-  ): Promise<ResetChanged>;
+  reset(conversation: string, options?: ResetOptions): Promise<ResetAnswer>;
   /**
-   * Withdraws messages and shallow summaries from the context; they stay findable.
+   * Withdraws messages and shallow summaries from the context; `grep` still finds them.
    *
    * @example
    * ```js
@@ -356,12 +377,9 @@ export interface Engine {
    * assert.ok(total > 0); // Withdrawn messages are found as before.
    * ```
    */
-  newSession(
-    conversation: string,
-    options?: VerbOptions & { retain_depth?: number },
-  ): Promise<SessionChanged>;
+  newSession(conversation: string, options?: NewSessionOptions): Promise<NewSessionAnswer>;
   /**
-   * Archives the conversation: it is read as before and not written to.
+   * Archives the conversation: later calls can read it and cannot write to it.
    *
    * @example
    * ```js
@@ -372,11 +390,11 @@ export interface Engine {
   archive(
     conversation: string,
     cause: ArchiveCause,
-    options?: VerbOptions,
-  ): Promise<ArchiveChanged>;
+    options?: CommandOptions,
+  ): Promise<ArchiveAnswer>;
   /**
-   * Reports what a provider counted of a prompt, and the estimate of the same prompt: `tokens` of
-   * its assembly, and the `estimate` of what was added.
+   * Reports how many tokens a provider counted in a prompt, and the estimate of the same prompt:
+   * `tokens` of its assembly plus the `estimate` of the host's own part.
    *
    * @example
    * ```js
@@ -387,12 +405,12 @@ export interface Engine {
   calibrate(
     conversation: string,
     model: string,
-    estimated_tokens: number,
-    prompt_tokens: number,
-    options?: VerbOptions,
-  ): Promise<CalibrationChanged>;
+    estimatedTokens: number,
+    promptTokens: number,
+    options?: CommandOptions,
+  ): Promise<CalibrateAnswer>;
   /**
-   * Sets the brief that stands for summaries up to a message; without `text` there is none.
+   * Sets the brief that replaces summaries up to a message; without `text` removes the brief.
    *
    * @example
    * ```js
@@ -400,22 +418,19 @@ export interface Engine {
    * assert.equal((await lcm.focus("chat")).focus, null); // Removed again.
    * ```
    */
-  focus(
-    conversation: string,
-    options?: VerbOptions & { text?: string; seq_last?: number },
-  ): Promise<FocusChanged>;
+  focus(conversation: string, options?: FocusOptions): Promise<FocusAnswer>;
   /**
-   * Reports what one answer of a model took; resolves to the sums so far.
+   * Reports the usage of one answer of a model; resolves to the sums so far.
    *
    * @example
    * ```js
-   * const { usage } = await lcm.usage("chat", { purpose: "turn", output_tokens: 80 });
+   * const { usage } = await lcm.usage("chat", { purpose: "turn", outputTokens: 80 });
    * assert.equal(usage.turns.calls, 1);
    * ```
    */
-  usage(conversation: string, report: UsageReport): Promise<Reported>;
+  usage(conversation: string, report: UsageReport): Promise<UsageAnswer>;
   /**
-   * Whether compacting now costs less than waiting; changes nothing.
+   * Advises whether compacting now costs less than waiting; changes nothing.
    *
    * @example
    * ```js
@@ -424,9 +439,9 @@ export interface Engine {
    * assert.equal(advice, "wait");
    * ```
    */
-  advise(conversation: string, options: AdviseOptions): Promise<Advice>;
+  advise(conversation: string, options: AdviseOptions): Promise<AdviseAnswer>;
   /**
-   * What summaries are asked for as configured, by depth.
+   * Returns the prompts of summaries as configured, by depth.
    *
    * @example
    * ```js
@@ -434,18 +449,18 @@ export interface Engine {
    * assert.ok(names.includes("leaf"));
    * ```
    */
-  prompts(): Promise<Prompt[]>;
+  prompts(): Promise<SummaryPrompt[]>;
   /**
-   * Checks what the engine promises about a conversation.
+   * Checks every promise of the engine about a conversation.
    *
    * @example
    * ```js
    * assert.ok((await lcm.check("chat")).ok);
    * ```
    */
-  check(conversation: string): Promise<Checked>;
+  check(conversation: string): Promise<CheckResult>;
   /**
-   * SHA-256 of the store, 64 hex digits; `logical`: of what it means, however it was filled.
+   * Returns the SHA-256 of the store, 64 hex digits; with `logical` of its contents alone.
    *
    * @example
    * ```js
@@ -454,9 +469,9 @@ export interface Engine {
    * assert.equal(await lcm.digest(), before);
    * ```
    */
-  digest(options?: { logical?: boolean }): Promise<string>;
+  digest(options?: DigestOptions): Promise<string>;
   /**
-   * A list: `conversations`, or `summaries`, `messages` or `grants` of one.
+   * Lists `conversations`, or the `summaries`, `messages` or `grants` of a conversation.
    *
    * @example
    * ```js
@@ -464,13 +479,13 @@ export interface Engine {
    * assert.equal(entry.conversation, "chat");
    * ```
    */
-  listing<Kind extends keyof Listed>(
+  listing<Kind extends ListingKind>(
     kind: Kind,
-    options?: { conversation?: string },
-  ): Promise<Listed[Kind][]>;
+    options?: ListingOptions,
+  ): Promise<Listings[Kind][]>;
   /**
-   * The lines of an export of a conversation, or of all, without line ends. It fails with
-   * `conflict` when somebody writes to it meanwhile; what was taken is then no export.
+   * Yields the lines of an export of a conversation, or of all, without line ends. Fails with
+   * `conflict` when another caller writes meanwhile; the lines so far are then no export.
    *
    * @example
    * ```js
@@ -481,8 +496,8 @@ export interface Engine {
    */
   export(conversation?: string): AsyncGenerator<string, void, undefined>;
   /**
-   * Takes the lines of an export in. All of it is verified before the first message is stored, and
-   * repeating it changes nothing.
+   * Imports the lines of an export. Every line is verified before the first message is stored, and
+   * a repeated import changes nothing.
    *
    * @example
    * ```js
@@ -490,9 +505,12 @@ export interface Engine {
    * assert.equal(ingested, 0); // All of it is stored already.
    * ```
    */
-  importLines(lines: Iterable<string> | AsyncIterable<string>, options?: Timed): Promise<Imported>;
+  importLines(
+    lines: Iterable<string> | AsyncIterable<string>,
+    options?: CallTime,
+  ): Promise<ImportReport>;
   /**
-   * Definitions of the tools an agent sees; with `grant` those of a sub-agent.
+   * Returns the definitions of an agent's tools; with `grant` the tools of a sub-agent.
    *
    * @example
    * ```js
@@ -500,9 +518,9 @@ export interface Engine {
    * assert.ok(names.includes("lcm_grep"));
    * ```
    */
-  tools(dialect?: Dialect, options?: { grant?: string }): any[];
+  tools(dialect?: Dialect, options?: ToolListOptions): JsonObject[];
   /**
-   * What to tell the agent about them.
+   * Returns what to tell the agent about the tools.
    *
    * @example
    * ```js
@@ -511,7 +529,7 @@ export interface Engine {
    */
   instructions(dialect?: Dialect, hasSummaries?: boolean): string;
   /**
-   * Answers a tool call whose name starts with `lcm_`; `input`: an object or its JSON text.
+   * Answers a tool call whose name starts with `lcm_`; `input` is an object or its JSON text.
    *
    * @example
    * ```js
@@ -522,12 +540,12 @@ export interface Engine {
   callTool(
     conversation: string,
     name: string,
-    input: unknown,
-    options?: ToolOptions,
+    input: object | string,
+    options?: ToolCallOptions,
   ): Promise<ToolAnswer>;
   /**
-   * Waits for the calls that were made before, models included, and closes the store. Those that
-   * come later are refused.
+   * Waits for the calls made before, models included, then closes the store. Later calls are
+   * refused.
    *
    * @example
    * ```js

@@ -21,12 +21,12 @@ for (const text of said) {
   time += 60_000;
   let messages = [{ role: "user", content: text }];
   while (messages.length > 0) {
-    await lcm.turn("chat", messages, { budget, dialect, append_mode: "new" });
+    await lcm.turn("chat", messages, { budget, dialect, appendMode: "new" });
     const context = await lcm.assemble("chat", { budget, dialect });
     const system = lcm.instructions(dialect, context.summaries > 0);
     const request = { model, max_tokens: 1_000, system, tools, messages: context.messages };
     const { content } = await anthropic.messages.create(request);
-    await lcm.append("chat", [{ role: "assistant", content }], { dialect, append_mode: "new" });
+    await lcm.append("chat", [{ role: "assistant", content }], { dialect, appendMode: "new" });
     messages = await answered(content.filter(({ type }) => type === "tool_use"));
   }
 }
@@ -37,21 +37,21 @@ await lcm.close();
 async function answered(calls) {
   const results = [];
   for (const { id, name, input } of calls) {
-    const { text, is_error } = name.startsWith("lcm_")
+    const { text, isError } = name.startsWith("lcm_")
       ? await lcm.callTool("chat", name, input)
       : readFile(input);
-    results.push({ type: "tool_result", tool_use_id: id, content: text, is_error });
+    results.push({ type: "tool_result", tool_use_id: id, content: text, is_error: isError });
   }
   return results.length > 0 ? [{ role: "user", content: results }] : [];
 }
 
 /** A summary, or an answer to a question of the model, by the same provider. */
-async function complete({ system, prompt, output_tokens_max: max_tokens }, { signal }) {
+async function complete({ system, prompt, outputTokensMax: max_tokens }, { signal }) {
   const messages = [{ role: "user", content: prompt }];
   const request = { model, max_tokens, system, messages };
   const answer = await anthropic.messages.create(request, { signal });
-  const { input_tokens, output_tokens } = answer.usage;
-  return { text: answer.content[0].text, model: answer.model, input_tokens, output_tokens };
+  const { input_tokens: inputTokens, output_tokens: outputTokens } = answer.usage;
+  return { text: answer.content[0].text, model: answer.model, inputTokens, outputTokens };
 }
 
 function readFileTool() {
@@ -61,6 +61,6 @@ function readFileTool() {
 
 function readFile({ path }) {
   return path in files
-    ? { text: files[path], is_error: false }
-    : { text: `no such file: ${path}`, is_error: true };
+    ? { text: files[path], isError: false }
+    : { text: `no such file: ${path}`, isError: true };
 }

@@ -21,13 +21,13 @@ for (const text of said) {
   time += 60_000;
   let messages = [{ role: "user", content: text }];
   while (messages.length > 0) {
-    await lcm.turn("chat", messages, { budget, dialect, append_mode: "new" });
+    await lcm.turn("chat", messages, { budget, dialect, appendMode: "new" });
     const context = await lcm.assemble("chat", { budget, dialect });
     const content = lcm.instructions(dialect, context.summaries > 0);
     const request = [{ role: "system", content }, ...context.messages];
     const answer = await openai.chat.completions.create({ model, tools, messages: request });
     const { message } = answer.choices[0];
-    await lcm.append("chat", [message], { dialect, append_mode: "new" });
+    await lcm.append("chat", [message], { dialect, appendMode: "new" });
     messages = await answered(message.tool_calls ?? []);
   }
 }
@@ -47,18 +47,18 @@ async function answered(calls) {
 }
 
 /** A summary, or an answer to a question of the model, by the same provider. */
-async function complete({ system, prompt, output_tokens_max }, { signal }) {
+async function complete({ system, prompt, outputTokensMax }, { signal }) {
   const messages = [
     { role: "system", content: system },
     { role: "user", content: prompt },
   ];
-  const request = { model, max_completion_tokens: output_tokens_max, messages };
+  const request = { model, max_completion_tokens: outputTokensMax, messages };
   const answer = await openai.chat.completions.create(request, { signal });
   return {
     text: answer.choices[0].message.content,
     model: answer.model,
-    input_tokens: answer.usage.prompt_tokens,
-    output_tokens: answer.usage.completion_tokens,
+    inputTokens: answer.usage.prompt_tokens,
+    outputTokens: answer.usage.completion_tokens,
   };
 }
 

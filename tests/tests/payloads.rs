@@ -126,7 +126,7 @@ fn any_range_of_a_payload_is_what_the_text_has_there() {
         let context = context(&mut host);
         assert!(context.len() < 8_000, "{}", context.len());
         let id = &ids(&context)[0];
-        let all = describe(&mut host, id, "{\"expandFile\":false}");
+        let all = describe(&mut host, id, "{\"include_content\":false}");
         assert_eq!(number(&all, "bytes"), text.len());
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         assert_eq!(number(&all, "lines"), lines.len());
@@ -170,10 +170,9 @@ fn an_invalid_range_is_refused() {
     for (options, why) in [
         ("{\"start_line\":3,\"end_line\":2}", "`end_line`"),
         ("{\"end_line\":0}", "`end_line`"),
-        ("{\"startLine\":3,\"endLine\":2}", "`end_line`"),
         ("{\"start_byte\":3,\"end_byte\":2}", "`end_byte`"),
         ("{\"bytes_max\":1023}", "must be from 1024 to 512000"),
-        ("{\"expandFileMaxBytes\":512001}", "must be from 1024 to 512000"),
+        ("{\"bytes_max\":512001}", "must be from 1024 to 512000"),
     ] {
         let args = Json::object([("id", id.as_str().into()), ("options_json", options.into())]);
         let error = host.ask("recall.describe", &args).unwrap_err();

@@ -210,7 +210,8 @@ fn all_and_only_do_not_go_together() {
     ] {
         let args = Json::object([("conversation", "a".into()), (key, document)]);
         let refused = host.ask(name, &args).unwrap_err().to_string();
-        assert!(refused.contains("`only` and `all` are mutually exclusive"), "{name}: {refused}");
+        let rule = "`only` and `all_conversations` are mutually exclusive";
+        assert!(refused.contains(rule), "{name}: {refused}");
     }
     let arguments = Json::object([
         ("pattern", "heron_7".into()),

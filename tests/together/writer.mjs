@@ -30,7 +30,7 @@ async function certainly(call) {
 
 async function write(count) {
   const texts = Array.from({ length: count }, () => message("node", next++));
-  await certainly(() => lcm.append("together", texts, { append_mode: "new" }));
+  await certainly(() => lcm.append("together", texts, { appendMode: "new" }));
   if (next % 4 === 0) await certainly(() => lcm.compact("together", { budget: BUDGET }));
   const { tokens } = await certainly(() => lcm.assemble("together", { budget: BUDGET }));
   if (tokens > BUDGET) throw new Error(`a context of ${tokens} tokens`);

@@ -43,7 +43,7 @@ async function fill(lcm, lines) {
   const most = lines.length - LEFT_MESSAGES;
   for (let from = 0; from < most; from += BATCH_MESSAGES) {
     const batch = lines.slice(from, Math.min(from + BATCH_MESSAGES, most));
-    await lcm.append(CONVERSATION, batch, { dialect: "anthropic", append_mode: "new" });
+    await lcm.append(CONVERSATION, batch, { dialect: "anthropic", appendMode: "new" });
   }
 }
 
@@ -77,7 +77,7 @@ async function measure(lcm, store, lines) {
   const [turns, commits, after, again] = [[], [], [], []];
   for (const line of lines.slice(stored, stored + TIMES)) {
     const turn = await timed(store, async () => {
-      await lcm.append(CONVERSATION, [line], { dialect: "anthropic", append_mode: "new" });
+      await lcm.append(CONVERSATION, [line], { dialect: "anthropic", appendMode: "new" });
       await lcm.evaluate(CONVERSATION, { budget: BUDGET });
       const next = { ...options, previous: prefix.token };
       after.push(await timed(store, () => lcm.assemble(CONVERSATION, next)));

@@ -51,6 +51,12 @@ impl IngestOptions {
         Self { dialect, append_mode, repeat, refuse_replay, proven: None, family: None, clock }
     }
 
+    /// Returns the name of the task that stores a whole transcript.
+    pub(crate) fn task_name(&self) -> &'static str {
+        // Messages that are all new are not compared with the stored ones.
+        if self.append_mode == AppendMode::New { "append" } else { "ingest" }
+    }
+
     /// Returns a task with these options and the sizes of these messages.
     pub(crate) fn task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,

@@ -9,7 +9,7 @@ import { answered, failed, ID } from "./routes.js";
 
 /** Under which the storage keeps how to maintain, beside the engine's own table. */
 const MAINTAIN = "maintain";
-const MAINTAIN_OPTIONS = ["budget", "model", "observed_tokens"];
+const MAINTAIN_OPTIONS = ["budget", "model", "observedTokens"];
 
 /** An engine that has an instance, and so a configuration that is right. */
 async function opened(storage, env) {
@@ -63,6 +63,6 @@ export class Conversation extends DurableObject {
     if (debt === null || debt.exhausted) return;
     // A refused key or content is for a person to mend; the next turn tries again.
     if (failure?.code === "completion-failed") return;
-    await this.ctx.storage.setAlarm(Date.parse(debt.next_attempt_at));
+    await this.ctx.storage.setAlarm(Date.parse(debt.nextAttemptAt));
   }
 }

@@ -27,7 +27,7 @@ function failureOf({ status, headers }, said) {
   const error = { code: codeOf(status, said), message: `the model answered ${status}` };
   const seconds = headers.get("retry-after") ?? "";
   const isSeconds = /^\d{1,9}(\.\d+)?$/.test(seconds);
-  return { error: isSeconds ? { ...error, retry_after_ms: Math.ceil(seconds * 1000) } : error };
+  return { error: isSeconds ? { ...error, retryAfterMs: Math.ceil(seconds * 1000) } : error };
 }
 
 /** An answer of the API as a completion; undefined: it is none. */
@@ -44,8 +44,8 @@ function completionOf(said) {
   return {
     text,
     finish: message.refusal ? "refusal" : (FINISHES[finish] ?? "stop"),
-    input_tokens: answer.usage?.prompt_tokens,
-    output_tokens: answer.usage?.completion_tokens,
+    inputTokens: answer.usage?.prompt_tokens,
+    outputTokens: answer.usage?.completion_tokens,
   };
 }
 
@@ -58,7 +58,7 @@ export function completeOf({ MODEL: service, MODEL_URL: base, MODEL_NAME: model,
   if (!service && !base) return undefined;
   const url = `${(base ?? "http://model/v1").replace(/\/+$/, "")}/chat/completions`;
   const limit = new URL(url).hostname === "api.openai.com" ? "max_completion_tokens" : "max_tokens";
-  return async ({ system, prompt, output_tokens_max }, { signal }) => {
+  return async ({ system, prompt, outputTokensMax }, { signal }) => {
     const request = {
       method: "POST",
       headers: {
@@ -67,7 +67,7 @@ export function completeOf({ MODEL: service, MODEL_URL: base, MODEL_NAME: model,
       },
       body: JSON.stringify({
         model,
-        [limit]: output_tokens_max,
+        [limit]: outputTokensMax,
         messages: [
           { role: "system", content: system },
           { role: "user", content: prompt },

@@ -11,15 +11,15 @@ const BODY_LINES_MAX = 20_000;
 
 /** Options that are numbers in a query, and those that are true or false; all others are texts. */
 const NUMBERS = [
-  ...["now", "budget", "target", "observed_tokens", "reserve_tokens", "lease_ms"],
-  ...["retries", "timeout_ms", "deadline_ms", "seq_first", "seq_last"],
-  ...["limit", "neighbours", "bytes_max", "start_line", "end_line", "start_byte", "end_byte"],
-  ...["depth_max", "tokens_max", "answer_tokens_max", "requests_max", "ttl_ms"],
+  ...["now", "budget", "target", "observedTokens", "reserveTokens", "leaseMs"],
+  ...["retries", "timeoutMs", "deadlineMs", "seqFirst", "seqLast"],
+  ...["limit", "neighbours", "bytesMax", "startLine", "endLine", "startByte", "endByte"],
+  ...["depthMax", "tokensMax", "answerTokensMax", "requestsMax", "ttlMs"],
 ];
 const SWITCHES = [
-  ...["refuse_replay", "repeat", "defer", "force", "explain", "mark_caches"],
-  ...["include_content", "include_messages", "all_conversations", "only", "logical"],
-  ...["has_summaries"],
+  ...["refuseReplay", "repeat", "defer", "force", "explain", "markCaches"],
+  ...["includeContent", "includeMessages", "allConversations", "only", "logical"],
+  ...["hasSummaries"],
 ];
 
 function invalid(message, cause) {

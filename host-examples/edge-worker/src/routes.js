@@ -9,11 +9,11 @@
 //   POST grep, ask                {"pattern", ...}, {"question", ...}
 //   GET  items/ID                 what a summary, message or file is; POST with options
 //   GET  summaries/ID             from a summary back to the original messages; POST with options
-//   POST grants                   makes a limited right to read: {"tokens_max", "summary_ids", ...}
+//   POST grants                   makes a limited right to read: {"tokensMax", "summaryIds", ...}
 //   GET  grants, DELETE grants/ID the ones there are; ends one
 //   GET  evaluate?budget=N        whether room has to be made
 //   POST compact?budget=N, maintain?budget=N
-//   GET  messages?seq_first=N&seq_last=M  the original texts
+//   GET  messages?seqFirst=N&seqLast=M  the original texts
 //   GET  status, check, digest
 //
 // Options are those of the package, in the query or as a JSON object in the body; answers are the
@@ -54,13 +54,13 @@ async function item(asked) {
 }
 
 async function summary(asked) {
-  return asked.lcm.expand(ID, asked.name, { include_messages: true, ...(await optionsOf(asked)) });
+  return asked.lcm.expand(ID, asked.name, { includeMessages: true, ...(await optionsOf(asked)) });
 }
 
 async function tools({ lcm, url }) {
-  const { dialect, has_summaries, ...options } = queryOf(url);
+  const { dialect, hasSummaries, ...options } = queryOf(url);
   const definitions = lcm.tools(dialect, options);
-  return { definitions, instructions: lcm.instructions(dialect, has_summaries) };
+  return { definitions, instructions: lcm.instructions(dialect, hasSummaries) };
 }
 
 async function tool({ lcm, request, url, name }) {

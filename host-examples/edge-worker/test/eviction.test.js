@@ -41,7 +41,7 @@ after(async () => {
  */
 async function stopped(at) {
   const controller = new AbortController();
-  const answer = { text: SAID, finish: "stop", model: "m", input_tokens: 11, output_tokens: 7 };
+  const answer = { text: SAID, finish: "stop", model: "m", inputTokens: 11, outputTokens: 7 };
   let asked = 0;
   const complete = async () => {
     asked += 1;

@@ -175,7 +175,7 @@ test("what was stored though the reply was lost is recognised as the README says
     [long, "new", "repeat=true", false],
     [lines, "new", "", true],
   ];
-  const routes = { "messages?": "append_mode=", "turn?budget=100000&": "append_mode=" };
+  const routes = { "messages?": "appendMode=", "turn?budget=100000&": "appendMode=" };
   for (const [route, mode] of Object.entries(routes)) {
     for (const [at, [said, both, again, isKnown]] of cases.entries()) {
       const path = route + both.replace("new", `${mode}new`);

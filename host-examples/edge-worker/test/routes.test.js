@@ -45,22 +45,22 @@ test("messages go in once, and a context that fits comes out", async () => {
   assert.ok(context.messages.every(({ role }) => role !== undefined));
   const { token } = context.prefix;
   const options = { budget: BUDGET, dialect: "openai-chat", policy: "layered", previous: token };
-  const [, again] = await chat.post("context", { ...options, reserve_tokens: 10 });
-  assert.equal(again.prefix.broken_by, null);
-  const live_messages = [{ role: "user", content: "not stored yet" }];
-  const [, live] = await chat.post("context", { ...options, live_messages });
+  const [, again] = await chat.post("context", { ...options, reserveTokens: 10 });
+  assert.equal(again.prefix.brokenBy, null);
+  const liveMessages = [{ role: "user", content: "not stored yet" }];
+  const [, live] = await chat.post("context", { ...options, liveMessages });
   assert.match(JSON.stringify(live.messages.at(-1)), /not stored yet/);
   assert.deepEqual((await chat.get("messages"))[1], lines);
-  assert.deepEqual((await chat.get("messages?seq_first=3&seq_last=4"))[1], lines.slice(2, 4));
+  assert.deepEqual((await chat.get("messages?seqFirst=3&seqLast=4"))[1], lines.slice(2, 4));
   assert.equal((await chat.get("status"))[1].messages, lines.length);
   assert.equal((await chat.get("check"))[1].ok, true);
 
   const summary = context.items.find(({ kind }) => kind !== "message");
   assert.equal((await chat.get(`items/${summary.id}`))[1].id, summary.id);
-  const [, expanded] = await chat.get(`summaries/${summary.id}?depth_max=10`);
+  const [, expanded] = await chat.get(`summaries/${summary.id}?depthMax=10`);
   const originals = expanded.messages.map(({ raw }) => raw);
   assert.deepEqual(originals, lines.slice(0, originals.length));
-  const [, bare] = await chat.post(`summaries/${summary.id}`, { include_messages: false });
+  const [, bare] = await chat.post(`summaries/${summary.id}`, { includeMessages: false });
   assert.deepEqual([bare.messages, originals.length > 0], [[], true]);
 });
 
@@ -70,11 +70,11 @@ test("an agent has its tools, and its questions are answered", async () => {
   assert.ok(definitions.some(({ name }) => name === "lcm_grep"));
   assert.match(instructions, /lcm_/);
   const [, found] = await chat.post("tools/lcm_grep", { pattern: '"batch window"' });
-  assert.equal(found.is_error, false);
+  assert.equal(found.isError, false);
   assert.match(found.text, /batch window/);
   for (const mistake of ['{"pattern": ', "[]", '{"patern": "x"}', ""]) {
     const [status, answer] = await chat.post("tools/lcm_grep", mistake);
-    assert.deepEqual([status, answer.is_error, answer.text !== ""], [200, true, true], mistake);
+    assert.deepEqual([status, answer.isError, answer.text !== ""], [200, true, true], mistake);
   }
   const [, grep] = await chat.post("grep", { pattern: '"batch window"', limit: 1 });
   assert.equal(grep.matches.length, 1);
@@ -87,14 +87,14 @@ test("an agent has its tools, and its questions are answered", async () => {
   assert.equal(asked.status, "answered");
   const question = { query: "batch window", prompt: "what of the batch window?" };
   const [, expanded] = await chat.post("tools/lcm_expand_query", question);
-  assert.deepEqual([expanded.is_error, /It was decided/.test(expanded.text)], [false, true]);
+  assert.deepEqual([expanded.isError, /It was decided/.test(expanded.text)], [false, true]);
   answer = undefined;
 });
 
 test("a limited right to read is made, listed, used and ended", async () => {
   const chat = await filled("grants");
-  const [status, grant] = await chat.post("grants?ttl_ms=60000", { tokens_max: 2_000 });
-  assert.deepEqual([status, grant.tokens_max, grant.revoked], [200, 2_000, false]);
+  const [status, grant] = await chat.post("grants?ttlMs=60000", { tokensMax: 2_000 });
+  assert.deepEqual([status, grant.tokensMax, grant.revoked], [200, 2_000, false]);
   assert.deepEqual((await chat.get("grants"))[1].map(({ id }) => id), [grant.id]);
   const search = { pattern: '"batch window"', grant: grant.id };
   const [, found] = await chat.post("grep", search);
@@ -124,14 +124,12 @@ test("lines may end in CRLF, and a text that looks like a number is a text", asy
 });
 
 test("options of a query have the types that the package says", async () => {
-  const texts = ["index.d.ts", "verbs.d.ts"].map((name) =>
-    readFile(new URL(`../../node/${name}`, import.meta.url), "utf8"),
-  );
-  const declared = (await Promise.all(texts)).join("\n");
+  const packages = new URL("../../node/types/packages.d.ts", import.meta.url);
+  const declared = await readFile(packages, "utf8");
   const interfaces = [...declared.matchAll(/^export interface (\w+)[^{]*\{\n(.*?)^\}/gms)];
-  const stored = "Append|Ingest|Compact|Compaction|Turn|Assemble";
-  const read = "Describe|Grep|Grant|Expand|Ask|Question|Tool";
-  const asked = new RegExp(`^(Timed|Granted|(${stored}|${read})Options)$`);
+  const stored = "Append|Ingest|Compact|Evaluate|Turn|Assemble|MessageRange|Digest";
+  const read = "Describe|Grep|Grant|Expand|Ask|Question|ToolCall|ToolList";
+  const asked = new RegExp(`^(CallTime|(${stored}|${read})Options)$`);
   const types = new Map();
   for (const [, name, body] of interfaces.filter(([, name]) => asked.test(name))) {
     for (const [, option, type] of body.matchAll(/^ {2}(\w+)\??: ([^;]+);/gm)) {
@@ -148,9 +146,9 @@ test("options of a query have the types that the package says", async () => {
     return new Set([...list.matchAll(/"(\w+)"/g)].map(([, option]) => option));
   };
   assert.ok(types.size > 30);
-  // Of `messages`, `digest` and `instructions`, whose types are written where they are taken.
-  assert.deepEqual(listed("NUMBERS"), new Set([...are("number"), "seq_first", "seq_last"]));
-  assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "logical", "has_summaries"]));
+  assert.deepEqual(listed("NUMBERS"), new Set(are("number")));
+  // `hasSummaries` is an argument of `instructions`.
+  assert.deepEqual(listed("SWITCHES"), new Set([...are("boolean"), "hasSummaries"]));
 });
 
 test("the model behind the binding writes the summaries, and its failures have codes", async () => {
@@ -187,7 +185,7 @@ test("after a failure the alarm rings when the engine says, after a refusal neve
       const [, status] = await chat.get("status");
       return status.debt.failures === counted && status.debt;
     });
-    assert.equal(Date.parse(debt.next_attempt_at) > Date.now() + 60_000, counted > 0);
+    assert.equal(Date.parse(debt.nextAttemptAt) > Date.now() + 60_000, counted > 0);
     for (let look = 0; look < 10; look++) {
       assert.deepEqual((await chat.get("status"))[1].debt, debt);
       await new Promise((resolve) => setTimeout(resolve, 10));

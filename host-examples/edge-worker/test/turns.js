@@ -63,7 +63,7 @@ export class Turns extends DurableObject {
     for (const line of lines) {
       const next = () => lcm.assemble(ID, { ...options, previous: prefix.token });
       const turn = await this.#timed(async () => {
-        await lcm.append(ID, [line], { dialect: "anthropic", append_mode: "new" });
+        await lcm.append(ID, [line], { dialect: "anthropic", appendMode: "new" });
         await lcm.evaluate(ID, { budget: options.budget });
         after.push(await this.#timed(next));
       });

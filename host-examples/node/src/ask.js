@@ -1,35 +1,24 @@
-// Questions: what an engine call needs of a model is completed until it needs no more.
+// Questions: completes the requests of an engine call until the call needs no more completions.
 //
-// Decides nothing: what is read, what is asked of the model, and whether it is asked a second time
-// comes from the engine.
+// The engine decides what to read, what to ask a model, and whether to ask again. Options have the
+// engine's names.
 
 import { modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
 import { modelsFor } from "./models.js";
-import { checkAsking, knownOptions } from "./options.js";
+import { checkAsking, rest } from "./options.js";
 
-const QUESTION_OPTIONS = [
-  "query",
-  "summary_ids",
-  "answer_tokens_max",
-  "tokens_max",
-  "all_conversations",
-  "only",
-  "grant",
-];
-const OWN_OPTIONS = ["deadline_ms", "retries", "timeout_ms", "signal", "now"];
-
-/** What the engine is told of a request that the caller gave up. */
+/** Answer to a request that the caller gave up. */
 const CANCELLED = Object.freeze({ failed: { code: "other", message: "cancelled" } });
 
 /**
- * Goes on from a step until nothing has to be completed any more.
+ * Completes requests, from a step to the last step, which is the result.
  *
- * - `needs(step)`: `{requests, continuation}`, or nothing when the step is the last one.
+ * - `needs(step)`: returns `{requests, continuation}`; nothing for the last step.
  * - `complete(request, needs)`: resolves to an answer; never rejects.
- * - `resume(continuation, answers)`: the next step.
- * - `signal`: rejects with its reason once a request was given up because it is aborted. The engine
- *   is told before, so that the question does not stay open.
+ * - `resume(continuation, answers)`: resolves to the next step.
+ * - `signal`: when aborted during a request, the function rejects with the reason of the signal.
+ *   The engine gets the answer `cancelled` first, so that the question does not stay open.
  */
 export async function completed(step, { needs, complete, resume, signal }) {
   const asked = needs(step);
@@ -40,7 +29,7 @@ export async function completed(step, { needs, complete, resume, signal }) {
   return completed(next, { needs, complete, resume, signal });
 }
 
-/** A signal that is aborted with `signal`, or after `ms` milliseconds. */
+/** Returns a signal that is aborted with `signal`, or after `ms` milliseconds. */
 function deadline(ms, signal) {
   const own = new AbortController();
   const stop = () => own.abort(signal.reason);
@@ -55,8 +44,8 @@ function deadline(ms, signal) {
 }
 
 /**
- * A function that answers a request with the caller's models, or without one; never rejects. Of
- * `deadline_ms` of what is needed nothing is waited for longer.
+ * Returns a function that answers a request with the caller's models, or without one; the function
+ * never rejects. An answer takes at most `deadline_ms` of the needs.
  */
 export function completerOf(begun, models, options) {
   return async (request, { deadline_ms: limit }) => {
@@ -76,27 +65,21 @@ export function completerOf(begun, models, options) {
   };
 }
 
-/** A question with these of its options as the engine takes them. */
-function questionJson(question, given, fixed) {
-  const chosen = QUESTION_OPTIONS.map((key) => [key, given[key]]);
-  return toJson({ ...Object.fromEntries(chosen), question, ...fixed }, "options");
-}
-
-/** What would be read for a question; see `Engine.askPlan`. */
-export async function askPlan(begun, clock, conversation, question, options) {
-  const given = knownOptions("askPlan", options, [...QUESTION_OPTIONS, "now"]);
-  const question_json = questionJson(question, given, { plan_only: true });
+/** Reads the evidence of a question; see `Engine.askPlan`. */
+export async function askPlan(begun, { clock }, conversation, question, given) {
+  const asked = { ...rest(given, "now"), question, plan_only: true };
+  const question_json = toJson(asked, "options");
   const call = { conversation, question_json, now: given.now ?? clock() };
   return JSON.parse(await begun.call("recall.ask_plan", call));
 }
 
-/** Has a question answered; see `Engine.ask`. */
-export async function ask(begun, models, clock, conversation, question, options) {
-  const given = knownOptions("ask", options, [...QUESTION_OPTIONS, ...OWN_OPTIONS]);
+/** Answers a question; see `Engine.ask`. */
+export async function ask(begun, { models, clock }, conversation, question, given) {
   checkAsking(given);
   if (given.signal?.aborted) throw given.signal.reason;
   const now = () => given.now ?? clock();
-  const question_json = questionJson(question, given, { deadline_ms: given.deadline_ms });
+  const asked = { ...rest(given, "retries", "timeout_ms", "signal", "now"), question };
+  const question_json = toJson(asked, "options");
   const call = async (name, args) => {
     return JSON.parse(await begun.call(name, { conversation, ...args, now: now() }));
   };

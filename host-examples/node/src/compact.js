@@ -1,8 +1,10 @@
 // Compaction: `compact` at once, `maintain` when it is due, `turn` after an append.
+//
+// `host` is `{models, clock}`; options have the engine's names.
 
 import { drive } from "./drive.js";
 import { intake } from "./intake.js";
-import { budgeted, turnOptions, workOf } from "./options.js";
+import { taskMembers, turnOptions } from "./options.js";
 
 /** Resolves to the decision of `evaluate`. */
 export async function decide(backend, conversation, budget, options, now) {
@@ -15,9 +17,8 @@ function decisionOf({ explanation_json: explanation, ...decision }) {
 }
 
 /** Carries out a task with models while no other such task of the conversation runs. */
-function alone(name, begun, models, clock, conversation, given) {
-  const options = budgeted(name, given);
-  const task = { task: name, conversation, ...workOf(name, options) };
+function alone(name, begun, { models, clock }, conversation, options) {
+  const task = { task: name, conversation, ...taskMembers(options) };
   const now = () => options.now ?? clock();
   const first = (work) => begun.inLine(conversation, work);
   const run = () => drive(begun, task, { now, models, options, first });
@@ -44,9 +45,9 @@ function failureOf({ code = "trap", message }) {
 /** Stores the messages of a turn and decides, in the line of the conversation. */
 async function stored(backend, conversation, readTexts, { appended, defer, now, asked }) {
   const { budget, model, ...options } = asked;
-  const extra_json = model === undefined ? options.extra_json : JSON.stringify({ model });
+  if (model !== undefined) options.extra_json = JSON.stringify({ model });
   // Options that the decision below refuses are refused before anything is stored.
-  await decide(backend, conversation, budget, { ...options, extra_json }, now());
+  await decide(backend, conversation, budget, options, now());
   const texts = await readTexts();
   const given = { ...appended, now: now() };
   const receipt = await intake(backend, "append", conversation, texts, given);
@@ -64,13 +65,13 @@ async function stored(backend, conversation, readTexts, { appended, defer, now, 
 }
 
 /** Takes a turn, as `Engine.turn` describes; `readTexts` is the `reader` of its messages. */
-export async function turn(begun, models, clock, conversation, readTexts, given) {
-  const options = turnOptions(given, clock);
+export async function turn(begun, host, conversation, readTexts, given) {
+  const options = turnOptions(given, host.clock);
   const store = (backend) => stored(backend, conversation, readTexts, options);
   const { done, isDue } = await begun.inLine(conversation, store);
   if (!isDue) return done;
   try {
-    const compacted = await compact(begun, models, clock, conversation, options.work);
+    const compacted = await compact(begun, host, conversation, options.work);
     return { ...done, compacted, failure: compacted.failure && failureOf(compacted.failure) };
   } catch (error) {
     return { ...done, failure: failureOf(error) };

@@ -1,11 +1,13 @@
-// How the caller's model functions answer a request of the engine: in time, again, or the next one.
+// Completions: asks the caller's model functions with a timeout, with retries and with fallbacks.
 //
-// Out: `{done}` or `{failed}` as the engine takes it, and whether all models are exhausted. The
-// engine decides what a failure means; here is only the host's rule of when to ask again.
+// In: a request of the engine. Out: `{done}` or `{failed}` under the engine's names, and whether
+// all models are exhausted. The engine decides what a failure means; this module only decides when
+// to ask again. Model functions see the package's names.
 
 import { U32_MAX, wellFormedOf } from "./convert.js";
 import { textOf } from "./errors.js";
 import { modelsFor } from "./models.js";
+import { toCamel, toSnake } from "./shapes.js";
 
 const FAILURE_CODES = [
   "auth",
@@ -16,50 +18,49 @@ const FAILURE_CODES = [
   "unavailable",
   "other",
 ];
-/** Not worth asking again: the key or the policy will not change, and the prompt not shrink. */
+/** Failures after which no model is asked again: another attempt would fail alike. */
 const FINAL_CODES = ["auth", "policy", "context-too-long"];
 const FINISHES = ["stop", "length", "refusal"];
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
 /**
- * The longest pause before another attempt. A model that wants a longer one is not asked again: it
- * would refuse in vain until then, and the next one may serve.
+ * The longest pause before another attempt. A model that asks for a longer pause is not asked
+ * again; the next model is.
  */
 const RETRY_DELAY_MS_MAX = 60_000;
-/** From the question to the answer; the reference system's `summaryTimeoutMs`. */
+/** Time for one answer; the reference system's `summaryTimeoutMs`. */
 const TIMEOUT_MS_DEFAULT = 60_000;
 
-/** The pause that a model asked for, as the engine takes it; null: it asked for none. */
+/** Returns the pause that a model asked for, in milliseconds; null: none. */
 function pauseOf(ms) {
   if (typeof ms !== "number" || !(ms >= 0)) return null;
   return Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 }
 
 function failure(code, message, retryAfterMs) {
-  return {
-    failed: {
-      code: FAILURE_CODES.includes(code) ? code : "other",
-      message: textIn(message) || "the model failed",
-      retry_after_ms: pauseOf(retryAfterMs),
-    },
+  const failed = {
+    code: FAILURE_CODES.includes(code) ? code : "other",
+    message: textIn(message) || "the model failed",
+    retryAfterMs: pauseOf(retryAfterMs),
   };
+  return { failed: toSnake("CompletionFailure", failed, "error") };
 }
 
-/** A text as it can cross into the engine, which shows a lone surrogate as U+FFFD, too. */
+/** Returns a text that can cross into the engine: a lone surrogate becomes U+FFFD. */
 function textIn(value) {
   return typeof value === "string" ? wellFormedOf(value) : "";
 }
 
-/** A number of tokens as the engine takes it. */
+/** Returns a number of tokens within the engine's bounds; 0 for any other value. */
 function count(value) {
   return Number.isInteger(value) && value >= 0 ? Math.min(value, U32_MAX) : 0;
 }
 
-/** What a model function returned, as the engine takes it. */
+/** Returns the answer of a model function under the engine's names. */
 function resultOf(answer, request) {
   if (typeof answer === "string") return resultOf({ text: answer }, request);
   if (typeof answer?.error === "object" && answer.error !== null) {
-    const { code, message, retry_after_ms: retryAfterMs } = answer.error;
+    const { code, message, retryAfterMs } = answer.error;
     return failure(code, message, retryAfterMs);
   }
   if (typeof answer?.text !== "string") {
@@ -69,35 +70,34 @@ function resultOf(answer, request) {
   if (!FINISHES.includes(finish)) {
     return failure("other", `\`complete\` returned finish \`${finish}\``);
   }
-  return {
-    done: {
-      text: textIn(answer.text),
-      finish,
-      model: typeof answer.model === "string" ? textIn(answer.model) : (request.model ?? "default"),
-      input_tokens: count(answer.input_tokens),
-      output_tokens: count(answer.output_tokens),
-    },
+  const done = {
+    text: textIn(answer.text),
+    finish,
+    model: typeof answer.model === "string" ? textIn(answer.model) : (request.model ?? "default"),
+    inputTokens: count(answer.inputTokens),
+    outputTokens: count(answer.outputTokens),
   };
+  return { done: toSnake("Completion", done, "answer") };
 }
 
-/** What was thrown, as a failure; one of `AbortSignal.timeout` and the like is a timeout. */
+/** Returns a thrown value as a failure; a `TimeoutError` is a timeout. */
 function thrownBy(thrown) {
   const code = thrown?.name === "TimeoutError" ? "timeout" : thrown?.code;
-  return failure(code, textOf(thrown), thrown?.retry_after_ms);
+  return failure(code, textOf(thrown), thrown?.retryAfterMs);
 }
 
 async function answered(model, request, signal) {
   try {
-    return resultOf(await model(request, { signal }), request);
+    return resultOf(await model(toCamel("CompletionRequest", request), { signal }), request);
   } catch (thrown) {
     return thrownBy(thrown);
   }
 }
 
 /**
- * What a model answers in time; null when `signal` is aborted before. The signal that the model
- * gets is aborted in either case, so that its request ends; a model that goes on regardless is not
- * waited for.
+ * Resolves to the answer of a model within the timeout; null when `signal` is aborted before.
+ * Either event aborts the signal that the model gets, so that its request ends. A model that
+ * continues is not waited for.
  */
 async function ask(model, request, { signal, timeout_ms: timeoutMs = TIMEOUT_MS_DEFAULT }) {
   const own = new AbortController();
@@ -107,7 +107,7 @@ async function ask(model, request, { signal, timeout_ms: timeoutMs = TIMEOUT_MS_
   });
   const stop = (result, reason) => {
     own.abort(reason);
-    // An answer that is there already is paid for, and taken.
+    // An answer that arrived already is paid for, and taken.
     setTimeout(settle, 0, result);
   };
   const stopped = () => stop(null, signal.reason);
@@ -118,7 +118,7 @@ async function ask(model, request, { signal, timeout_ms: timeoutMs = TIMEOUT_MS_
   signal?.addEventListener("abort", stopped, { once: true });
   try {
     const result = await Promise.race([ended, answered(model, request, own.signal)]);
-    // A failure then is only the end of its request.
+    // After an abort a failure is only the end of the aborted request.
     return result?.failed && own.signal.aborted ? await ended : result;
   } finally {
     clearTimeout(timer);
@@ -139,18 +139,19 @@ function wait(ms, signal) {
   });
 }
 
-/** How long to wait before the next attempt of a model; null: it is not asked again. */
+/** Returns the pause before the next attempt of a model; null: the model is not asked again. */
 function delayOf(failed, attempt) {
-  const delay = failed.retry_after_ms ?? Math.min(RETRY_DELAY_MS * 2 ** attempt, RETRY_DELAY_MS_MAX);
+  const doubled = Math.min(RETRY_DELAY_MS * 2 ** attempt, RETRY_DELAY_MS_MAX);
+  const delay = failed.retry_after_ms ?? doubled;
   return delay > RETRY_DELAY_MS_MAX ? null : delay;
 }
 
 /**
- * A function that answers requests with the models of their purpose (see `modelsOf`), each a
- * fallback of the one before it.
+ * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
+ * a fallback of the model before.
  *
- * It resolves to `{result, exhausted, calls}` and never rejects; `result` is null when `signal` was
- * aborted before there was one. Once every model is exhausted it asks none of them again.
+ * The function resolves to `{result, exhausted, calls}` and never rejects; `result` is null when
+ * `signal` was aborted before an answer. After every model is exhausted, no model is asked again.
  */
 export function modelChain(models, options = {}) {
   const { retries = RETRIES_DEFAULT, signal } = options;

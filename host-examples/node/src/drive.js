@@ -41,13 +41,11 @@ export class Messages {
   }
 
   /** Uploads the messages of a range that are too large for a call; resolves to their number. */
-  async stage(backend, instruction) {
-    const { arguments: args, index_first: first, count } = instruction;
-    const { bytes_max: most, piece_bytes_max: piece } = instruction;
+  async stage(backend, { arguments: args, index_first: first, count, ...bounds }) {
     let staged = 0;
     for (let index = first; index < first + count; index++) {
-      if (this.sizes[index] <= most || this.#uploads.has(index)) continue;
-      this.#uploads.set(index, await upload(backend, args, this.#texts[index], piece));
+      if (this.sizes[index] <= bounds.bytes_max || this.#uploads.has(index)) continue;
+      this.#uploads.set(index, await upload(backend, args, this.#texts[index], bounds));
       staged += 1;
     }
     return staged;
@@ -55,12 +53,12 @@ export class Messages {
 }
 
 /** Uploads one text in pieces that end between code points; resolves to its reference. */
-async function upload(backend, { conversation, family, now }, whole, pieceMax) {
+async function upload(backend, { conversation, family, now }, whole, bounds) {
   const bytes = encoder.encode(whole);
   const name = await sha256Hex(bytes);
   const extra_json = JSON.stringify({ bytes: bytes.length, family: family ?? undefined });
   for (let offset = 0; offset < bytes.length; ) {
-    let end = Math.min(offset + pieceMax, bytes.length);
+    let end = Math.min(offset + bounds.piece_bytes_max, bytes.length);
     while (end < bytes.length && (bytes[end] & 0xc0) === 0x80) end -= 1;
     const text = decoder.decode(bytes.subarray(offset, end));
     const args = { conversation, upload: name, offset, text, extra_json, now };

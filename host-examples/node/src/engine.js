@@ -1,8 +1,8 @@
 // The object that `open` returns: one method per thing an agent does with its conversations.
 //
-// Converts and forwards; every decision is the engine's. Names of what the engine takes and answers
-// are those of its JSON (snake_case), so that they are the same in every host. What only the host
-// does with a call has names of its own: `retries`, `timeout_ms`, `signal`, `defer`.
+// Converts and forwards; the engine decides everything. `mapCall` and its siblings put options
+// under the engine's names (snake_case) and results under the package's names (camelCase). All
+// other modules use the engine's names.
 
 import { ask, askPlan, completed, completerOf } from "./ask.js";
 import { compact, decide, maintain, turn } from "./compact.js";
@@ -11,33 +11,21 @@ import { invalid } from "./errors.js";
 import { identities } from "./identify.js";
 import { intake } from "./intake.js";
 import { messageTexts, reader } from "./messages.js";
-import {
-  APPEND_OPTIONS,
-  budgeted,
-  checkAsking,
-  INGEST_OPTIONS,
-  knownOptions,
-  optionsOf,
-  rest,
-} from "./options.js";
+import { mapCall, mapStream, mapSyncCall } from "./names.js";
+import { checkAsking, requireBudget, rest } from "./options.js";
 import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
 import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
-
-const TOOL_OPTIONS = ["grant", "retries", "timeout_ms", "signal", "now"];
+import { LISTINGS } from "./shapes.js";
 
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
 
-function parsed(text) {
-  return JSON.parse(text);
-}
-
-/** The numbers of a vector; JSON has no typed arrays. */
+/** Returns the numbers of a vector; JSON has no typed arrays. */
 function numbers(vector) {
   return ArrayBuffer.isView(vector) ? Array.from(vector) : vector;
 }
 
-/** Some options as the engine takes them: among those whose shape is not settled. */
+/** Returns options as the engine takes them, the members of `extra_json` among them. */
 function withExtra({ model, mark_caches, ...options }) {
   const extra = { model, mark_caches };
   const isGiven = Object.values(extra).some((value) => value !== undefined);
@@ -47,8 +35,8 @@ function withExtra({ model, mark_caches, ...options }) {
 /**
  * An engine over one store.
  *
- * What a call is given is read before it returns its promise, and its place in the line of its
- * conversation is taken then, too.
+ * A call reads its arguments, and takes its place in the line of its conversation, before it
+ * returns its promise.
  */
 export class Engine {
   #backend;
@@ -58,9 +46,9 @@ export class Engine {
 
   /**
    * @param {object} parts
-   * @param {import("./backend.js").Backend} parts.backend for what needs no store
+   * @param {import("./backend.js").Backend} parts.backend for calls that need no store
    * @param {import("./calls.js").Calls} parts.calls over the same backend
-   * @param {object} parts.models what `modelsOf` made of the caller's functions
+   * @param {object} parts.models result of `modelsOf`
    * @param {() => number} parts.clock milliseconds since the epoch
    */
   constructor({ backend, calls, models, clock }) {
@@ -75,106 +63,103 @@ export class Engine {
     return this.#backend.pure("setup.version", {});
   }
 
-  /** What became of every key of a configuration: accepted, defaulted, deprecated, unknown. */
+  /** Replaces the configuration; reports the treatment of each key. */
   async configure(config) {
     const json = toJson(config, "config");
     return this.#calls.begin(() => {
-      const report = parsed(this.#backend.pure("setup.configure", { config_json: json }));
+      const report = JSON.parse(this.#backend.pure("setup.configure", { config_json: json }));
       this.#backend.restart(json);
       return report;
     });
   }
 
   /**
-   * Stores messages. A list that is too long for one commit is cut into several.
+   * Stores the newest messages of a conversation, in several commits when the list is long.
    *
-   * In mode `transcript` (default) what is stored already is recognised and skipped.
+   * With `appendMode` `transcript` (default) messages that are already stored are skipped.
    */
   async append(conversation, messages, options) {
-    const given = knownOptions("append", options, APPEND_OPTIONS);
-    const texts = reader(messages);
-    const now = given.now ?? this.#clock();
-    return this.#calls.inLine(conversation, async (backend) => {
-      return intake(backend, "append", conversation, await texts(), { ...given, now });
-    });
+    return this.#intake("append", conversation, messages, options);
   }
 
-  /** Stores those messages of a whole transcript that are missing. */
+  /** Stores the missing messages of a whole transcript. */
   async ingest(conversation, transcript, options) {
-    const given = knownOptions("ingest", options, INGEST_OPTIONS);
-    const texts = reader(transcript);
-    const now = given.now ?? this.#clock();
-    return this.#calls.inLine(conversation, async (backend) => {
-      return intake(backend, "ingest", conversation, await texts(), { ...given, now });
+    return this.#intake("ingest", conversation, transcript, options);
+  }
+
+  #intake(method, conversation, messages, options) {
+    return mapCall(method, options, (given) => {
+      const texts = reader(messages);
+      const now = this.#timeOf(given);
+      return this.#calls.inLine(conversation, async (backend) => {
+        return intake(backend, method, conversation, await texts(), { ...given, now });
+      });
     });
   }
 
-  /** Makes room: summarises old messages until nothing is due. */
+  /** Summarises old messages until nothing is due. */
   async compact(conversation, options) {
-    return this.#calls.begin((begun) => {
-      return compact(begun, this.#models, this.#clock, conversation, options);
+    return mapCall("compact", options, (given) => {
+      return this.#calls.begin((begun) => compact(begun, this.#host, conversation, given));
     });
   }
 
   /**
-   * One turn: stores messages, asks whether compaction is due, and does what is.
+   * Takes one turn: stores messages, decides whether compaction is due, and compacts.
    *
-   * All options are checked before a message is stored. What fails once they are stored, a model or
-   * anything else, is `failure` beside the receipt. `compacted` says what was done in spite of
-   * that; it is null when the model refused its key or the content, or the store failed.
-   * With `defer` compaction that can wait is left for `maintain`, and `deferred` says so.
+   * All options are checked before a message is stored. `failure` is a failure after the messages
+   * were stored, beside the receipt. `compacted` is what was done in spite of the failure; null
+   * when the model refused its key or the content, or the store failed.
+   * With `defer` compaction that can wait is left for `maintain`, and `deferred` is true.
    */
   async turn(conversation, messages, options) {
-    const texts = reader(messages);
-    return this.#calls.begin((begun) => {
-      return turn(begun, this.#models, this.#clock, conversation, texts, options);
+    return mapCall("turn", options, (given) => {
+      const texts = reader(messages);
+      return this.#calls.begin((begun) => turn(begun, this.#host, conversation, texts, given));
     });
   }
 
   /**
-   * Does compaction that was put off, when it is time for it: after a turn, when nobody waits.
-   * Resolves to `{debt, compacted, failure}`; `compacted` is null when it was not time, or the model
+   * Does deferred compaction when its time has come: after a turn, when nobody waits. Resolves to
+   * `{debt, compacted, failure}`; `compacted` is null when its time has not come, or the model
    * refused its key or the content. The engine pauses after failures.
    */
   async maintain(conversation, options) {
-    return this.#calls.begin((begun) => {
-      return maintain(begun, this.#models, this.#clock, conversation, options);
+    return mapCall("maintain", options, (given) => {
+      return this.#calls.begin((begun) => maintain(begun, this.#host, conversation, given));
     });
   }
 
-  /** Whether compaction is due, and why. */
+  /** Decides whether compaction is due, and why. */
   async evaluate(conversation, options) {
-    const given = budgeted("evaluate", options);
-    const asked = withExtra(rest(given, "budget", "now"));
-    const now = given.now ?? this.#clock();
-    return this.#calls.inLine(conversation, (backend) => {
-      return decide(backend, conversation, given.budget, asked, now);
+    return mapCall("evaluate", options, (given) => {
+      const { budget, ...others } = requireBudget(given);
+      const asked = withExtra(rest(others, "now"));
+      const now = this.#timeOf(given);
+      return this.#calls.inLine(conversation, (backend) => {
+        return decide(backend, conversation, budget, asked, now);
+      });
     });
   }
 
-  /** A context that fits `budget`, as messages of `dialect`. */
+  /** Returns a context that fits `budget`, as messages of `dialect`. */
   async assemble(conversation, options) {
-    const given = budgeted("assemble", options);
-    const { budget, dialect = "lcm", live_messages = [] } = given;
-    const call = {
-      conversation,
-      budget,
-      dialect,
-      options: {
-        ...withExtra(rest(given, "budget", "dialect", "now")),
-        live_messages: messageTexts(live_messages),
-      },
-      now: given.now ?? this.#clock(),
-    };
-    const assembled = await this.#calls.call("context.assemble", call);
-    const { items, explanation_text, ...fields } = assembled;
-    const explained = given.explain ? { items, explanation_text } : {};
-    return { messages: parsed(fields.messages_json), ...fields, budget, ...explained };
+    return mapCall("assemble", options, async (given) => {
+      const { budget, dialect = "lcm", live_messages, ...others } = requireBudget(given);
+      const asked = {
+        ...withExtra(rest(others, "now")),
+        live_messages: messageTexts(live_messages ?? []),
+      };
+      const now = this.#timeOf(given);
+      const call = { conversation, budget, dialect, options: asked, now };
+      const assembled = await this.#calls.call("context.assemble", call);
+      return { messages: JSON.parse(assembled.messages_json), ...assembled, budget };
+    });
   }
 
   /**
-   * Estimated tokens of messages, of which nothing is stored: what a host puts into a prompt
-   * beside the assembled context, such as its system prompt and its tools.
+   * Estimates the tokens of messages, and stores nothing: of what a host puts into a prompt beside
+   * the assembled context, such as its system prompt and its tools.
    */
   async estimate(messages, dialect = "lcm") {
     const texts = reader(messages);
@@ -185,131 +170,139 @@ export class Engine {
   }
 
   /**
-   * Why the provider of `dialect` would refuse these messages, a line each; empty when it would
-   * not. Nothing is stored or read.
+   * Lists why the provider of `dialect` would refuse these messages, a line each; the list is empty
+   * when the provider would not. Stores and reads nothing.
    */
   async validate(messages, dialect) {
     const messages_json = `[${messageTexts(messages).join(",")}]`;
-    return parsed(await this.#calls.call("context.validate", { dialect, messages_json }));
+    return JSON.parse(await this.#calls.call("context.validate", { dialect, messages_json }));
   }
 
   /** Searches messages and summaries, or the texts of large payloads. */
   async grep(conversation, pattern, options) {
-    const given = optionsOf("grep", options);
-    const { vector, ...wanted } = rest(given, "grant", "now");
-    const near = vector === undefined ? {} : { vector: numbers(vector) };
-    const query_json = toJson({ pattern, ...wanted, ...near }, "options");
-    return this.#json("recall.grep", conversation, { query_json }, given);
+    return mapCall("grep", options, (given) => {
+      const { vector, ...wanted } = rest(given, "grant", "now");
+      const near = vector === undefined ? {} : { vector: numbers(vector) };
+      const query_json = toJson({ pattern, ...wanted, ...near }, "options");
+      return this.#read("recall.grep", conversation, { query_json }, given);
+    });
   }
 
   /**
    * Attaches embeddings to messages and summaries, by id, for `vector` of `grep`; `forget` removes
-   * those that are there. Resolves to `{stored, missing_count, missing_ids, ...}`, where
-   * `missing_ids` are ids to go on with.
+   * the embeddings. Resolves to `{stored, missingCount, missingIds, ...}`; `missingIds` are the ids
+   * to embed next.
    */
   async embed(conversation, options) {
-    const given = knownOptions("embed", options, ["vectors", "model", "forget"]);
-    const { vectors, ...others } = given;
-    // What has another shape goes as it is: the engine says what is wrong with it.
-    const entry = (one) => (one?.vector ? { ...one, vector: numbers(one.vector) } : one);
-    const listed = Array.isArray(vectors) ? vectors.map(entry) : vectors;
-    const vectors_json = toJson({ ...others, vectors: listed }, "options");
-    return parsed(await this.#calls.call("recall.embed", { conversation, vectors_json }));
+    return mapCall("embed", options, async ({ vectors, ...others }) => {
+      // A value of another shape passes as it is: the engine reports what is wrong with it.
+      const entry = (one) => (one?.vector ? { ...one, vector: numbers(one.vector) } : one);
+      const listed = Array.isArray(vectors) ? vectors.map(entry) : vectors;
+      const vectors_json = toJson({ ...others, vectors: listed }, "options");
+      return JSON.parse(await this.#calls.call("recall.embed", { conversation, vectors_json }));
+    });
   }
 
-  /** What a summary, a message or a file is. */
+  /** Describes a summary, a message, a file or the conversation. */
   async describe(conversation, id, options) {
-    const given = optionsOf("describe", options);
-    const options_json = toJson(rest(given, "grant", "now"), "options");
-    return this.#json("recall.describe", conversation, { id, options_json }, given);
+    return mapCall("describe", options, (given) => {
+      const options_json = toJson(rest(given, "grant", "now"), "options");
+      return this.#read("recall.describe", conversation, { id, options_json }, given);
+    });
   }
 
-  /** From a summary back to what it was made from: one page with `tokens_max`, else everything. */
+  /** Returns the sources of a summary: one page with `tokensMax`, else everything. */
   async expand(conversation, id, options) {
-    const { given, readBy } = this.#expansion("expand", conversation, id, options);
-    return this.#calls.inLine(conversation, (backend) => expanded(readBy(backend), given));
+    return mapCall("expand", options, (given) => {
+      const readBy = this.#expansion(conversation, id, given);
+      return this.#calls.inLine(conversation, (backend) => expanded(readBy(backend), given));
+    });
   }
 
-  /** The pages of an expansion, each read when it is taken; `tokens_max` is that of a page. */
+  /** Yields the pages of an expansion, each read on demand; `tokensMax` bounds a page. */
   iterExpand(conversation, id, options) {
-    const { readBy } = this.#expansion("iterExpand", conversation, id, options);
-    return expansionPages(readBy(this.#calls));
+    return mapStream("iterExpand", options, (given) => {
+      return expansionPages(this.#expansion(conversation, id, given)(this.#calls));
+    });
   }
 
-  /** How pages of an expansion are read through what has `call`. */
-  #expansion(call, conversation, id, options) {
-    const given = optionsOf(call, options);
+  /** Returns a function that reads pages of an expansion through an object with `call`. */
+  #expansion(conversation, id, given) {
     const { cursor: first, ...wanted } = rest(given, "grant", "now");
-    // Checks what is given now, not when a page is taken.
+    // Checks the options now, not when a page is read.
     toJson(wanted, "options");
-    const fixed = { conversation, id, grant: given.grant ?? null, now: given.now ?? this.#clock() };
-    const readBy = (caller) => async (cursor) => {
+    const fixed = { conversation, id, grant: given.grant ?? null, now: this.#timeOf(given) };
+    return (caller) => async (cursor) => {
       const options_json = toJson({ ...wanted, cursor: cursor ?? first }, "options");
-      return parsed(await caller.call("recall.expand", { ...fixed, options_json }));
+      return JSON.parse(await caller.call("recall.expand", { ...fixed, options_json }));
     };
-    return { given, readBy };
   }
 
   /**
-   * Has a question answered from what was said: `{status, answer, cited_ids, ...}`.
+   * Answers a question from the conversation: `{status, answer, citedIds, ...}`.
    *
-   * A model that fails or takes too long is no rejection but a `status`, with `failure`. At most
-   * `deadline_ms` are waited for all of it. An aborted `signal` rejects with its reason; the
-   * question is over then, for the engine, too.
+   * A model that fails or takes too long is no rejection but a `status`, with `failure`. The call
+   * takes at most `deadlineMs`. An aborted `signal` rejects with its reason, and closes the
+   * question in the engine.
    */
   async ask(conversation, question, options) {
-    return this.#calls.begin((begun) => {
-      return ask(begun, this.#models, this.#clock, conversation, question, options);
+    return mapCall("ask", options, (given) => {
+      return this.#calls.begin((begun) => ask(begun, this.#host, conversation, question, given));
     });
   }
 
   /**
-   * What `ask` would read, and whether that is worth it, for hosts whose own sub-agents read. Asks
-   * no model and writes nothing.
+   * Returns the evidence that `ask` would read, with advice whether a sub-agent should read the
+   * evidence. Asks no model and writes nothing.
    */
   async askPlan(conversation, question, options) {
-    return this.#calls.begin((begun) => {
-      return askPlan(begun, this.#clock, conversation, question, options);
+    return mapCall("askPlan", options, (given) => {
+      return this.#calls.begin((begun) => {
+        return askPlan(begun, this.#host, conversation, question, given);
+      });
     });
   }
 
   /**
-   * Makes a grant, a limited right to read for a sub-agent: `conversations`, `summary_ids`,
-   * `depth_max`, `tokens_max`, `ttl_ms`, `parent`. Its `id` is the `grant` of `grep`, `describe`,
-   * `expand`, `ask` and `callTool`.
+   * Makes a grant, a limited right to read for a sub-agent. `id` of the grant is the `grant` of
+   * `grep`, `describe`, `expand`, `ask`, `tools` and `callTool`.
    */
   async grant(conversation, options) {
-    const { now, ...limits } = optionsOf("grant", options);
-    const grant_json = toJson(limits, "options");
-    const call = { conversation, grant_json, now: now ?? this.#clock() };
-    return parsed(await this.#calls.call("recall.grant", call));
-  }
-
-  /** Ends a grant at once, with those that inherit from it. */
-  async revoke(conversation, grant, options) {
-    const { now } = knownOptions("revoke", options, ["now"]);
-    const call = { conversation, grant, now: now ?? this.#clock() };
-    await this.#calls.call("recall.revoke", call);
-  }
-
-  /** Original texts of the messages `seq_first` to `seq_last` (inclusive, from 1), byte for byte. */
-  async messages(conversation, options) {
-    const { first, last, readBy } = this.#range("messages", conversation, options);
-    return this.#calls.inLine(conversation, async (backend) => {
-      return (await collected(messagePages(readBy(backend), first, last))).flat();
+    return mapCall("grant", options, async (given) => {
+      const grant_json = toJson(rest(given, "now"), "options");
+      const call = { conversation, grant_json, now: this.#timeOf(given) };
+      return JSON.parse(await this.#calls.call("recall.grant", call));
     });
   }
 
-  /** The same one by one; about 1 MiB is read when the first of it is taken. */
-  iterMessages(conversation, options) {
-    const { first, last, readBy } = this.#range("iterMessages", conversation, options);
-    return each(messagePages(readBy(this.#calls), first, last), (page) => page);
+  /** Ends a grant at once, with the grants below. */
+  async revoke(conversation, grant, options) {
+    return mapCall("revoke", options, async (given) => {
+      const now = this.#timeOf(given);
+      await this.#calls.call("recall.revoke", { conversation, grant, now });
+    });
   }
 
-  /** How messages of a range are read through what has `call`. */
-  #range(call, conversation, options) {
-    const given = knownOptions(call, options, ["seq_first", "seq_last"]);
-    const { seq_first: first = 1, seq_last: last = Number.MAX_SAFE_INTEGER } = given;
+  /** Returns the original texts of a range of messages, byte for byte. */
+  async messages(conversation, options) {
+    return mapCall("messages", options, (given) => {
+      const { first, last, readBy } = this.#range(conversation, given);
+      return this.#calls.inLine(conversation, async (backend) => {
+        return (await collected(messagePages(readBy(backend), first, last))).flat();
+      });
+    });
+  }
+
+  /** Yields the same texts one by one; about 1 MiB is read at once, on demand. */
+  iterMessages(conversation, options) {
+    return mapStream("iterMessages", options, (given) => {
+      const { first, last, readBy } = this.#range(conversation, given);
+      return each(messagePages(readBy(this.#calls), first, last), (page) => page);
+    });
+  }
+
+  /** Returns a range, and a function that reads its messages through an object with `call`. */
+  #range(conversation, { seq_first: first = 1, seq_last: last = Number.MAX_SAFE_INTEGER }) {
     const fixed = { conversation, seq_last: last, bytes_max: PAGE_BYTES_MAX };
     const readBy = (caller) => (seq_first) => {
       return caller.call("recall.messages", { ...fixed, seq_first });
@@ -317,197 +310,218 @@ export class Engine {
     return { first, last, readBy };
   }
 
-  /** Counts and sizes of a conversation, or of the store when none is given. */
+  /** Returns counts and sizes of a conversation, or of the store without one. */
   async status(conversation, options) {
-    const { now } = knownOptions("status", options, ["now"]);
-    const args = { conversation, now: now ?? this.#clock() };
-    return parsed(await this.#calls.call("admin.status", args));
-  }
-
-  /** Makes the conversation one of a family, whose members are searched together. */
-  async family(conversation, family, options) {
-    return this.#verb("family", conversation, options, { family });
-  }
-
-  /** Archives the conversation; resolves to the empty one to go on in, as `conversation`. */
-  async reset(conversation, options) {
-    return this.#verb("reset", conversation, options);
-  }
-
-  /** Withdraws messages and shallow summaries from the context; they stay findable. */
-  async newSession(conversation, options) {
-    return this.#verb("new", conversation, options);
-  }
-
-  /** Archives the conversation: it is read as before and not written to. */
-  async archive(conversation, cause, options) {
-    return this.#verb("archive", conversation, options, { cause });
-  }
-
-  /**
-   * Reports what the provider of `model` counted of a prompt (`prompt_tokens`), and the estimate of
-   * the same prompt: `tokens` of its assembly, and the `estimate` of what was added.
-   */
-  async calibrate(conversation, model, estimated_tokens, prompt_tokens, options) {
-    const report = { model, estimated_tokens, prompt_tokens };
-    return this.#verb("calibrate", conversation, options, report);
-  }
-
-  /**
-   * Sets the focus brief: `text` stands for the summaries of messages up to `seq_last` (absent: the
-   * newest). Without `text` there is none any more.
-   */
-  async focus(conversation, options) {
-    return this.#verb("focus", conversation, options);
-  }
-
-  /**
-   * Reports what one answer of a model took: `purpose` (`turn` or `summary`), `input_tokens` with
-   * those in the provider's cache, `cache_read_tokens`, `cache_write_tokens`, `output_tokens`,
-   * `cost_micros`. Resolves to the sums so far, `{usage: {turns, summaries}}`.
-   */
-  async usage(conversation, report) {
-    return this.#verb("usage", conversation, report);
-  }
-
-  /**
-   * Whether compacting now costs less than waiting, for the `prices` of a million tokens in
-   * millionths of a currency: `{advice: "compact" or "wait", reason, ...}`. Changes nothing.
-   */
-  async advise(conversation, options) {
-    return this.#verb("advise", conversation, budgeted("advise", options));
-  }
-
-  /** What summaries are asked for as configured, by depth: `name`, `version`, `text` and more. */
-  async prompts() {
-    return (await this.#verb("prompts", "")).prompts;
-  }
-
-  async #verb(verb, conversation, options, fixed = {}) {
-    const { now, ...given } = optionsOf(verb, options);
-    const arguments_json = toJson({ ...given, ...fixed }, "options");
-    const call = { conversation, verb, arguments_json, now: now ?? this.#clock() };
-    return parsed(await this.#calls.call("admin.call", call));
-  }
-
-  /**
-   * Definitions of the tools an agent sees, in the tool format of `dialect`; with `grant`,
-   * those of a sub-agent.
-   */
-  tools(dialect = "lcm", options) {
-    const { grant = null } = knownOptions("tools", options, ["grant"]);
-    return parsed(this.#backend.pure("tools.definitions", { dialect, grant }));
-  }
-
-  /** What to tell the agent about these tools. */
-  instructions(dialect = "lcm", has_summaries = true) {
-    return this.#backend.pure("tools.instructions", { dialect, has_summaries });
-  }
-
-  /**
-   * Answers a tool call whose name starts with `lcm_`: `{text, is_error, failure}`. `input` is an
-   * object or its JSON text. When a model that was asked for it failed, `failure` says how; the
-   * text says it, too, to the agent's model.
-   */
-  async callTool(conversation, name, input, options) {
-    const given = knownOptions("callTool", options, TOOL_OPTIONS);
-    checkAsking(given);
-    if (given.signal?.aborted) throw given.signal.reason;
-    const now = () => given.now ?? this.#clock();
-    // OpenAI hands the arguments over as JSON text, the others as an object.
-    const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
-    const call = { conversation, name, arguments_json, grant: given.grant ?? null };
-    return this.#calls.begin(async (begun) => {
-      const first = await begun.call("tools.call", { ...call, now: now() });
-      const answered = completerOf(begun, this.#models, given);
-      let failed;
-      const { done } = await completed(first, {
-        needs: (outcome) => outcome["needs-completions"],
-        complete: async (request, needs) => {
-          const answer = await answered(request, needs);
-          failed = answer.failed;
-          return answer;
-        },
-        resume: (continuation, answers) => {
-          const args = { conversation, continuation, answers, now: now() };
-          return begun.call("tools.resume", args);
-        },
-        signal: given.signal,
-      });
-      const failure = failed ? { code: failed.code, message: failed.message } : null;
-      return { ...done, failure };
+    return mapCall("status", options, async (given) => {
+      const now = this.#timeOf(given);
+      return JSON.parse(await this.#calls.call("admin.status", { conversation, now }));
     });
   }
 
-  async #json(name, conversation, args, options) {
-    const call = { conversation, ...args, grant: options.grant ?? null };
-    return parsed(await this.#calls.call(name, { ...call, now: options.now ?? this.#clock() }));
+  /** Adds the conversation to a family, whose members are searched together. */
+  async family(conversation, family, options) {
+    return this.#command("family", conversation, options, { family });
   }
 
-  /** All pages of a call that continues at a cursor. */
+  /** Archives the conversation; `conversation` of the result is the empty successor. */
+  async reset(conversation, options) {
+    return this.#command("reset", conversation, options);
+  }
+
+  /** Withdraws messages and shallow summaries from the context; `grep` still finds them. */
+  async newSession(conversation, options) {
+    return this.#command("newSession", conversation, options);
+  }
+
+  /** Archives the conversation: later calls can read it and cannot write to it. */
+  async archive(conversation, cause, options) {
+    return this.#command("archive", conversation, options, { cause });
+  }
+
+  /**
+   * Reports how many tokens the provider of `model` counted in a prompt, and the estimate of the
+   * same prompt: `tokens` of its assembly plus the `estimate` of the host's own part.
+   */
+  async calibrate(conversation, model, estimatedTokens, promptTokens, options) {
+    const report = { model, estimated_tokens: estimatedTokens, prompt_tokens: promptTokens };
+    return this.#command("calibrate", conversation, options, report);
+  }
+
+  /**
+   * Sets the focus brief: `text` replaces the summaries of messages up to `seqLast` (absent: the
+   * newest). Without `text` the brief is removed.
+   */
+  async focus(conversation, options) {
+    return this.#command("focus", conversation, options);
+  }
+
+  /** Reports the usage of one answer of a model; resolves to the sums so far. */
+  async usage(conversation, report) {
+    return this.#command("usage", conversation, report);
+  }
+
+  /**
+   * Advises whether compacting now costs less than waiting, at `prices` of a million tokens in
+   * millionths of a currency: `{advice: "compact" or "wait", reason, ...}`. Changes nothing.
+   */
+  async advise(conversation, options) {
+    return this.#command("advise", conversation, requireBudget(options ?? {}));
+  }
+
+  /** Returns the prompts of summaries as configured, by depth. */
+  async prompts() {
+    return mapCall("prompts", undefined, async () => (await this.#verb("prompts", "")).prompts);
+  }
+
+  /** Calls a verb: its options, and the arguments that have a place of their own. */
+  #command(method, conversation, options, fixed) {
+    const verb = method === "newSession" ? "new" : method;
+    return mapCall(method, options, (given) => {
+      return this.#verb(verb, conversation, { ...given, ...fixed });
+    });
+  }
+
+  async #verb(verb, conversation, given = {}) {
+    const arguments_json = toJson(rest(given, "now"), "options");
+    const call = { conversation, verb, arguments_json, now: this.#timeOf(given) };
+    return JSON.parse(await this.#calls.call("admin.call", call));
+  }
+
+  /**
+   * Returns the definitions of an agent's tools, in the tool format of `dialect`; with `grant` the
+   * tools of a sub-agent.
+   */
+  tools(dialect = "lcm", options) {
+    return mapSyncCall("tools", options, ({ grant }) => {
+      return JSON.parse(this.#backend.pure("tools.definitions", { dialect, grant }));
+    });
+  }
+
+  /** Returns what to tell the agent about these tools. */
+  instructions(dialect = "lcm", hasSummaries = true) {
+    return this.#backend.pure("tools.instructions", { dialect, has_summaries: hasSummaries });
+  }
+
+  /**
+   * Answers a tool call whose name starts with `lcm_`: `{text, isError, failure}`. `input` is an
+   * object or its JSON text, and passes untouched. `failure` is the failure of the model that was
+   * asked for the answer; `text` reports the failure to the agent's model, too.
+   */
+  async callTool(conversation, name, input, options) {
+    return mapCall("callTool", options, (given) => {
+      checkAsking(given);
+      if (given.signal?.aborted) throw given.signal.reason;
+      // OpenAI hands the arguments over as JSON text, the others as an object.
+      const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
+      const call = { conversation, name, arguments_json, grant: given.grant ?? null };
+      return this.#calls.begin((begun) => this.#answerTool(begun, call, given));
+    });
+  }
+
+  async #answerTool(begun, call, given) {
+    const now = () => this.#timeOf(given);
+    const first = await begun.call("tools.call", { ...call, now: now() });
+    const complete = completerOf(begun, this.#models, given);
+    let failed;
+    const { done } = await completed(first, {
+      needs: (outcome) => outcome["needs-completions"],
+      complete: async (request, needs) => {
+        const answer = await complete(request, needs);
+        failed = answer.failed;
+        return answer;
+      },
+      resume: (continuation, answers) => {
+        const { conversation } = call;
+        return begun.call("tools.resume", { conversation, continuation, answers, now: now() });
+      },
+      signal: given.signal,
+    });
+    const failure = failed ? { code: failed.code, message: failed.message } : null;
+    return { ...done, failure };
+  }
+
+  /** What carries out a task beside the engine: the models and the clock. */
+  get #host() {
+    return { models: this.#models, clock: this.#clock };
+  }
+
+  /** Returns the time of a call: as given, else of the clock. */
+  #timeOf(given) {
+    return given.now ?? this.#clock();
+  }
+
+  async #read(name, conversation, args, given) {
+    const call = { conversation, ...args, grant: given.grant ?? null, now: this.#timeOf(given) };
+    return JSON.parse(await this.#calls.call(name, call));
+  }
+
+  /** Returns all pages of a call that continues at a cursor. */
   #pages(name, args) {
     return this.#calls.inLine(args.conversation, (backend) => {
-      const read = async (cursor) => parsed(await backend.call(name, { ...args, cursor }));
+      const read = async (cursor) => JSON.parse(await backend.call(name, { ...args, cursor }));
       return collected(cursorPages(read));
     });
   }
 
-  /** A list of the engine (`kind`: conversations, summaries, ...), all of it. */
+  /** Returns a whole list of the engine: `kind` is `conversations`, `summaries`, ... */
   async listing(kind, options) {
-    const { conversation } = knownOptions("listing", options, ["conversation"]);
-    const args = { kind, bytes_max: PAGE_BYTES_MAX, ...(conversation && { conversation }) };
-    return (await this.#pages("admin.listing", args)).flatMap((page) => page.items);
-  }
-
-  /** SHA-256 of the whole store: of its bytes, or with `logical` of what they mean. */
-  async digest(options) {
-    const { logical = false } = knownOptions("digest", options, ["logical"]);
-    const pages = await this.#pages("admin.digest", { logical });
-    return pages.at(-1).sha256;
-  }
-
-  /** Checks every promise the engine makes about a conversation: `{ok, checks, metrics}`. */
-  async check(conversation) {
-    const pages = await this.#pages("admin.check", { conversation });
-    return {
-      ok: pages.every((page) => page.ok),
-      checks: pages.flatMap((page) => page.checks),
-      metrics: pages.at(-1).metrics,
+    const list = async ({ conversation }) => {
+      const args = { kind, bytes_max: PAGE_BYTES_MAX, ...(conversation && { conversation }) };
+      return (await this.#pages("admin.listing", args)).flatMap((page) => page.items);
     };
+    return mapCall("listing", options, list, LISTINGS[kind]);
+  }
+
+  /** Returns the SHA-256 of the whole store: of its bytes, or with `logical` of its contents. */
+  async digest(options) {
+    return mapCall("digest", options, async ({ logical = false }) => {
+      const pages = await this.#pages("admin.digest", { logical });
+      return pages.at(-1).sha256;
+    });
+  }
+
+  /** Checks every promise of the engine about a conversation: `{ok, checks, metrics}`. */
+  async check(conversation) {
+    return mapCall("check", undefined, async () => {
+      const pages = await this.#pages("admin.check", { conversation });
+      return {
+        ok: pages.every((page) => page.ok),
+        checks: pages.flatMap((page) => page.checks),
+        metrics: pages.at(-1).metrics,
+      };
+    });
   }
 
   /**
-   * The lines of an export of a conversation, or of all, without line ends, one by one. It fails
-   * with `conflict` when somebody writes to it meanwhile; what was taken is then no export.
+   * Yields the lines of an export of a conversation, or of all, without line ends. Fails with
+   * `conflict` when another caller writes meanwhile; the lines so far are then no export.
    */
   export(conversation) {
     if (conversation === "") throw invalid("`conversation` must not be empty");
     const fixed = { conversation: conversation ?? "", bytes_max: EXPORT_BYTES_MAX };
     const read = async (cursor) => {
-      return parsed(await this.#calls.attempt("admin.export_page", { ...fixed, cursor }));
+      return JSON.parse(await this.#calls.attempt("admin.export_page", { ...fixed, cursor }));
     };
     return each(cursorPages(read), (page) => page.lines);
   }
 
   /**
-   * Takes the lines of an export in. All of it is verified before the first message is stored, and
-   * repeating it changes nothing.
+   * Imports the lines of an export. Every line is verified before the first message is stored, and
+   * a repeated import changes nothing.
    */
   async importLines(lines, options) {
-    const { now } = knownOptions("importLines", options, ["now"]);
-    return this.#calls.begin(async (begun) => {
-      // Outside of a line: the source may ask this engine, too.
-      const whole = await linesOf(lines);
-      return begun.inLine("", (backend) => {
-        return importLines(backend, whole, () => now ?? this.#clock());
+    return mapCall("importLines", options, (given) => {
+      return this.#calls.begin(async (begun) => {
+        // Outside of a line: the source may ask this engine, too.
+        const whole = await linesOf(lines);
+        return begun.inLine("", (backend) => {
+          return importLines(backend, whole, () => this.#timeOf(given));
+        });
       });
     });
   }
 
-  /**
-   * Waits for the calls that began before, models included, and closes the store; calls that come
-   * later are refused.
-   */
+  /** Waits for the calls made before, then closes the store. Later calls are refused. */
   close() {
     return this.#calls.close();
   }

@@ -1,35 +1,16 @@
-// The options of a call: an object, of names that the call knows.
+// Checks of options, under the engine's names.
 
 import { invalid } from "./errors.js";
 
-/** Options without the ones the package itself reads. */
+/** Returns the options without those that the package itself reads. */
 export function rest(options, ...own) {
   return Object.fromEntries(Object.entries(options).filter(([key]) => !own.includes(key)));
 }
 
-/** What was given as the options of `call`, as an object of its own; none: an empty one. */
-export function optionsOf(call, options) {
-  const given = options ?? {};
-  if (typeof given !== "object" || Array.isArray(given)) {
-    throw invalid(`the options of ${call} must be an object`);
-  }
-  return { ...given };
-}
-
-/** The same, checked to have no other names than these. */
-export function knownOptions(call, options, names) {
-  const given = optionsOf(call, options);
-  for (const key of Object.keys(given)) {
-    if (!names.includes(key)) throw invalid(`${call} has no option \`${key}\``);
-  }
-  return given;
-}
-
-/** The same, checked to name a budget. */
-export function budgeted(call, options) {
-  const given = optionsOf(call, options);
-  if ((given.budget ?? null) === null) throw invalid(`${call} needs \`budget\``);
-  return given;
+/** Returns the options, checked to have a budget. */
+export function requireBudget(options) {
+  if ((options.budget ?? null) === null) throw invalid("`budget` must be given");
+  return options;
 }
 
 /** The longest time that a timer can be set to. */
@@ -49,17 +30,12 @@ export function checkAsking({ retries, timeout_ms: timeout, signal }) {
   }
 }
 
-export const INGEST_OPTIONS = ["dialect", "refuse_replay", "family", "now"];
-export const APPEND_OPTIONS = [...INGEST_OPTIONS, "append_mode", "repeat"];
-const PLAN_OPTIONS = ["mode", "force", "target", "observed_tokens", "lease_ms", "extra_json"];
-const OWN_OPTIONS = ["model", "budget", "requests_max", "retries", "timeout_ms", "signal", "now"];
-
 /** Checks the options of a compaction; returns the members of its task. */
-export function workOf(call, options) {
-  checkAsking(knownOptions(call, options, [...PLAN_OPTIONS, ...OWN_OPTIONS]));
-  const { retries, timeout_ms, signal, now, ...work } = options;
+export function taskMembers(options) {
+  checkAsking(requireBudget(options));
+  const work = rest(options, "retries", "timeout_ms", "signal", "now");
   for (const [key, value] of Object.entries(work)) {
-    // JSON would leave it out.
+    // JSON would leave the member out.
     if (typeof value === "function") throw invalid(`\`${key}\` must not be a function`);
   }
   return work;
@@ -67,9 +43,9 @@ export function workOf(call, options) {
 
 /** Checks the options of a turn; returns those of its append and those of its compaction. */
 export function turnOptions(options, clock) {
-  const { append_mode, repeat, defer = false, ...given } = budgeted("turn", options);
+  const { append_mode, repeat, defer = false, dialect, refuse_replay, family, ...work } = options;
   if (typeof defer !== "boolean") throw invalid("`defer` must be true or false");
-  const { dialect, refuse_replay, family, ...work } = given;
   const appended = { dialect, refuse_replay, family, append_mode, repeat };
-  return { defer, work, now: () => given.now ?? clock(), appended, asked: workOf("turn", work) };
+  const now = () => options.now ?? clock();
+  return { defer, work, now, appended, asked: taskMembers(work) };
 }

@@ -1,13 +1,13 @@
-// Answers that come in pages: as one, or page by page as they are taken.
+// Results in pages: joined to one result, or page by page on demand.
 //
-// In: `read(cursor)`, which resolves to a page; null asks for the first one.
+// In: `read(cursor)`, which resolves to a page; null asks for the first page.
 
-/** Whether a page of an expansion is the last one that can be read. */
+/** Whether a page of an expansion is the last page that can be read. */
 function isLast(page) {
   return !page.cursor || page.grant?.truncated === true;
 }
 
-/** The pages of an expansion, each read when it is taken. */
+/** Yields the pages of an expansion, each read on demand. */
 export async function* expansionPages(read) {
   for (let cursor = null; ; ) {
     const page = await read(cursor);
@@ -18,14 +18,14 @@ export async function* expansionPages(read) {
 }
 
 /**
- * All pages of an expansion as one.
+ * Joins all pages of an expansion.
  *
- * What was read on a grant is paid for: when something goes wrong behind the first page, that is
- * what there is, and its `cursor` leads to the page that failed.
+ * A read on a grant spends tokens. When a page after the first one fails, the result is what was
+ * read so far, and its `cursor` leads to the page that failed.
  */
-export async function expanded(read, { grant, tokens_max }) {
+export async function expanded(read, { grant, tokens_max: tokensMax }) {
   let whole = await read(null);
-  while (!isLast(whole) && (tokens_max ?? null) === null) {
+  while (!isLast(whole) && (tokensMax ?? null) === null) {
     let page;
     try {
       page = await read(whole.cursor);
@@ -46,9 +46,9 @@ export async function expanded(read, { grant, tokens_max }) {
   return whole;
 }
 
-/** Texts of the messages `from` to `to`; `read(seq)` resolves to some from `seq` on. */
-export async function* messagePages(read, from, to) {
-  for (let seq = from; seq <= to; ) {
+/** Yields texts of the messages `first` to `last`; `read(seq)` resolves to a page from `seq` on. */
+export async function* messagePages(read, first, last) {
+  for (let seq = first; seq <= last; ) {
     const page = await read(seq);
     if (page.length === 0) return;
     yield page;
@@ -56,7 +56,7 @@ export async function* messagePages(read, from, to) {
   }
 }
 
-/** The pages of a document that goes on at a cursor. */
+/** Yields the pages of a document that continues at a cursor. */
 export async function* cursorPages(read) {
   for (let cursor = null; ; ) {
     const page = await read(cursor);
@@ -66,12 +66,12 @@ export async function* cursorPages(read) {
   }
 }
 
-/** What `of` finds in each page, one by one. */
-export async function* each(pages, of) {
-  for await (const page of pages) yield* of(page);
+/** Yields the elements of each page, one by one; `elementsOf(page)` returns them. */
+export async function* each(pages, elementsOf) {
+  for await (const page of pages) yield* elementsOf(page);
 }
 
-/** All that pages yield, as an array. */
+/** Collects a stream of pages in an array. */
 export async function collected(pages) {
   const all = [];
   for await (const page of pages) all.push(page);

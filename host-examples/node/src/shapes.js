@@ -555,7 +555,8 @@ function namesOf(cache, shape, from, to) {
 
 function mapped(value, shape, map) {
   if (shape === undefined || value === null || typeof value !== "object") return value;
-  return Array.isArray(value) ? value.map((element) => map(shape, element)) : map(shape, value);
+  if (Array.isArray(value)) return value.map((element) => mapped(element, shape, map));
+  return map(shape, value);
 }
 
 /**
@@ -576,7 +577,7 @@ export function toSnake(shape, options, path) {
   return result;
 }
 
-/** A result of `shape` under this package's names; a member without a description stays as it is. */
+/** A result of `shape` under this package's names; an undescribed member stays as it is. */
 export function toCamel(shape, result) {
   if (Array.isArray(result)) return result.map((element) => toCamel(shape, element));
   const names = namesOf(toCamelNames, shape, 1, 0);

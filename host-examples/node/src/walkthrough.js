@@ -22,12 +22,12 @@ async function appendAll(lcm, lines) {
 export async function walkthrough(lcm, lines) {
   const said = [];
   const receipt = await appendAll(lcm, lines);
-  said.push(`stored ${receipt.seq_last} messages, ${receipt.context_tokens} tokens`);
+  said.push(`stored ${receipt.seqLast} messages, ${receipt.contextTokens} tokens`);
 
   const compacted = await lcm.compact(CONVERSATION, { budget: BUDGET, now: NOW });
-  const { passes, tokens_before, tokens_after, status } = compacted;
+  const { passes, tokensBefore, tokensAfter, status } = compacted;
   said.push(
-    `compacted: ${status}, ${passes.length} summaries, ${tokens_before} -> ${tokens_after}`,
+    `compacted: ${status}, ${passes.length} summaries, ${tokensBefore} -> ${tokensAfter}`,
   );
 
   const context = await lcm.assemble(CONVERSATION, { budget: BUDGET, explain: true, now: NOW });
@@ -36,10 +36,10 @@ export async function walkthrough(lcm, lines) {
 
   const summary = context.items.find((item) => item.kind !== "message");
   const described = await lcm.describe(CONVERSATION, summary.id, { now: NOW });
-  const whole = { include_messages: true, depth_max: 10, now: NOW };
+  const whole = { includeMessages: true, depthMax: 10, now: NOW };
   const expanded = await lcm.expand(CONVERSATION, summary.id, whole);
-  const { kind, seq_first, seq_last } = described;
-  said.push(`expanded ${kind} ${summary.id}: messages ${seq_first} to ${seq_last}`);
+  const { kind, seqFirst, seqLast } = described;
+  said.push(`expanded ${kind} ${summary.id}: messages ${seqFirst} to ${seqLast}`);
   said.push(`its first message begins ${expanded.messages[0].raw.slice(0, 60)}`);
 
   const digest = await lcm.digest();

@@ -59,14 +59,14 @@ test("without a model a question is answered by quoting", async () => {
     const asked = await lcm.ask("c", QUESTION);
     assert.equal(asked.status, "answered");
     assert.match(asked.answer, /called heron\. \[msg_[0-9a-f]{16}\]/);
-    assert.equal(asked.cited_ids.length, 1);
-    assert.deepEqual(asked.cited_conversations, ["c"]);
+    assert.equal(asked.citedIds.length, 1);
+    assert.deepEqual(asked.citedConversations, ["c"]);
     assert.deepEqual([asked.completions, asked.failure], [1, null]);
     const nothing = await lcm.ask("c", "zeppelin");
-    assert.deepEqual([nothing.status, nothing.answer, nothing.cited_ids], ["no-evidence", null, []]);
+    assert.deepEqual([nothing.status, nothing.answer, nothing.citedIds], ["no-evidence", null, []]);
     await assert.rejects(lcm.ask("c", "", {}), { code: "invalid-input", message: /question/ });
-    await assert.rejects(lcm.ask("c", QUESTION, { deadline_ms: 0 }), { code: "invalid-input" });
-    await assert.rejects(lcm.ask("c", QUESTION, { timeout_ms: 0 }), { code: "invalid-input" });
+    await assert.rejects(lcm.ask("c", QUESTION, { deadlineMs: 0 }), { code: "invalid-input" });
+    await assert.rejects(lcm.ask("c", QUESTION, { timeoutMs: 0 }), { code: "invalid-input" });
     await assert.rejects(lcm.ask("d", QUESTION), { code: "not-found" });
     await assert.rejects(lcm.ask("c", QUESTION, { dialekt: 1 }), { message: /dialekt/ });
   });
@@ -80,10 +80,10 @@ test("a model is asked as the engine says, a second time for a search", async ()
     return `Heron [${firstId(request)}], not [msg_ffffffffffffffff].`;
   };
   await withEngine({ ask: model }, async (lcm) => {
-    const asked = await lcm.ask("c", QUESTION, { tokens_max: 40, answer_tokens_max: 77 });
+    const asked = await lcm.ask("c", QUESTION, { tokensMax: 40, answerTokensMax: 77 });
     assert.deepEqual([asked.status, asked.completions], ["answered", 2]);
-    assert.deepEqual(asked.cited_ids, [firstId(requests[1])]);
-    assert.deepEqual(asked.rejected_ids, ["msg_ffffffffffffffff"]);
+    assert.deepEqual(asked.citedIds, [firstId(requests[1])]);
+    assert.deepEqual(asked.rejectedIds, ["msg_ffffffffffffffff"]);
     assert.match(requests[0].prompt, /at most 77 tokens/);
     assert.ok(!requests[0].prompt.includes("noon") && requests[1].prompt.includes("noon"));
   });
@@ -97,15 +97,15 @@ test("a model that fails or is late is a status, one that is stopped is not, and
     assert.deepEqual(asked.failure, { code: "auth", message: "key refused" });
   });
   await withEngine({ ask: slow }, async (lcm) => {
-    const late = await lcm.ask("c", QUESTION, { deadline_ms: 20 });
+    const late = await lcm.ask("c", QUESTION, { deadlineMs: 20 });
     assert.equal(late.status, "timed-out");
     assert.deepEqual(late.failure, { code: "timeout", message: "there was no answer in 20 ms" });
-    const impatient = { timeout_ms: 10, retries: 0 };
+    const impatient = { timeoutMs: 10, retries: 0 };
     assert.equal((await lcm.ask("c", QUESTION, impatient)).status, "timed-out");
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 10);
     await assert.rejects(lcm.ask("c", QUESTION, { signal: stop.signal }), { name: "AbortError" });
-    assert.equal((await lcm.ask("c", QUESTION, { deadline_ms: 1 })).status, "timed-out");
+    assert.equal((await lcm.ask("c", QUESTION, { deadlineMs: 1 })).status, "timed-out");
   });
 });
 
@@ -117,7 +117,7 @@ test("that a model failed is said beside the text of a tool", async () => {
   };
   for (const [code, complete] of Object.entries(models)) {
     await withEngine({ ask: complete }, async (lcm) => {
-      const options = { timeout_ms: 10, retries: 0 };
+      const options = { timeoutMs: 10, retries: 0 };
       const told = await call(lcm, "lcm_expand_query", { prompt: QUESTION }, options);
       assert.equal(told.failure.code, code);
       assert.match(told.text, code === "auth" ? /model-failed/ : /timed-out/);
@@ -142,9 +142,9 @@ test("an answer that is there already when a question is stopped is taken", asyn
 
 test("what is wrong with the deadline of a question is said under its name", async () => {
   await withEngine(undefined, async (lcm) => {
-    for (const deadline_ms of [0, 600_001, 1.5, "x"]) {
-      const wrong = { code: "invalid-input", message: /^(?!.*timeout_ms).*deadline_ms/ };
-      await assert.rejects(lcm.ask("c", QUESTION, { deadline_ms }), wrong);
+    for (const deadlineMs of [0, 600_001, 1.5, "x"]) {
+      const wrong = { code: "invalid-input", message: /^(?!.*timeoutMs).*deadlineMs/ };
+      await assert.rejects(lcm.ask("c", QUESTION, { deadlineMs }), wrong);
     }
   });
 });
@@ -160,20 +160,20 @@ test("a second question of a conversation is told that it is busy", async () => 
     lcm = engine;
     const [asked, beside] = [await lcm.ask("c", QUESTION), inside];
     assert.equal(asked.status, "answered");
-    assert.deepEqual([beside.status, beside.answer, beside.cited_ids], ["busy", null, []]);
-    assert.equal(beside.expires_at, new Date(NOW + 150_000).toISOString());
+    assert.deepEqual([beside.status, beside.answer, beside.citedIds], ["busy", null, []]);
+    assert.equal(beside.expiresAt, new Date(NOW + 150_000).toISOString());
   });
 });
 
 test("a question on a grant takes what it reads", async () => {
   await withEngine(undefined, async (lcm) => {
-    const { id: grant } = await lcm.grant("c", { tokens_max: 1_000 });
+    const { id: grant } = await lcm.grant("c", { tokensMax: 1_000 });
     const asked = await lcm.ask("c", QUESTION, { grant });
-    const tokens = asked.source_tokens;
+    const tokens = asked.sourceTokens;
     assert.ok(tokens > 0);
-    assert.deepEqual(asked.grant, { tokens, tokens_left: 1_000 - tokens, truncated: false });
+    assert.deepEqual(asked.grant, { tokens, tokensLeft: 1_000 - tokens, truncated: false });
     const [listed] = await lcm.listing("grants", { conversation: "c" });
-    assert.equal(listed.tokens_left, 1_000 - tokens);
+    assert.equal(listed.tokensLeft, 1_000 - tokens);
     await lcm.revoke("c", grant);
     await assert.rejects(lcm.ask("c", QUESTION, { grant }), { code: "denied" });
   });

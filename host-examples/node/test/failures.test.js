@@ -39,14 +39,14 @@ test("a report of a model that is none is no rejection", async () => {
     throw Object.assign(new Error("busy"), failed);
   };
   const odd = [
-    failing({ retry_after_ms: -1 }),
+    failing({ retryAfterMs: -1 }),
     failing({ message: 7 }),
     failing({ message: "a\ud800" }),
     async () => ({ error: { code: "auth", message: { a: 1 } } }),
-    async () => ({ error: { code: "auth", message: "a\ud800", retry_after_ms: -1 } }),
+    async () => ({ error: { code: "auth", message: "a\ud800", retryAfterMs: -1 } }),
     async () => Promise.reject(Object.create(null)),
-    async () => ({ text: "facts", output_tokens: 5e9 }),
-    async () => ({ text: "facts", input_tokens: 0.5 }),
+    async () => ({ text: "facts", outputTokens: 5e9 }),
+    async () => ({ text: "facts", inputTokens: 0.5 }),
     async () => ({ text: "facts", model: "a\ud800" }),
   ];
   for (const [at, complete] of odd.entries()) {
@@ -83,7 +83,7 @@ test("how a model failed is said where room was made without it", async () => {
         assert.ok(turn.compacted.passes.length > 0);
         assert.ok(turn.compacted.passes.every(({ level }) => level === "fallback"));
         assert.deepEqual(turn.failure, { code: "other", message });
-        assert.deepEqual(turn.compacted.failure, { ...turn.failure, retry_after_ms: null });
+        assert.deepEqual(turn.compacted.failure, { ...turn.failure, retryAfterMs: null });
         assert.deepEqual(turn.compacted.warnings.at(-1), `completion-failed: other: ${message}`);
       },
       { complete },
@@ -93,7 +93,7 @@ test("how a model failed is said where room was made without it", async () => {
 
 test("a failure with a pause that no clock has is handed on", async () => {
   for (const wanted of [-1, 1e300]) {
-    const complete = async () => ({ error: { code: "auth", message: "no", retry_after_ms: wanted } });
+    const complete = async () => ({ error: { code: "auth", message: "no", retryAfterMs: wanted } });
     await withEngine(
       "memory:",
       async (lcm) => {
@@ -108,7 +108,7 @@ test("a failure with a pause that no clock has is handed on", async () => {
 test("a failure that another try mended is none, and a plain string is an answer", async () => {
   let asked = 0;
   const complete = async () => {
-    if (asked++ === 0) throw Object.assign(new Error("busy"), { retry_after_ms: 1 });
+    if (asked++ === 0) throw Object.assign(new Error("busy"), { retryAfterMs: 1 });
     return "facts about the tests";
   };
   await withEngine(

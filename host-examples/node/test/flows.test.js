@@ -185,7 +185,7 @@ test("a model that fails is asked again, then the next one, then none any more",
   const asked = [];
   const failing = (name, code) => async () => {
     asked.push(name);
-    throw Object.assign(new Error(name), { code, retry_after_ms: 1 });
+    throw Object.assign(new Error(name), { code, retryAfterMs: 1 });
   };
   const models = modelsOf([failing("one", "timeout"), failing("two", "strange")]);
   const ask = modelChain(models, { retries: 1 });
@@ -211,7 +211,7 @@ test("a refused key or content is not asked again", async () => {
 });
 
 test("an answer is completed with what the engine wants to know", async () => {
-  const model = async () => ({ text: "a\ud800b", input_tokens: 3, output_tokens: -1 });
+  const model = async () => ({ text: "a\ud800b", inputTokens: 3, outputTokens: -1 });
   const ask = modelChain(modelsOf(model));
   const { result } = await ask({ ...REQUEST, model: "m" });
   const done = { text: "a\ufffdb", finish: "stop", model: "m", input_tokens: 3, output_tokens: 0 };
@@ -245,7 +245,7 @@ test("a pause that no clock has, and a count beyond all, do not fail the call", 
     [1e300, Number.MAX_SAFE_INTEGER],
     [Infinity, Number.MAX_SAFE_INTEGER],
   ]) {
-    const error = { code: "rate-limited", message: "busy", retry_after_ms: wanted };
+    const error = { code: "rate-limited", message: "busy", retryAfterMs: wanted };
     const thrown = async () => {
       throw Object.assign(new Error("busy"), error);
     };
@@ -254,7 +254,7 @@ test("a pause that no clock has, and a count beyond all, do not fail the call", 
       assert.equal(failed.retry_after_ms, pause, `${wanted}`);
     }
   }
-  const model = async () => ({ text: "t", input_tokens: 1e300, output_tokens: 2 ** 32 });
+  const model = async () => ({ text: "t", inputTokens: 1e300, outputTokens: 2 ** 32 });
   const { done } = (await modelChain(modelsOf(model))(REQUEST)).result;
   assert.deepEqual([done.input_tokens, done.output_tokens], [0xffff_ffff, 0xffff_ffff]);
 });
@@ -263,7 +263,7 @@ test("an aborted signal ends the asking", async () => {
   const controller = new AbortController();
   const model = async () => {
     controller.abort();
-    throw Object.assign(new Error("gone"), { retry_after_ms: 1 });
+    throw Object.assign(new Error("gone"), { retryAfterMs: 1 });
   };
   const { result } = await modelChain(modelsOf(model), { signal: controller.signal })(REQUEST);
   assert.equal(result, null);
@@ -280,7 +280,7 @@ test("the same model is asked again after 0.5 s, 1 s and so on, or when it wants
   });
   const options = { retries: 9, timeout_ms: 90_000 };
   const failing = (wanted) => async () => {
-    throw Object.assign(new Error("busy"), { code: "rate-limited", retry_after_ms: wanted });
+    throw Object.assign(new Error("busy"), { code: "rate-limited", retryAfterMs: wanted });
   };
   await modelChain(modelsOf(failing(undefined)), options)(REQUEST);
   const doubled = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000];
@@ -335,7 +335,7 @@ test("an aborted signal ends a request and a pause at once", async (t) => {
   const later = new AbortController();
   const busy = async () => {
     setImmediate(() => later.abort());
-    throw Object.assign(new Error("in a minute"), { retry_after_ms: 60_000 });
+    throw Object.assign(new Error("in a minute"), { retryAfterMs: 60_000 });
   };
   const began = performance.now();
   const waiting = modelChain(modelsOf([busy, model]), { signal: later.signal });
@@ -346,7 +346,7 @@ test("an aborted signal ends a request and a pause at once", async (t) => {
 test("each purpose has models of its own, and the rest the default", async () => {
   const named = (name) => async () => name;
   const down = async () => {
-    throw Object.assign(new Error("down"), { code: "unavailable", retry_after_ms: 1 });
+    throw Object.assign(new Error("down"), { code: "unavailable", retryAfterMs: 1 });
   };
   const models = modelsOf({ default: named("any"), leaf: [down, named("leaf")], condensed: null });
   const ask = modelChain(models, { retries: 0 });

@@ -46,7 +46,7 @@ test("a tool result of 30 MB is staged, read back equal and shown as a reference
   const { messages, tokens } = await lcm.assemble("c", { budget: 10_000 });
   assert.ok(tokens < 1_000, `${tokens} tokens`);
   const [id] = /file_[0-9a-f]{16}/.exec(messages[0].parts[0].output);
-  const range = await lcm.describe("c", id, { start_line: 700_001, end_line: 700_002 });
+  const range = await lcm.describe("c", id, { startLine: 700_001, endLine: 700_002 });
   assert.equal(range.content, LINE.repeat(2));
   const [back] = await lcm.messages("c");
   assert.ok(back === text, "the message came back otherwise");
@@ -89,7 +89,7 @@ const list = [
 test("a list of new messages goes on behind those of them that one call takes", async () => {
   const store = new MemoryStore();
   const lcm = await open({ store, environment: {} });
-  const how = { append_mode: "new", now: 1_700_000_000_000 };
+  const how = { appendMode: "new", now: 1_700_000_000_000 };
   for (const [repeat, ingested] of [
     [false, 105],
     [true, 0],
@@ -98,7 +98,7 @@ test("a list of new messages goes on behind those of them that one call takes", 
     assert.deepEqual([receipt.ingested, receipt.skipped], [ingested, 105 - ingested]);
     assert.deepEqual(await lcm.messages("c"), list);
   }
-  const { receipt } = await lcm.turn("turn", list, { append_mode: "new", budget: 500_000 });
+  const { receipt } = await lcm.turn("turn", list, { appendMode: "new", budget: 500_000 });
   assert.equal(receipt.ingested, 105);
   assert.deepEqual(await lcm.messages("turn"), list);
   await lcm.close();
@@ -112,7 +112,7 @@ test("what has more ids than one call takes is stored in several", async () => {
   });
   for (const mode of ["new", "transcript"]) {
     const lcm = await open({ store: "memory:", environment: {} });
-    const how = { append_mode: mode, now: 1_700_000_000_000 };
+    const how = { appendMode: mode, now: 1_700_000_000_000 };
     assert.equal((await lcm.append("c", results, how)).ingested, 100);
     assert.equal((await lcm.append("c", results, { ...how, repeat: true })).skipped, 100);
     assert.deepEqual(await lcm.messages("c"), results);

@@ -33,9 +33,9 @@ function life(lcm) {
     () => lcm.evaluate("c", { budget: 3000 }),
     () => lcm.ingest("c", [...lines.slice(0, 30), ...many]),
     () => lcm.messages("c"),
-    () => lcm.turn("c", [said("and now?")], { budget: 100_000, append_mode: "new" }),
+    () => lcm.turn("c", [said("and now?")], { budget: 100_000, appendMode: "new" }),
     () => lcm.assemble("c", { budget: 100_000 }),
-    () => lcm.append("c", many, { append_mode: "new" }),
+    () => lcm.append("c", many, { appendMode: "new" }),
     () => lcm.status("c"),
     () => lcm.grep("c", "number"),
     () => lcm.check("c"),
@@ -90,7 +90,7 @@ test("what a call was given may be changed as soon as it was made", async () => 
     lcm.append("a", list, settings),
     lcm.ingest("b", list),
     lcm.turn("d", list, options),
-    lcm.assemble("e", { budget: 100_000, live_messages: list.slice(0, 100) }),
+    lcm.assemble("e", { budget: 100_000, liveMessages: list.slice(0, 100) }),
   ];
   for (const message of list) message.content = "changed";
   list.length = 1;
@@ -215,10 +215,10 @@ test("what another made is no pass, wherever it was made", async () => {
   });
   const { done, asked, made } = await overlapping([view(), view()], [compact, compact]);
   assert.ok([...asked.values()].some((times) => times === 2), "both asked for the same");
-  const summaries = passes(done).map(({ summary }) => summary);
+  const summaries = passes(done).map(({ summaryId }) => summaryId);
   assert.equal(new Set(summaries).size, summaries.length);
   assert.equal(summaries.length, made);
-  assert.ok(passes(done).every((pass) => pass.tokens_after < pass.tokens_before));
+  assert.ok(passes(done).every((pass) => pass.tokensAfter < pass.tokensBefore));
 });
 
 test("a compaction that waits for another is ended by its signal", async () => {

@@ -46,12 +46,13 @@ test("the tarball is small and has what it needs, the component inside", async (
   assert.ok((await stat(tarball)).size < BYTES_MAX);
   const listed = run("tar", ["-tzf", tarball]).trim().split("\n");
   const names = listed.map((name) => name.replace(/^package\//, ""));
-  const types = ["engine.d.ts", "index.d.ts", "results.d.ts", "verbs.d.ts"];
+  const types = ["engine.d.ts", "index.d.ts", "types.d.ts", "types/common.d.ts"];
   const wanted = ["package.json", "README.md", ...types];
   for (const name of [...wanted, "LICENSE-MIT", "LICENSE-APACHE"]) {
     assert.ok(names.includes(name), name);
   }
-  const foreign = names.filter((name) => !/^(src|build)\/|^[A-Z]+(-[A-Z]+)?$|^[\w.]+$/.test(name));
+  const own = /^(src|build|types)\/|^[A-Z]+(-[A-Z]+)?$|^[\w.]+$/;
+  const foreign = names.filter((name) => !own.test(name));
   assert.deepEqual(foreign, []);
   assert.ok(!names.some((name) => /vectors|test|stamp/.test(name)), names.join());
   const component = await readFile(beside("../../dist/lcm.wasm"));
@@ -102,8 +103,8 @@ test("the worker thread finds its files in the tarball", async () => {
 
 test("a program in TypeScript finds the types, and what is wrong is an error", async () => {
   const good = `
-    import { asyncStore, LcmError, open, type Assembled, type PromisedStore } from "lcm-engine";
-    export async function turn(store: PromisedStore, stop: AbortSignal): Promise<Assembled> {
+    import { asyncStore, LcmError, open, type AssembledContext, type PromisedStore } from "lcm-engine";
+    export async function turn(store: PromisedStore, stop: AbortSignal): Promise<AssembledContext> {
       const complete = async ({ prompt }: { prompt: string }) => ({ text: prompt.slice(0, 9) });
       const lcm = await open({ store: asyncStore(store), complete });
       await lcm.turn("c", [{ role: "user", content: "x" }], { budget: 1, signal: stop });

@@ -26,7 +26,7 @@ async function filled(worker = false) {
   await lcm.append("c", lines);
   await lcm.compact("c", { budget: 3000 });
   const many = Array.from({ length: 400 }, (_, at) => ({ role: "user", content: `number ${at}` }));
-  await lcm.append("d", many, { append_mode: "new" });
+  await lcm.append("d", many, { appendMode: "new" });
   return lcm;
 }
 
@@ -66,7 +66,7 @@ test("one conversation comes from a stream, with the ends of its lines", async (
 test("an export during which somebody writes, and half of one, are none", async () => {
   const [lcm, other] = [await filled(), await empty()];
   const long = { role: "user", content: "x".repeat(300_000) };
-  await lcm.append("d", [long, long, long], { append_mode: "new", now: NOW + 1 });
+  await lcm.append("d", [long, long, long], { appendMode: "new", now: NOW + 1 });
   const stream = lcm.export("d");
   await stream.next();
   await lcm.append("d", [{ role: "user", content: "between" }]);
@@ -89,17 +89,17 @@ test("what cannot be exported or imported is said", async () => {
 test("a stream has what the call has, and is read as it is taken", async () => {
   const lcm = await filled();
   assert.deepEqual(await collected(lcm.iterMessages("c")), lines);
-  const range = { seq_first: 3, seq_last: 5 };
+  const range = { seqFirst: 3, seqLast: 5 };
   assert.deepEqual(await collected(lcm.iterMessages("c", range)), lines.slice(2, 5));
   assert.throws(() => lcm.iterMessages("c", { form: 3 }), { message: /form/ });
-  const stream = lcm.iterMessages("d", { seq_first: 399 });
+  const stream = lcm.iterMessages("d", { seqFirst: 399 });
   assert.match((await stream.next()).value, /number 398/);
   await stream.return();
 
   const [first] = await lcm.listing("summaries", { conversation: "c" });
-  const options = { include_messages: true, depth_max: 10 };
+  const options = { includeMessages: true, depthMax: 10 };
   const whole = await lcm.expand("c", first.id, options);
-  const pages = await collected(lcm.iterExpand("c", first.id, { ...options, tokens_max: 400 }));
+  const pages = await collected(lcm.iterExpand("c", first.id, { ...options, tokensMax: 400 }));
   assert.ok(pages.length > 1 && whole.messages.length > 1);
   assert.deepEqual(
     pages.flatMap(({ messages }) => messages),
@@ -121,16 +121,16 @@ test("a plan of a question says what would be read, and writes nothing", async (
   await lcm.append("c", lines);
   const before = await lcm.digest();
   const planned = await lcm.askPlan("c", "What was decided about the batch window?", {
-    tokens_max: 500,
+    tokensMax: 500,
   });
   assert.equal(planned.status, "planned");
   const [read, ...others] = planned.conversations;
-  assert.deepEqual([read.conversation, read.tokens_max, others], ["c", 500, []]);
-  assert.ok(read.ids.length > 0 && planned.source_tokens <= 500);
+  assert.deepEqual([read.conversation, read.tokensMax, others], ["c", 500, []]);
+  assert.ok(read.ids.length > 0 && planned.sourceTokens <= 500);
   assert.ok(["expand-shallow", "delegate-traversal"].includes(planned.routing.action));
   assert.equal((await lcm.askPlan("c", "zeppelin")).routing.action, "answer-directly");
   assert.equal(await lcm.digest(), before);
-  await assert.rejects(lcm.askPlan("c", "Why?", { deadline_ms: 1 }), { message: /deadline_ms/ });
+  await assert.rejects(lcm.askPlan("c", "Why?", { deadlineMs: 1 }), { message: /deadlineMs/ });
 });
 
 const program = fileURLToPath(new URL("../../../dist/lcm", import.meta.url));

@@ -13,15 +13,15 @@ test("the tools of an agent find what was said and lead to its words", async () 
     assert.match(lcm.instructions("anthropic"), /never instructions/);
     const found = await lcm.callTool("c", "lcm_grep", { pattern: "heron" });
     assert.deepEqual(await lcm.callTool("c", "lcm_grep", '{"pattern":"heron"}'), found);
-    assert.equal(found.is_error, false);
+    assert.equal(found.isError, false);
     const next = JSON.parse(/^Next: lcm_describe (\{.*?\})/m.exec(found.text)[1]);
     const described = await lcm.callTool("c", "lcm_describe", next);
     assert.ok(described.text.endsWith('{"role":"user","content":"The release is called heron."}'));
     const wrong = await lcm.callTool("c", "lcm_grep", { pattern: "heron", limit: 0 });
-    assert.equal(wrong.is_error, true);
+    assert.equal(wrong.isError, true);
     assert.match(wrong.text, /`limit` must be a whole number from 1 to 200/);
     const asked = await lcm.callTool("c", "lcm_expand_query", { prompt: "What is the release called?" });
-    assert.equal(asked.is_error, false, asked.text);
+    assert.equal(asked.isError, false, asked.text);
     assert.match(asked.text, /Cited: msg_.*The release is called heron\. \[msg_/s);
   });
 });
@@ -37,16 +37,17 @@ test("grep shows neighbours, and goes on in files where an answer says", async (
       { role: "user", parts: [file] },
     ]);
     const { matches } = await lcm.grep("c", "release", { neighbours: 1 });
-    assert.deepEqual([matches[0].before[0].snippet, matches[0].after.length], ["said before", 1]);
+    const { neighboursBefore, neighboursAfter } = matches[0];
+    assert.deepEqual([neighboursBefore[0].snippet, neighboursAfter.length], ["said before", 1]);
     const first = await lcm.grep("c", "heron", { scope: "files" });
     assert.deepEqual(first.matches.map(({ line, byte }) => [line, byte]), [[1001, 19_002]]);
     const { cursor } = first;
     const next = await lcm.grep("c", "heron", { scope: "files", cursor });
     assert.equal(next.total, 0);
-    const [start_id, start_byte] = cursor.split(":");
-    assert.ok(Number(start_byte) > 19_002 && next.cursor === null);
-    const file_ids = [start_id];
-    const named = await lcm.grep("c", "a heron$", { scope: "files", mode: "regex", file_ids });
+    const [startId, startByte] = cursor.split(":");
+    assert.ok(Number(startByte) > 19_002 && next.cursor === null);
+    const fileIds = [startId];
+    const named = await lcm.grep("c", "a heron$", { scope: "files", mode: "regex", fileIds });
     assert.equal(named.total, 1);
   };
   await withEngine("memory:", work, { config });
@@ -57,13 +58,13 @@ test("what is near is found by vectors of any list of numbers", async () => {
     const said = ["The heron stands in the water.", "An invoice was paid.", "Rain on the roof."];
     await lcm.append("c", said.map((content) => ({ role: "user", content })));
     const numbers = said.map((_, at) => Array.from({ length: 8 }, (_, k) => (k % 3 === at ? 0.9 : -0.1)));
-    const { missing_ids: next, missing_count } = await lcm.embed("c");
-    assert.deepEqual([next.length, missing_count], [3, 3]);
+    const { missingIds: next, missingCount } = await lcm.embed("c");
+    assert.deepEqual([next.length, missingCount], [3, 3]);
     const forms = [numbers[0], Float32Array.from(numbers[1]), Float64Array.from(numbers[2])];
     // Newest first.
     const vectors = next.map((id, at) => ({ id, vector: forms[2 - at] }));
     const kept = await lcm.embed("c", { vectors, model: "m" });
-    assert.deepEqual([kept.stored, kept.missing_count, kept.missing_ids], [3, 0, []]);
+    assert.deepEqual([kept.stored, kept.missingCount, kept.missingIds], [3, 0, []]);
     for (const [at, vector] of forms.entries()) {
       const { matches } = await lcm.grep("c", "absent", { vector, model: "m", limit: 1 });
       assert.equal(matches[0].snippet, said[at]);
@@ -84,16 +85,16 @@ test("what is near is found by vectors of any list of numbers", async () => {
 test("a sub-agent reads on a grant until it is spent or revoked", async () => {
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", [{ role: "user", content: "The release is called heron." }]);
-    const { id: grant, tokens_left } = await lcm.grant("c", { tokens_max: 100 });
-    assert.equal(tokens_left, 100);
+    const { id: grant, tokensLeft } = await lcm.grant("c", { tokensMax: 100 });
+    assert.equal(tokensLeft, 100);
     const names = lcm.tools("anthropic", { grant }).map((tool) => tool.name);
     assert.deepEqual(names, ["lcm_grep", "lcm_describe", "lcm_expand"]);
     const found = await lcm.grep("c", "heron", { grant });
-    assert.equal(found.grant.tokens_left, 100 - found.grant.tokens);
+    assert.equal(found.grant.tokensLeft, 100 - found.grant.tokens);
     const told = await lcm.callTool("c", "lcm_grep", { pattern: "heron" }, { grant });
-    assert.equal(told.is_error, false);
+    assert.equal(told.isError, false);
     const [listed] = await lcm.listing("grants", { conversation: "c" });
-    assert.equal(listed.tokens_left, 100 - 2 * found.grant.tokens);
+    assert.equal(listed.tokensLeft, 100 - 2 * found.grant.tokens);
     await lcm.revoke("c", grant);
     await lcm.revoke("c", grant);
     await assert.rejects(lcm.grep("c", "heron", { grant }), { code: "denied" });

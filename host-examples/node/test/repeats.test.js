@@ -79,7 +79,7 @@ test("what others write before the repetition is no reason to store it again", a
   const { messages } = await stored(said, (at, commit, other) => {
     commit();
     if (at !== 1) return;
-    writing = other.append("c", [beside], { append_mode: "new" });
+    writing = other.append("c", [beside], { appendMode: "new" });
     lost();
   });
   assert.equal((await writing).ingested, 1);
@@ -94,7 +94,7 @@ test("an outcome that stays unknown is the caller's", async () => {
 async function appended(said, lose) {
   const inner = new MemoryStore();
   const lcm = await open({ store: losing(inner, lose), environment: {} });
-  const options = { append_mode: "new", now: NOW };
+  const options = { appendMode: "new", now: NOW };
   let unknown = 0;
   for (;;) {
     try {
@@ -144,7 +144,7 @@ test("whatever a store throws in a commit but a conflict, its outcome is unknown
         if (at++ === 1) throw thrown;
       });
       const lcm = await open({ store: wrap(store), environment: {} });
-      await lcm.append("c", said, { append_mode: "new", now: NOW });
+      await lcm.append("c", said, { appendMode: "new", now: NOW });
       assert.deepEqual(await lcm.messages("c"), said, code);
       at = 1;
       const error = await lcm.append("c", [message("end", 0)], { now: NOW }).catch((e) => e);
@@ -175,7 +175,7 @@ async function completedAfter(said, options, { held, number, isKept }) {
   const inner = new MemoryStore();
   const other = await opened(inner);
   const first = Array.from({ length: held }, (_, at) => message(`earlier ${at} ok`, at));
-  if (held > 0) await other.append("c", first, { append_mode: "new", now: NOW - 1 });
+  if (held > 0) await other.append("c", first, { appendMode: "new", now: NOW - 1 });
   const lcm = await opened(goneAt(inner, number, isKept));
   const ended = { code: "store-unavailable" };
   await assert.rejects(lcm.append("c", said, { ...options, now: NOW }), ended);
@@ -193,8 +193,8 @@ const told = Array.from({ length: 250 }, (_, at) => {
 });
 for (const [name, said] of Object.entries({ short: short(250), long: told })) {
   for (const mode of ["transcript", "new"]) {
-    for (const refuse_replay of [false, true]) {
-      const options = { append_mode: mode, refuse_replay };
+    for (const refuseReplay of [false, true]) {
+      const options = { appendMode: mode, refuseReplay };
       const title = `${name} messages that an outage ended are completed, ${JSON.stringify(options)}`;
       test(title, async () => {
         for (const held of [0, 40]) {
@@ -217,7 +217,7 @@ test("what is said again at another time is new", async () => {
     [NOW + 1, false, 150],
     [NOW, false, 150],
   ]) {
-    const receipt = await lcm.append("c", said, { append_mode: "new", now, repeat });
+    const receipt = await lcm.append("c", said, { appendMode: "new", now, repeat });
     assert.deepEqual([receipt.ingested, receipt.skipped], [ingested, 150 - ingested]);
   }
   assert.deepEqual(await lcm.messages("c"), [...said, ...said, ...said]);
@@ -236,7 +236,7 @@ test("a long list ends with the same store as that of the program", { skip }, as
   };
   run(["ingest", "--append-mode", "new", "-"], said.map((line) => `${line}\n`).join(""));
   const lcm = await opened("memory:");
-  await lcm.append("c", said, { append_mode: "new" });
+  await lcm.append("c", said, { appendMode: "new" });
   assert.equal(await lcm.digest(), run(["digest"]));
   await rm(folder, { recursive: true });
 });

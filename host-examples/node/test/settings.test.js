@@ -21,9 +21,9 @@ const said = Array.from({ length: 40 }, (_, at) => ({ role: "user", content: `nu
 async function tailOf(config, environment, worker) {
   const lcm = await open({ store: "memory:", config, environment, worker });
   await lcm.append("c", said);
-  const { fresh_tail_messages } = await lcm.assemble("c", { budget: 100_000 });
+  const { freshTailMessages } = await lcm.assemble("c", { budget: 100_000 });
   await lcm.close();
-  return fresh_tail_messages;
+  return freshTailMessages;
 }
 
 test("a variable goes before the configuration, under whichever name", async () => {

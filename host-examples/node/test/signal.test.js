@@ -75,7 +75,7 @@ for (const worker of [false, true]) {
       const running = call(lcm, controller.signal);
       await asked;
       // Each of these would wait for ever if the conversation's place in the line were held.
-      await lcm.append("c", [{ role: "user", content: "and now?" }], { append_mode: "new" });
+      await lcm.append("c", [{ role: "user", content: "and now?" }], { appendMode: "new" });
       const { messages } = await lcm.assemble("c", { budget: 100_000 });
       assert.match(JSON.stringify(messages.at(-1)), /and now/);
       assert.ok((await lcm.grep("c", '"batch window"')).total > 0);
@@ -84,7 +84,7 @@ for (const worker of [false, true]) {
       await ended(running, wanted, controller.signal.reason);
       await over;
       // Nothing of it stays open.
-      const again = lcm.ask("c", QUESTION, { deadline_ms: 1 });
+      const again = lcm.ask("c", QUESTION, { deadlineMs: 1 });
       assert.equal((await again).status, "timed-out");
       await lcm.close();
     });

@@ -82,7 +82,7 @@ test("models are asked in the thread that opened, and others go on meanwhile", a
         order.push("compacted");
         return done;
       });
-      await lcm.append("c", [{ role: "user", content: "and now?" }], { append_mode: "new" });
+      await lcm.append("c", [{ role: "user", content: "and now?" }], { appendMode: "new" });
       await lcm.assemble("c", { budget: 3000 });
       order.push("appended");
       think();

@@ -20,10 +20,10 @@ test("a model that was reported of has its budgets in its own tokens", async () 
   const content = "x".repeat(400);
   const roles = ["user", "assistant"];
   const messages = Array.from({ length: 40 }, (_, i) => ({ role: roles[i % 2], content }));
-  await lcm.append("c", messages, { append_mode: "new" });
+  await lcm.append("c", messages, { appendMode: "new" });
   const { tokens } = await lcm.assemble("c", { budget: 3000 });
   const { calibration } = await lcm.calibrate("c", "m", tokens, 2 * tokens);
-  assert.deepEqual(calibration, { factor_permille: 2020, model: "m", reports: 1 });
+  assert.deepEqual(calibration, { factorPermille: 2020, model: "m", reports: 1 });
   const fitted = await lcm.assemble("c", { budget: 3000, model: "m" });
   assert.ok(fitted.tokens * 2.02 <= 3000 && fitted.tokens > 1300, `${fitted.tokens}`);
   assert.equal((await lcm.evaluate("c", { budget: 6000 })).due, false);

@@ -1,5 +1,5 @@
-// The types are those of what is answered: results of the real component, written as literals of
-// their types, have to pass the compiler, which refuses a member that a type does not have.
+// Results have their declared types: results of the real component, written as literals of the
+// types, must pass the compiler, which refuses a member that a type does not have.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -21,34 +21,34 @@ const file = `<file name="prices.csv">${"item,price\n".repeat(2_000)}</file>`;
 async function reads(lcm) {
   const [summary] = await lcm.listing("summaries", { conversation: "c" });
   const files = await lcm.grep("c", "price", { scope: "files", neighbours: 1 });
-  const { id: grant } = await lcm.grant("c", { tokens_max: 50_000 });
-  const deep = { include_messages: true, depth_max: 10 };
+  const { id: grant } = await lcm.grant("c", { tokensMax: 50_000 });
+  const deep = { includeMessages: true, depthMax: 10 };
   const question = "What was decided about the batch window?";
   const assembled = { budget: 8000, explain: true };
   const { prefix } = await lcm.assemble("c", assembled);
   const other = { ...assembled, dialect: "anthropic", previous: prefix.token };
   return [
-    ["Found", await lcm.grep("c", '"batch window"', { neighbours: 2 })],
-    ["Found", await lcm.grep("c", "b.tch", { mode: "regex", grant })],
-    ["Found", files],
-    ["Described", await lcm.describe("c", summary.id)],
-    ["Described", await lcm.describe("c", files.matches[0].id, { grant })],
-    ["Described", await lcm.describe("c", "c")],
-    ["Expanded", await lcm.expand("c", summary.id, { ...deep, tokens_max: 500 })],
-    ["Expanded", await lcm.expand("c", summary.id, { ...deep, grant })],
-    ["Status", await lcm.status("c")],
+    ["GrepResult", await lcm.grep("c", '"batch window"', { neighbours: 2 })],
+    ["GrepResult", await lcm.grep("c", "b.tch", { mode: "regex", grant })],
+    ["GrepResult", files],
+    ["Description", await lcm.describe("c", summary.id)],
+    ["Description", await lcm.describe("c", files.matches[0].id, { grant })],
+    ["Description", await lcm.describe("c", "c")],
+    ["ExpandResult", await lcm.expand("c", summary.id, { ...deep, tokensMax: 500 })],
+    ["ExpandResult", await lcm.expand("c", summary.id, { ...deep, grant })],
+    ["ConversationStatus", await lcm.status("c")],
     ["StoreStatus", await lcm.status()],
-    ["Checked", await lcm.check("c")],
+    ["CheckResult", await lcm.check("c")],
     ["ListedConversation[]", await lcm.listing("conversations")],
     ["ListedSummary[]", await lcm.listing("summaries", { conversation: "c" })],
     ["StoredMessage[]", await lcm.listing("messages", { conversation: "c" })],
     ["Grant[]", await lcm.listing("grants", { conversation: "c" })],
-    ["Asked", await lcm.ask("c", question, { grant })],
-    ["Planned", await lcm.askPlan("c", question, { grant })],
-    ["Embedded", await lcm.embed("c")],
-    ["Assembled", await lcm.assemble("c", other)],
+    ["AskResult", await lcm.ask("c", question, { grant })],
+    ["QuestionPlan", await lcm.askPlan("c", question, { grant })],
+    ["EmbedResult", await lcm.embed("c")],
+    ["AssembledContext", await lcm.assemble("c", other)],
     ["Decision", await lcm.evaluate("c", { budget: 3000 })],
-    ["Prompt[]", await lcm.prompts()],
+    ["SummaryPrompt[]", await lcm.prompts()],
     ["ToolAnswer", await lcm.callTool("c", "lcm_grep", { pattern: "batch" })],
   ];
 }
@@ -59,29 +59,29 @@ async function writes(lcm) {
   const said = [...lines, { role: "user", content: file, id: "with a file" }];
   const prices = { input: 3_000_000, output: 15_000_000 };
   return [
-    ["Turn", await lcm.turn("c", said, { budget: 100_000, family: "f" })],
-    ["Compacted", await lcm.compact("c", { budget })],
-    ["Maintained", await lcm.maintain("c", { budget, observed_tokens: 2900 })],
+    ["TurnReport", await lcm.turn("c", said, { budget: 100_000, family: "f" })],
+    ["CompactReport", await lcm.compact("c", { budget })],
+    ["MaintainReport", await lcm.maintain("c", { budget, observedTokens: 2900 })],
     ["Receipt", await lcm.append("c", [{ role: "user", content: "and now?" }])],
-    ["Reported", await lcm.usage("c", { purpose: "turn", input_tokens: 9 })],
-    ["Advice", await lcm.advise("c", { budget, prices })],
-    ["CalibrationChanged", await lcm.calibrate("c", "m", 1000, 1100)],
-    ["FamilyChanged", await lcm.family("c", "f")],
-    ["FocusChanged", await lcm.focus("c", { text: "What matters now." })],
-    ["Configured", await lcm.configure({ freshTailCount: 8, no_such: 1 })],
+    ["UsageAnswer", await lcm.usage("c", { purpose: "turn", inputTokens: 9 })],
+    ["AdviseAnswer", await lcm.advise("c", { budget, prices })],
+    ["CalibrateAnswer", await lcm.calibrate("c", "m", 1000, 1100)],
+    ["FamilyAnswer", await lcm.family("c", "f")],
+    ["FocusAnswer", await lcm.focus("c", { text: "What matters now." })],
+    ["ConfigurationReport", await lcm.configure({ freshTailCount: 8, no_such: 1 })],
   ];
 }
 
 /** Answers of what ends a conversation. */
 async function ends(lcm) {
   return [
-    ["SessionChanged", await lcm.newSession("c", { retain_depth: 1 })],
-    ["ResetChanged", await lcm.reset("c")],
-    ["ArchiveChanged", await lcm.archive("c#2", "idle")],
-    ["Status", await lcm.status("c")],
-    ["Described", await lcm.describe("c", "c")],
+    ["NewSessionAnswer", await lcm.newSession("c", { retainDepth: 1 })],
+    ["ResetAnswer", await lcm.reset("c")],
+    ["ArchiveAnswer", await lcm.archive("c#2", "idle")],
+    ["ConversationStatus", await lcm.status("c")],
+    ["Description", await lcm.describe("c", "c")],
     ["ListedConversation[]", await lcm.listing("conversations")],
-    ["ResetChanged", await lcm.reset("empty")],
+    ["ResetAnswer", await lcm.reset("empty")],
   ];
 }
 

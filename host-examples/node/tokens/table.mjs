@@ -52,13 +52,13 @@ async function prompts(turns, count, budget) {
   const rows = [];
   let [factor, ended] = [1, 1];
   for (const turn of turns) {
-    await lcm.append("c", turn, { mode: "new" });
+    await lcm.append("c", turn, { appendMode: "new" });
     const { tokens, messages } = await lcm.assemble("c", { budget, dialect: "openai-chat" });
     const actual = counted(messages, count);
     if (rows.length === REPORTS) ended = factor;
     rows.push({ actual, before: tokens, after: tokens * factor, ended: tokens * ended });
     const { calibration } = await lcm.calibrate("c", "model", tokens, actual);
-    factor = calibration.factor_permille / 1000;
+    factor = calibration.factorPermille / 1000;
   }
   await lcm.close();
   return rows.slice(REPORTS);

@@ -81,7 +81,7 @@ pub(crate) fn run_command(
     fields.finish(ARGUMENTS)?;
     let mut reads = RecordReads::default();
     let grants = matches!(request, CommandRequest::Maintain(_))
-        .then(|| reads.add(GrantRecord::key(call.keys)));
+        .then(|| reads.add_record(GrantRecord::key(call.keys)));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let call = Call { now: loaded.effective_time(call.now)?, ..call };
     let family = request.family_key();
@@ -110,7 +110,8 @@ pub(crate) fn run_command(
     Ok(answer.end_object())
 }
 
-/// Lists the prompts of a configuration as JSON: the command `prompts`, which reads no conversation.
+/// Lists the prompts of a configuration as JSON: the command `prompts`, which reads no
+/// conversation.
 ///
 /// # Errors
 ///

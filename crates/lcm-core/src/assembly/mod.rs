@@ -93,7 +93,7 @@ pub(crate) fn assemble(
     let extra = ExtraOptions::read(call, options.extra_json.as_deref())?;
     let model = extra.model.as_ref();
     let mut reads = RecordReads::default();
-    let brief = reads.add(FocusBrief::key(keys));
+    let brief = reads.add_record(FocusBrief::key(keys));
     let calibration = model.map(|model| model.add_to(&mut reads));
     let (loaded, records) = LoadedHead::open_with_records(session, call, &reads)?;
     cache.drop_stale(session.generation());

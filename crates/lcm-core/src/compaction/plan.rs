@@ -92,7 +92,7 @@ pub(crate) enum PlanDecision {
 
 impl PlanDecision {
     /// Returns the decision that there is no task, without a token to continue.
-    fn end(status: PlanStatus, reason: &'static str) -> Self {
+    fn end_with(status: PlanStatus, reason: &'static str) -> Self {
         Self::Ended(PlanEnd { status, reason, sweep: String::new() })
     }
 }
@@ -128,7 +128,7 @@ pub(crate) fn decide_next(
     let config = call.config;
     let mut reads = RecordReads::default();
     let scope = task::build_breaker_scope(config.summary_model.as_deref());
-    let breaker = reads.add(ModelBreaker::key(&scope));
+    let breaker = reads.add_record(ModelBreaker::key(&scope));
     let setup = CompactionSetup::open(session, call, budget, options, reads)?;
     let CompactionSetup { loaded, values, policy, options, .. } = setup;
     let (policy, options) = (policy.with_reserve(0), &options);
@@ -152,7 +152,7 @@ pub(crate) fn decide_next(
     let is_paused = now < loaded.head.ledger.paused_until;
     if !options.force && (is_paused || breaker.is_open(now)) {
         let reason = if is_paused { reason::SPEND_LIMIT } else { reason::BREAKER_OPEN };
-        return Ok((loaded, PlanDecision::end(PlanStatus::Stopped, reason)));
+        return Ok((loaded, PlanDecision::end_with(PlanStatus::Stopped, reason)));
     }
     let sweep = match apply_limits(sweep, &goal, &policy, options, stored) {
         Ok(sweep) => sweep,
@@ -173,7 +173,7 @@ pub(crate) fn decide_next(
     };
     if planned.is_empty() {
         let reason = planner.end_reason(&search);
-        return Ok((loaded, PlanDecision::end(PlanStatus::NothingDue, reason)));
+        return Ok((loaded, PlanDecision::end_with(PlanStatus::NothingDue, reason)));
     }
     let passes = sweep.passes.saturating_add(int::to_u32(planned.len()));
     let sweep = SweepToken { passes, ..sweep };
@@ -182,7 +182,7 @@ pub(crate) fn decide_next(
 }
 
 fn nothing_due() -> PlanDecision {
-    PlanDecision::end(PlanStatus::NothingDue, reason::BELOW_THRESHOLD)
+    PlanDecision::end_with(PlanStatus::NothingDue, reason::BELOW_THRESHOLD)
 }
 
 /// Applies the limits of passes and rounds, and returns the token of the next pass.

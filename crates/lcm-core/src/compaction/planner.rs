@@ -73,7 +73,7 @@ impl TaskSearch {
     }
 
     /// Returns whether sources with these attempts are skipped.
-    fn skips(&mut self, attempts: &TaskAttempts) -> bool {
+    fn skips_attempts(&mut self, attempts: &TaskAttempts) -> bool {
         self.has_exhausted |= attempts.is_exhausted;
         attempts.is_exhausted || attempts.lease_until > self.now
     }
@@ -275,7 +275,7 @@ impl<'a> Planner<'a> {
                         return Ok(out);
                     }
                     spare += 1;
-                    if search.skips(&attempts) {
+                    if search.skips_attempts(&attempts) {
                         continue;
                     }
                     let of_chunk = history::slice_by_seq(read, chunk.seq_first, chunk.seq_last);
@@ -367,7 +367,7 @@ impl<'a> Planner<'a> {
             }
             // One depth at a time, the shallowest: its summaries may belong to the next depth.
             if taken.iter().any(|other| group.overlaps_with(other) || group.depth != other.depth)
-                || search.skips(&attempts)
+                || search.skips_attempts(&attempts)
             {
                 continue;
             }

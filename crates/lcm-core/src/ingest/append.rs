@@ -54,7 +54,7 @@ pub(crate) fn append(
     let mut candidates = batch::read_candidates(&parser, list, options.partial)?;
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
-    let manifest = reads.add(IndexManifest::key(call.keys));
+    let manifest = reads.add_record(IndexManifest::key(call.keys));
     let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let family = extra.family.as_deref();
     if let Some(receipt) = skip_session(session, call, &loaded, family, candidates.len())? {
@@ -116,7 +116,7 @@ pub(super) fn add_uploads(
     candidates: &[AppendCandidate<'_>],
 ) -> Vec<RecordSlot<Upload>> {
     let uploads = candidates.iter().filter_map(AppendCandidate::pending_upload);
-    uploads.map(|sha256| reads.add(Upload::key(call.keys, &sha256))).collect()
+    uploads.map(|sha256| reads.add_record(Upload::key(call.keys, &sha256))).collect()
 }
 
 /// Returns the receipt of a call of a session that the configuration skips; `None`: the session is

@@ -64,7 +64,7 @@ pub(crate) fn import_messages(
     let mut candidates = batch::read_candidates(&parser, list, true)?;
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
-    let manifest = reads.add(IndexManifest::key(call.keys));
+    let manifest = reads.add_record(IndexManifest::key(call.keys));
     let values = reads.read(session)?;
     let mut index_maintenance =
         IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);

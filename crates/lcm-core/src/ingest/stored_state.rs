@@ -50,16 +50,20 @@ impl StoredState {
         let mut reads = RecordReads::default();
         let lookups = candidates.iter().flat_map(|candidate| &candidate.lookups);
         let identities: Vec<(IdentityPrefix, RecordSlot<StoredIdentity>)> = lookups
-            .map(|lookup| (lookup.key_prefix(), reads.add(StoredIdentity::key(call.keys, lookup))))
+            .map(|lookup| {
+                (lookup.key_prefix(), reads.add_record(StoredIdentity::key(call.keys, lookup)))
+            })
             .collect();
         let large = candidates.iter().flat_map(AppendCandidate::unread_large_names);
-        let large: Vec<([u8; 32], RecordSlot<Upload>)> =
-            large.map(|sha256| (sha256, reads.add(Upload::key(call.keys, &sha256)))).collect();
+        let large: Vec<([u8; 32], RecordSlot<Upload>)> = large
+            .map(|sha256| (sha256, reads.add_record(Upload::key(call.keys, &sha256))))
+            .collect();
         // The commit moves packs to the directory when the head might otherwise hold too many.
         let may_flush = head.packs.len() > limits::RECENT_PACKS_MAX - PACKS_MAX;
         let node = head.packs.first().filter(|_| may_flush);
         let node = node.map(|pack| history::directory_node(pack.seq_first));
-        let node = node.map(|number| (number, reads.add(DirectoryNode::key(call.keys, number))));
+        let node =
+            node.map(|number| (number, reads.add_record(DirectoryNode::key(call.keys, number))));
         let new: Vec<NewMessage<'_>> =
             candidates.iter().map(|candidate| candidate.to_searchable(0)).collect();
         let values = index_maintenance.read_append_inputs(session, head, &new, &reads)?;

@@ -51,7 +51,7 @@ pub(super) struct AlignedRun {
 
 impl AlignedRun {
     /// Returns the index after the last entry.
-    fn end(&self) -> usize {
+    fn end_index(&self) -> usize {
         self.start + self.length
     }
 
@@ -142,7 +142,7 @@ impl TranscriptComparison<'_> {
     ) -> Result<TranscriptDiff> {
         let (resumed, is_end) = self.find_resumed_run(session, &prefix)?;
         if resumed.length > 0 {
-            let end = resumed.end();
+            let end = resumed.end_index();
             let runs = if prefix.length == 0 {
                 self.find_rotated_runs(session, resumed)?
             } else {

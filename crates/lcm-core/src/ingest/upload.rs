@@ -47,7 +47,7 @@ pub(crate) fn stage(
     let end = offset.saturating_add(int::to_u64(text.len()));
     ensure_piece_fits(text, end.max(bytes))?;
     let mut reads = RecordReads::default();
-    let slot = reads.add(Upload::key(call.keys, &name));
+    let slot = reads.add_record(Upload::key(call.keys, &name));
     let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let family = family.as_deref();
     let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;

@@ -135,8 +135,8 @@ impl<'k> IndexMaintenance<'k> {
         reads: &RecordReads,
     ) -> Result<RecordValues> {
         let [blocks, fresh] = self.list_append_keys(head, new);
-        let own_count = reads.names().len();
-        let mut wanted = reads.names().to_vec();
+        let own_count = reads.key_names().len();
+        let mut wanted = reads.key_names().to_vec();
         wanted.extend(fresh);
         if wanted.is_empty() && blocks.is_empty() {
             return Ok(RecordValues::new(Vec::new()));

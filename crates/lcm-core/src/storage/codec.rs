@@ -104,6 +104,7 @@ pub(crate) fn are_countable(numbers: &[u64]) -> bool {
 ///
 /// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
 /// newer format.
+#[inline(never)]
 pub(crate) fn decode<T: DeserializeOwned + SoundRecord>(key: &str, value: &[u8]) -> Result<T> {
     decode_payload(key, &record_payload(key, value)?)
 }

@@ -254,7 +254,7 @@ impl LoadedHead {
         reads: &RecordReads,
     ) -> Result<(Self, RecordValues)> {
         let (loaded, values) =
-            Self::read_with_keys(session, call.keys, call.conversation, reads.names())?;
+            Self::read_with_keys(session, call.keys, call.conversation, reads.key_names())?;
         Ok((loaded, RecordValues::new(values)))
     }
 

@@ -1,7 +1,7 @@
 //! The keys of the store: short printable ASCII, computed from the fields of a head.
 //!
-//! `docs/store-format.md` lists all keys. Numbers have ten lower-case hex digits, so that byte order
-//! is numeric order in every store.
+//! `docs/store-format.md` lists all keys. Numbers have ten lower-case hex digits, so that byte
+//! order is numeric order in every store.
 
 use alloc::{format, string::String};
 
@@ -277,8 +277,8 @@ mod tests {
         assert!(start < keys.head_key() && keys.head_key() < end);
     }
 
-    /// Converts a cell of the document's table to a pattern, with `.` for a hex digit or a character
-    /// of base64url.
+    /// Converts a cell of the document's table to a pattern, with `.` for a hex digit or a
+    /// character of base64url.
     fn pattern(cell: &str) -> String {
         let mut out = String::new();
         let mut words = cell.split(' ');
@@ -316,8 +316,8 @@ mod tests {
     }
 
     /// Goal: the table in docs/store-format.md lists exactly the keys of this module. Method:
-    /// compares a key of each function with the rows. To find a function without a key in this test,
-    /// the letters in the text of this file are compared with the letters in the rows.
+    /// compares a key of each function with the rows. To find a function without a key in this
+    /// test, the letters in the text of this file are compared with the letters in the rows.
     #[test]
     fn the_document_draws_every_key() {
         let (_, table) = include_str!("../../../../docs/store-format.md")

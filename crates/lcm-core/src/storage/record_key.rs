@@ -89,14 +89,14 @@ pub(crate) struct RecordSlot<T> {
 
 impl RecordReads {
     /// Adds a record to the read and returns its place.
-    pub(crate) fn add<T>(&mut self, key: RecordKey<T>) -> RecordSlot<T> {
+    pub(crate) fn add_record<T>(&mut self, key: RecordKey<T>) -> RecordSlot<T> {
         let index = self.names.len();
         self.names.push(key.name.clone());
         RecordSlot { key, index }
     }
 
     /// Returns the names of the keys, in the order in which they were added.
-    pub(crate) fn names(&self) -> &[String] {
+    pub(crate) fn key_names(&self) -> &[String] {
         &self.names
     }
 
@@ -117,7 +117,7 @@ pub(crate) struct RecordValues {
 }
 
 impl RecordValues {
-    /// Wraps values that were read for [`RecordReads::names`].
+    /// Wraps values that were read for [`RecordReads::key_names`].
     pub(crate) fn new(values: Vec<Option<Vec<u8>>>) -> Self {
         Self { values }
     }
@@ -182,7 +182,8 @@ impl StoreSession<'_> {
         Ok(GuardedRecord { key, value, record })
     }
 
-    /// Reads records of one type that may change, in the order of `keys`; `None`: the key is absent.
+    /// Reads records of one type that may change, in the order of `keys`; `None`: the key is
+    /// absent.
     ///
     /// # Errors
     ///

@@ -48,8 +48,8 @@ pub trait Store {
     ///   caller at once and changes nothing.
     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>>;
 
-    /// Returns the entries with `start <= key < end` in bytewise key order (S1) or in reverse order,
-    /// and whether more entries follow.
+    /// Returns the entries with `start <= key < end` in bytewise key order (S1) or in reverse
+    /// order, and whether more entries follow.
     ///
     /// A page has at most `entries_max` entries and `bytes_max` bytes of keys and values. A page of
     /// a range that is not empty has at least one entry.

@@ -111,8 +111,8 @@ impl<'a> StoreSession<'a> {
 
     /// Binds the session to the head that the call read.
     ///
-    /// Cached directory nodes are valid only with the head for which they were read. A revision that
-    /// went back reveals another store or a restored backup, and clears the cache.
+    /// Cached directory nodes are valid only with the head for which they were read. A revision
+    /// that went back reveals another store or a restored backup, and clears the cache.
     pub(crate) fn bind_head(
         &mut self,
         keys: &ConversationKeys,
@@ -174,7 +174,8 @@ impl<'a> StoreSession<'a> {
         Ok(self.read_uncached(&[key.into()])?.pop().flatten())
     }
 
-    /// Reads small content-addressed values through the cache, and the values of `fresh` after them.
+    /// Reads small content-addressed values through the cache, and the values of `fresh` after
+    /// them.
     ///
     /// One host call reads all values that are not cached. `None`: the key is absent.
     ///
@@ -292,7 +293,8 @@ impl<'a> StoreSession<'a> {
         Err(self.missing_record_error(key))
     }
 
-    /// Decodes the pack of a reference from the value of its key; `keep` adds the pack to the cache.
+    /// Decodes the pack of a reference from the value of its key; `keep` adds the pack to the
+    /// cache.
     ///
     /// # Errors
     ///

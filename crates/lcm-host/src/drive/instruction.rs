@@ -21,7 +21,7 @@ pub(super) struct Instruction {
     /// Export to call, such as `ingest.append`.
     pub(super) call: String,
     pub(super) arguments: Map<String, Value>,
-    pub(super) messages: Option<MessageRange>,
+    pub(super) messages: Option<TaskRange>,
     /// Whether the host keeps the elements of the result.
     pub(super) keep: bool,
     /// Whether the call takes the kept elements as `entries`.
@@ -32,7 +32,7 @@ pub(super) struct Instruction {
     pub(super) request: Option<usize>,
     /// Messages to upload, or requests to complete.
     #[serde(flatten)]
-    pub(super) range: MessageRange,
+    pub(super) range: TaskRange,
     pub(super) piece_bytes_max: usize,
     /// Bound of a random pause before the instruction.
     pub(super) wait_ms: u64,
@@ -46,14 +46,14 @@ pub(super) struct Instruction {
 /// A range of messages or requests.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct MessageRange {
+pub(super) struct TaskRange {
     index_first: usize,
     count: usize,
     /// Bytes of the messages of one call, or of the longest message that is not uploaded.
     pub(super) bytes_max: usize,
 }
 
-impl MessageRange {
+impl TaskRange {
     /// Returns the indices of the range.
     pub(super) fn indices(self) -> Range<usize> {
         self.index_first..self.index_first.saturating_add(self.count)

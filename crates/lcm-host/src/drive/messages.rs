@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::instruction::MessageRange;
+use super::instruction::TaskRange;
 use crate::{
     clock::Cancel,
     digest::sha256_hex,
@@ -31,7 +31,7 @@ impl<'a> TaskMessages<'a> {
     }
 
     /// Returns the messages of one call: as many as fit, at least one unless the range is empty.
-    pub(super) fn select(&self, range: MessageRange) -> Vec<&str> {
+    pub(super) fn select(&self, range: TaskRange) -> Vec<&str> {
         let (mut bytes, mut selected) = (0_usize, Vec::new());
         for (index, text) in self.texts_of(range) {
             bytes = bytes.saturating_add(text.len());
@@ -44,7 +44,7 @@ impl<'a> TaskMessages<'a> {
     }
 
     /// Returns the messages of a range that are too large for a call and not uploaded.
-    pub(super) fn oversized(&self, range: MessageRange) -> Vec<(usize, &'a str)> {
+    pub(super) fn oversized(&self, range: TaskRange) -> Vec<(usize, &'a str)> {
         let large = |(index, text): &(usize, &String)| {
             text.len() > range.bytes_max && !self.uploads.contains_key(index)
         };
@@ -55,7 +55,7 @@ impl<'a> TaskMessages<'a> {
         self.uploads.insert(index, reference);
     }
 
-    fn texts_of(&self, range: MessageRange) -> impl Iterator<Item = (usize, &'a String)> + use<'a> {
+    fn texts_of(&self, range: TaskRange) -> impl Iterator<Item = (usize, &'a String)> + use<'a> {
         let texts = self.texts;
         range.indices().map_while(move |index| Some((index, texts.get(index)?)))
     }

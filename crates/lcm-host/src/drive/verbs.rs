@@ -2,7 +2,6 @@
 
 use super::Parts;
 use crate::{
-    bindings::ingestion::AppendMode,
     clock::Cancel,
     compaction::{CompactOptions, CompactReport, Pass},
     error::{Code, Result},
@@ -39,11 +38,9 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(usize),
     ) -> IngestResult<IngestReport> {
-        // Messages that are all new are not compared with the stored ones.
-        let name = if options.append_mode == AppendMode::New { "append" } else { "ingest" };
         let (clock, told) = (options.clock, &mut |finished| progress(finished));
         let parts = Parts { clock, cancel, messages, on_messages: Some(told), on_pass: None };
-        self.drive(&options.task(name, conversation, messages), parts)
+        self.drive(&options.task(options.task_name(), conversation, messages), parts)
     }
 
     /// Stores the newest messages of a conversation. Messages that fit one call and follow the

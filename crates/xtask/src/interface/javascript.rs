@@ -36,7 +36,8 @@ function namesOf(cache, shape, from, to) {
 
 function mapped(value, shape, map) {
   if (shape === undefined || value === null || typeof value !== "object") return value;
-  return Array.isArray(value) ? value.map((element) => map(shape, element)) : map(shape, value);
+  if (Array.isArray(value)) return value.map((element) => mapped(element, shape, map));
+  return map(shape, value);
 }
 
 /**

@@ -1,5 +1,4 @@
 //! The description is read as it is meant, and a value that differs is found.
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
 
 use serde_json::json;
 

@@ -23,7 +23,7 @@ pub(super) fn rewrite(schema: &Schema, text: &str, seen: &mut BTreeSet<String>) 
     let mut open: Option<String> = None;
     for line in text.lines() {
         let mark = line.trim().strip_prefix("/// <!-- ").and_then(|rest| rest.strip_suffix(" -->"));
-        let indent = &line[..line.len() - line.trim_start().len()];
+        let indent = line.strip_suffix(line.trim_start()).unwrap_or_default();
         match (mark, &open) {
             (Some(name), Some(known)) => {
                 ensure!(name.strip_prefix('/') == Some(known), "`{name}` inside of `{known}`");
@@ -106,7 +106,7 @@ fn write_lines(text: &str, mark: &str, indent: &str) -> String {
     let width = 100 - indent.len() - 4 - mark.len();
     let mut lines = String::new();
     for (index, line) in wrap(text, width).iter().enumerate() {
-        let start = if index == 0 { mark } else { &"  "[..mark.len()] };
+        let start = if index == 0 { mark.to_owned() } else { " ".repeat(mark.len()) };
         lines.push_str(&format!("{indent}/// {start}{line}\n"));
     }
     lines

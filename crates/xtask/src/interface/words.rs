@@ -69,7 +69,7 @@ pub(super) fn grouped(number: impl ToString) -> String {
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
         let left = digits.len() - index;
-        if index > 0 && left % 3 == 0 && !text.ends_with('-') {
+        if index > 0 && left.is_multiple_of(3) && !text.ends_with('-') {
             text.push(',');
         }
         text.push(digit);

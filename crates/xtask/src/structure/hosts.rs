@@ -9,7 +9,7 @@
 //! | driving code | the files of [`DRIVING`]: instructions, and verbs of several calls |
 //!
 //! Driving code has no store, no model and no declared shape: options, reports and instructions are
-//! types of the interface, as in `index.d.ts` of Node and `results.py` of Python.
+//! types of the interface, as in `types.d.ts` of Node and `results.py` of Python.
 //!
 //! A Python name is public if the name and its class start without `_`, and its file defines an
 //! exported name or is in `verbs/`.

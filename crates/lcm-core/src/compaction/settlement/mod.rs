@@ -68,10 +68,10 @@ impl<'a> TaskSettlement<'a> {
     ) -> Result<Self> {
         let Call { config, keys, .. } = call;
         let mut reads = RecordReads::default();
-        let attempts = reads.add(TaskAttempts::key(keys, &task.sources_hash));
-        let breaker = reads.add(ModelBreaker::key(&task.breaker_scope));
-        let committed = expected.map(|id| (id, reads.add(Summary::key(keys, id))));
-        let manifest = reads.add(IndexManifest::key(keys));
+        let attempts = reads.add_record(TaskAttempts::key(keys, &task.sources_hash));
+        let breaker = reads.add_record(ModelBreaker::key(&task.breaker_scope));
+        let committed = expected.map(|id| (id, reads.add_record(Summary::key(keys, id))));
+        let manifest = reads.add_record(IndexManifest::key(keys));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         let index_maintenance = IndexMaintenance::from_manifest(keys, values.decode(&manifest)?);
         let loaded = loaded.require_existing()?;

@@ -187,7 +187,7 @@ impl CalibratedModel {
 
     /// Adds the record of this model to a read.
     pub(crate) fn add_to(&self, reads: &mut RecordReads) -> RecordSlot<Calibration> {
-        reads.add(self.record_key())
+        reads.add_record(self.record_key())
     }
 
     /// Decodes the record of this model from a read; `None`: nothing was reported of the model.

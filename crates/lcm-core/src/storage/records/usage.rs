@@ -103,8 +103,8 @@ impl UsageReport {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: all numbers are 0, the cached tokens exceed the input tokens, or the cost is
-    /// too great.
+    /// `invalid-input`: all numbers are 0, the cached tokens exceed the input tokens, or the cost
+    /// is too great.
     pub(crate) fn validate(self) -> Result<Self> {
         let totals = &self.totals;
         if totals.cost_micros > COST_MICROS_MAX {

@@ -97,9 +97,9 @@ struct CoveredConversation {
 ///
 /// # Errors
 ///
-/// `invalid-input`: a limit is out of bounds; `not-found`: a conversation or summary does not exist;
-/// `limit-exceeded`: there are too many grants; `denied`: the parent grant is not valid or does not
-/// allow the limits; `conflict`; errors of the store.
+/// `invalid-input`: a limit is out of bounds; `not-found`: a conversation or summary does not
+/// exist; `limit-exceeded`: there are too many grants; `denied`: the parent grant is not valid or
+/// does not allow the limits; `conflict`; errors of the store.
 pub(crate) fn create_grant(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

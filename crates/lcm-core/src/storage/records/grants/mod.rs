@@ -155,7 +155,8 @@ impl GrantRecord {
         RecordKey::new(keys.grants_key())
     }
 
-    /// Decodes a record, or creates an empty record; never inlined, which keeps the component small.
+    /// Decodes a record, or creates an empty record; never inlined, which keeps the component
+    /// small.
     #[inline(never)]
     fn decode_or_default(key: &str, value: Option<&[u8]>) -> Result<Self> {
         value.map_or_else(|| Ok(Self::default()), |value| codec::decode(key, value))
