@@ -108,7 +108,7 @@ class Questions(unittest.TestCase):
         with opened() as lcm:
             with self.assertRaises(LcmError) as caught:
                 lcm.ask("c", QUESTION, deadline_ms=0)
-            self.assertIn("deadline_ms: 0 is not from 1", caught.exception.message)
+            self.assertIn("`deadline_ms` must be from 1 to 600000, got 0", caught.exception.message)
             with self.assertRaises(LcmError) as caught:
                 lcm.ask("c", QUESTION, timeout_ms=0)
             self.assertIn("`timeout_ms`", caught.exception.message)
