@@ -214,7 +214,9 @@ class AsyncLcm(Verbs, Awaited):
             for task in tasks:
                 task.cancel()
 
-    async def _ask(self, request: CompletionRequest, model: Model, seconds: float) -> Any:
+    async def _ask(
+        self, request: CompletionRequest, model: Model, seconds: float
+    ) -> completions.Answered:
         try:
             async with asyncio.timeout(seconds) as limit:
                 answer = await _answer(request, model, seconds)

@@ -131,7 +131,9 @@ class Lcm(Verbs, Blocking):
             case flows.Alone(conversation, flow):
                 return _compaction(self._place, conversation).take(self._run, flow)
 
-    def _ask(self, request: CompletionRequest, model: Model, seconds: float) -> Any:
+    def _ask(
+        self, request: CompletionRequest, model: Model, seconds: float
+    ) -> completions.Answered:
         try:
             answer = model(request, seconds)
             return completions.answered(completions.refuse_awaitable(answer), request)
