@@ -249,7 +249,10 @@ export interface SummaryDescription {
   descendantCount: number;
   /** Estimated tokens of the summaries below the summary. */
   descendantTokens: number;
-  /** Cost of reading the summary and each summary below, the summary first. */
+  /**
+   * Cost of reading the summary and the summaries below, level by level, the summary first; at most
+   * 256, and no deeper than the grant (see `subtreeComplete`).
+   */
   subtree: ReadCost[];
   /** Whether `subtree` is complete. */
   subtreeComplete: boolean;

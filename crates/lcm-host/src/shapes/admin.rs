@@ -423,6 +423,7 @@ pub struct ResetAnswer {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NewSessionArguments {
     /// Least depth of the summaries that stay; absent: as configured; -1: everything stays.
+    /// Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain_depth: Option<i64>,
     /// Whether the verb only reports what it would change. Default: `false`.

@@ -60,8 +60,8 @@ class Configuration(TypedDict):
     assembly_tokens_max: NotRequired[int | None]
     """Tokens to which every budget is cut; None: no cap. Default: `None`."""
     stub_large_tool_payloads: NotRequired[bool]
-    """Whether large tool outputs are shown in full inside the fresh tail. Default:
-    `false`.
+    """`true`: the fresh tail shows large tool outputs in full, as far as the budget
+    allows; `false`: as references, like everywhere else. Default: `false`.
     """
     plain_summaries: NotRequired[bool]
     """Whether summaries and the focus brief are rendered as plain text in place of XML
@@ -96,13 +96,17 @@ class Configuration(TypedDict):
     `true`.
     """
     summary_max_calls_per_window: NotRequired[int]
-    """Rejected answers in one window after which no model is asked. Default: 24."""
+    """Rejected answers within `summary_call_window_ms`, with no accepted answer between,
+    that start a pause; `force` ignores the pause. Default: 24.
+    """
     summary_call_window_ms: NotRequired[int]
     """Length of the window, in milliseconds. Default: 600,000."""
     summary_spend_backoff_ms: NotRequired[int]
-    """Length of the pause, in milliseconds. Default: 1,800,000."""
+    """Length of that pause, during which no model is asked, in milliseconds. Default:
+    1,800,000.
+    """
     circuit_breaker_threshold: NotRequired[int]
-    """Refused keys in a row after which a model is not asked. Default: 5."""
+    """Refused API keys in a row after which a model is not asked. Default: 5."""
     circuit_breaker_cooldown_ms: NotRequired[int]
     """Time during which such a model is not asked, in milliseconds. Default: 1,800,000."""
     ignore_session_patterns: NotRequired[list[str]]

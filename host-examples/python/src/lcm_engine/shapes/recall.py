@@ -245,7 +245,9 @@ class SummaryDescription(TypedDict):
     descendant_tokens: int
     """Estimated tokens of the summaries below the summary."""
     subtree: list[ReadCost]
-    """Cost of reading the summary and each summary below, the summary first."""
+    """Cost of reading the summary and the summaries below, level by level, the summary
+    first; at most 256, and no deeper than the grant (see `subtree_complete`).
+    """
     subtree_complete: bool
     """Whether `subtree` is complete."""
     grant: NotRequired[GrantCharge]
