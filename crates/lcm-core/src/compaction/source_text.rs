@@ -30,7 +30,7 @@ use super::task;
 const VERBATIM_MODEL: &str = "verbatim";
 /// Most tokens of raw text that serve as previous context if no summary precedes the sources.
 const PREVIOUS_TOKENS_MAX: u32 = 500;
-/// Most messages from which that text is taken.
+/// Most messages whose text serves as previous context if no summary precedes the sources.
 const PREVIOUS_MESSAGES_MAX: u64 = 8;
 /// Most summaries that serve as previous context.
 const PREVIOUS_SUMMARIES_MAX: usize = 2;
@@ -231,8 +231,12 @@ pub(crate) fn gather_items(
     for item in items {
         let (source, record) = match item {
             ContextItem::Summary(summary) => {
-                let record =
-                    records.next().ok_or_else(|| Error::corrupt_store("a source is missing"))?;
+                let record = records.next().ok_or_else(|| {
+                    Error::corrupt_store(format_args!(
+                        "the record of summary `{}`, a source of the summary to make, is missing",
+                        summary::format_summary_id(summary.id)
+                    ))
+                })?;
                 (SourceRef { id: summary.id, bytes: summary.bytes }, record)
             }
             ContextItem::Run(run) => {

@@ -80,7 +80,10 @@ pub(crate) fn import_messages(
         let new_messages = (0..).zip(&decision.new_messages);
         let first_new = new_messages.take_while(|(place, new)| *place == new.index).count();
         let seq = loaded.head.messages + int::to_u64(first_new) + 1;
-        return Err(Error::invalid_input(format_args!("message {seq} must be a new message")));
+        return Err(Error::invalid_input(format_args!(
+            "message {seq} repeats an earlier message, or is a failed turn without content; export \
+             the conversation again"
+        )));
     }
     let reached = candidates.iter().fold(loaded.head.frontier, |frontier, candidate| {
         pack::advance_frontier(&frontier, &candidate.hash)

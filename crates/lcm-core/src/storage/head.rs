@@ -344,7 +344,8 @@ impl LoadedHead {
         changes.guards.extend(further_guards);
         if changes.puts.len() > limits::PUTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a commit must have at most {} puts, got {}",
+                "one commit must have at most {} records, this call would write {}; pass fewer \
+                 items per call",
                 limits::PUTS_MAX,
                 changes.puts.len()
             )));

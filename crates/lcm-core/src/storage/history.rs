@@ -112,7 +112,8 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &context_nodes, directory_nodes)
     }
 
-    /// Returns the first seq in the packs that the head lists.
+    /// Returns the seq of the first message in the newest packs, which the head lists; one more than
+    /// the last seq if the head lists no pack. The directory finds older messages.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
@@ -640,6 +641,9 @@ fn join_chunks(
         text.extend_from_slice(&chunk);
     }
     String::from_utf8(text).map_err(|_| {
-        Error::corrupt_store(format_args!("`{}` is not UTF-8", keys.upload_key(sha256)))
+        Error::corrupt_store(format_args!(
+            "the text in the chunks of `{}` is not UTF-8",
+            keys.upload_key(sha256)
+        ))
     })
 }

@@ -504,7 +504,8 @@ impl<'a> StoreSession<'a> {
         let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
         if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a commit must have at most {} bytes, got {bytes}",
+                "one commit must have at most {} bytes, this call would write {bytes}; pass fewer \
+                 items per call",
                 limits::CALL_BYTES_MAX
             )));
         }

@@ -37,7 +37,8 @@ pub const CHUNK_BYTES_MAX: usize = 192 << 10;
 pub const CONVERSATION_BYTES_MAX: usize = 512;
 /// Messages that one directory node covers.
 pub const DIRECTORY_SPAN: u64 = 1_024;
-/// Pack references that the head holds before they move to the directory.
+/// Most pack references that the head holds; above this number, all but the newest 8 move to the
+/// directory.
 pub const RECENT_PACKS_MAX: usize = 28;
 /// Identities of the newest messages that the head holds for alignment. There are more than one
 /// batch has messages, so that a repeated batch lies inside.

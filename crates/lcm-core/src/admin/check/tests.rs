@@ -466,7 +466,7 @@ fn a_label_above_the_sources_is_found_and_refused() {
             crate::storage::summary::format_summary_id(id)
         );
         let follows = format!(
-            "`{}` does not follow from its sources",
+            "the depth, range, totals or trust of `{}` do not match its sources",
             crate::storage::summary::format_summary_id(id)
         );
         let (_, failed) = check(&mut other);

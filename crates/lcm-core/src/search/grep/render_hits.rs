@@ -191,7 +191,7 @@ fn read_summary_rows(
         references.iter().map(|(id, bytes)| (conversation.keys.summary_key(*id), *bytes)).collect();
     let values = session.read_immutable(&records)?;
     if values.len() != ordinals.len() {
-        return Err(Error::corrupt_store("the search index must list every summary"));
+        return Err(Error::corrupt_store("each summary in the search index must have an id"));
     }
     let mut rows = Vec::new();
     for (((id, _), (key, _)), value) in references.iter().zip(&records).zip(values) {
