@@ -180,7 +180,7 @@ impl Lcm {
             let Some(next) = answer.cursor else { return Ok(answer.report) };
             if answer.consumed == 0 && !answer.rewind && cursor.as_ref() == Some(&next) {
                 return Err(Error::internal(
-                    "`admin.import-page` accepted no line and did not end; this is a bug, report it",
+                    "`admin.import-page` accepted no line and did not end; report this bug",
                 ));
             }
             cursor = Some(next);

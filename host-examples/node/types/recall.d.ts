@@ -250,8 +250,8 @@ export interface SummaryDescription {
   /** Estimated tokens of the summaries below the summary. */
   descendantTokens: number;
   /**
-   * Cost of reading the summary and the summaries below, level by level, the summary first; at most
-   * 256, and no deeper than the grant (see `subtreeComplete`).
+   * Cost of reading the summary and the summaries below, level by level, the summary first; no
+   * deeper than the grant (see `subtreeComplete`).
    */
   subtree: ReadCost[];
   /** Whether `subtree` is complete. */

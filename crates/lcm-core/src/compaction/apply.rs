@@ -1,10 +1,10 @@
 //! Apply: one answer is judged and settled in at most one commit.
 //!
-//! The task token names the sources, which must still be in the context unchanged. Whether an answer
-//! is accepted depends only on the token, the answer and the stored sources, with one exception:
-//! text that the configuration calls injected is removed from the sources first. What follows a
-//! rejected answer or a failed model also depends on [`ApplyOptions`], the spend limits, the
-//! breaker, the prompt overrides and the clock.
+//! The task token names the sources, which must still be in the context unchanged. Whether an
+//! answer is accepted depends only on the token, the answer and the stored sources, with one
+//! exception: text that the configuration calls injected is removed from the sources first. What
+//! follows a rejected answer or a failed model also depends on [`ApplyOptions`], the spend limits,
+//! the breaker, the prompt overrides and the clock.
 
 use crate::storage::{
     call::Call,

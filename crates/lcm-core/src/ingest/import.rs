@@ -81,8 +81,8 @@ pub(crate) fn import_messages(
         let first_new = new_messages.take_while(|(place, new)| *place == new.index).count();
         let seq = loaded.head.messages + int::to_u64(first_new) + 1;
         return Err(Error::invalid_input(format_args!(
-            "message {seq} repeats an earlier message, or is a failed turn without content; export \
-             the conversation again"
+            "message {seq} must not repeat an earlier message or be a failed turn without content; \
+             export the conversation again"
         )));
     }
     let reached = candidates.iter().fold(loaded.head.frontier, |frontier, candidate| {

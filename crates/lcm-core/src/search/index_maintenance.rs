@@ -433,8 +433,8 @@ fn step_merge_and_write(maintenance: IndexMaintenance<'_>, puts: &mut Vec<Put>) 
         segment_merge::start_merge(state, corpus);
         if state.segments.len() > SEGMENTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a search index must have at most {SEGMENTS_MAX} segments; compact the conversation \
-                 (with `force` if nothing is due), then repeat"
+                "a search index must have at most {SEGMENTS_MAX} segments; compact the \
+                 conversation (with `force` if nothing is due), then repeat"
             )));
         }
     }

@@ -112,8 +112,8 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &context_nodes, directory_nodes)
     }
 
-    /// Returns the seq of the first message in the newest packs, which the head lists; one more than
-    /// the last seq if the head lists no pack. The directory finds older messages.
+    /// Returns the seq of the first message in the newest packs, which the head lists; one more
+    /// than the last seq if the head lists no pack. The directory finds older messages.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }

@@ -379,8 +379,8 @@ pub struct SummaryDescription {
     pub descendant_count: u64,
     /// Estimated tokens of the summaries below the summary.
     pub descendant_tokens: u64,
-    /// Cost of reading the summary and the summaries below, level by level, the summary first; at
-    /// most 256, and no deeper than the grant (see `subtree_complete`).
+    /// Cost of reading the summary and the summaries below, level by level, the summary first; no
+    /// deeper than the grant (see `subtree_complete`).
     pub subtree: Vec<ReadCost>,
     /// Whether `subtree` is complete.
     pub subtree_complete: bool,

@@ -122,8 +122,8 @@ fn read_list(raw: &str, list: ByteSpan) -> Vec<Part> {
     parts
 }
 
-/// Reads one part; `None` for an undocumented part, for a field of the wrong type, and for a missing
-/// required text.
+/// Reads one part; `None` for an undocumented part, for a field of the wrong type, and for a
+/// missing required text.
 fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     if value.kind != JsonKind::Object {
         return None;

@@ -125,7 +125,8 @@ mod tests {
                 check(Dialect::Lcm, &raw, Trust::Untrusted);
             }
         }
-        // If a message has several members `trust`, one that lowers the trust is enough, in any order.
+        // If a message has several members `trust`, one that lowers the trust is enough, in any
+        // order.
         let twice = r#"{"trust":"untrusted","role":"user","content":"x","trust":"trusted"}"#;
         check(Dialect::Lcm, twice, Trust::Untrusted);
         assert_eq!(Trust::least_of([]), Trust::Untrusted);

@@ -1,8 +1,9 @@
 //! Character classes of expressions: `\w`, `\d`, `\s`, `[:alpha:]`, and case folding.
 //!
 //! To save 28 KB, uses what is linked anyway: `char::to_lowercase`, `char::is_whitespace`, and
-//! `regex_syntax::try_is_word_character`. `DIGIT_ZEROS` and `SPECIAL_FOLDS` supply the rest; the two
-//! range lists only shorten the search. The tests compare every character with the Unicode tables.
+//! `regex_syntax::try_is_word_character`. `DIGIT_ZEROS` and `SPECIAL_FOLDS` supply the rest; the
+//! two range lists only shorten the search. The tests compare every character with the Unicode
+//! tables.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -55,8 +56,8 @@ const SPECIAL_FOLDS: [(char, char); 25] = [
     ('\u{fb05}', '\u{fb06}'),
 ];
 
-/// Ranges to search for cased characters: no cased character lies outside, as the tests verify; most
-/// characters inside have no case.
+/// Ranges to search for cased characters: no cased character lies outside, as the tests verify;
+/// most characters inside have no case.
 const CASED_RANGES: [RangeInclusive<char>; 7] = [
     '\0'..='\u{2dff}',
     '\u{a600}'..='\u{abff}',

@@ -104,8 +104,8 @@ impl VectorCheck {
                         Corpus::Summaries => "summaries",
                     };
                     return Err(Error::corrupt_store(format_args!(
-                        "the vector block `{key}` covers document {}, but the conversation has only \
-                         {documents} {noun}",
+                        "the vector block `{key}` covers document {}, but the conversation has \
+                         only {documents} {noun}",
                         document_at(number, last)
                     )));
                 }

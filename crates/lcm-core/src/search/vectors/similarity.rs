@@ -13,8 +13,8 @@ pub(crate) const COSINE_BITS: u32 = 20;
 /// Bits by which a product of squares is widened before the square root.
 const ROOT_BITS: u32 = 10;
 
-/// Scores sign bits against a query. Holds, for every four dimensions and each of the 16 patterns of
-/// bits, the sum of the query's numbers whose bit is set.
+/// Scores sign bits against a query. Holds, for every four dimensions and each of the 16 patterns
+/// of bits, the sum of the query's numbers whose bit is set.
 ///
 /// Only documents are reduced to signs, not the query. This scorer finds more of the nearest
 /// documents than counting dimensions whose signs agree, and costs two lookups for eight

@@ -246,7 +246,7 @@ class SummaryDescription(TypedDict):
     """Estimated tokens of the summaries below the summary."""
     subtree: list[ReadCost]
     """Cost of reading the summary and the summaries below, level by level, the summary
-    first; at most 256, and no deeper than the grant (see `subtree_complete`).
+    first; no deeper than the grant (see `subtree_complete`).
     """
     subtree_complete: bool
     """Whether `subtree` is complete."""

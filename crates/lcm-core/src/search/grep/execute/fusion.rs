@@ -158,8 +158,8 @@ impl<'s> VectorSearch<'s> {
     }
 
     /// Ranks the documents of one corpus by the sign bits of their vectors: those documents of the
-    /// newest blocks, while bytes are left, that pass the filters of the query. Sets `rank`; `score`
-    /// stays `None`.
+    /// newest blocks, while bytes are left, that pass the filters of the query. Sets `rank`;
+    /// `score` stays `None`.
     fn score_corpus(
         &mut self,
         session: &mut StoreSession<'_>,
