@@ -59,7 +59,7 @@ export interface Configuration {
    * Default: `false`.
    */
   plain_summaries?: boolean;
-  /** Tokens from which a payload is shown as a reference. Default: 25,000. */
+  /** Least tokens of a payload that is shown as a reference. Default: 25,000. */
   large_payload_tokens_min?: number;
   /** Most tokens that one expansion by a tool or on a grant returns. Default: 4,000. */
   expand_tokens_max?: number;
@@ -103,9 +103,9 @@ export interface Configuration {
   skip_stateless_sessions?: boolean;
   /** Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2. */
   new_session_retain_depth?: number;
-  /** Repeated user messages of one batch from which a replay is suspected. Default: 3. */
+  /** Least repeated user messages of one batch that are a suspected replay. Default: 3. */
   replay_flood_threshold_external?: number;
-  /** Repeats of one message of another role from which a replay is suspected. Default: 32. */
+  /** Least repeats of one message of another role that are a suspected replay. Default: 32. */
   replay_flood_threshold_internal?: number;
 }
 

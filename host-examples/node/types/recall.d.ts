@@ -225,7 +225,7 @@ export interface SummaryDescription {
   sourceTokens: number;
   /** Estimated tokens of all messages that the summary covers. */
   messageTokens: number;
-  /** Ids of the summaries from which the summary was made. */
+  /** Ids of the summaries that were condensed into this summary. */
   sourceIds: string[];
   /** Ids of the summaries made from the summary, at most one. */
   derivedIds: string[];

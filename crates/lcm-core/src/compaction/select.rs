@@ -105,7 +105,7 @@ pub(crate) struct LeafChunker {
 }
 
 impl LeafChunker {
-    /// Returns a chunker for chunks of this size.
+    /// Creates a chunker for chunks of at most `tokens_max` tokens.
     pub(crate) fn new(tokens_max: u32) -> Self {
         Self { tokens_max: u64::from(tokens_max), open: None }
     }
@@ -151,7 +151,8 @@ const READ_AHEAD_BYTES: u32 = 768 << 10;
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn read_chunks(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

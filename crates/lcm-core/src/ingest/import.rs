@@ -37,7 +37,7 @@ pub(crate) struct ImportedMessages<'a> {
     pub(crate) texts: &'a [String],
     /// The time of each message.
     pub(crate) times: &'a [Timestamp],
-    /// For each message, the tokens from which on a payload was large; `None`: no payload was.
+    /// For each message, the least tokens of a large payload; `None`: no payload was large.
     pub(crate) payload_tokens_min: &'a [Option<u32>],
     /// The running hash after the last message; `None`: the caller computed the hash.
     pub(crate) frontier: Option<[u8; 16]>,

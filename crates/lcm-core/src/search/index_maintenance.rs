@@ -227,7 +227,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the manifest belongs to another head; as [`codec::encode`].
+    /// `corrupt`: the manifest belongs to another head; `limit-exceeded`: the value would be larger
+    /// than 256 KiB.
     pub(crate) fn append_messages(
         mut self,
         head: &mut ConversationHead,
@@ -347,7 +348,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// As [`IndexMaintenance::append_messages`].
+    /// `corrupt`: the manifest belongs to another head; `limit-exceeded`: the value would be larger
+    /// than 256 KiB.
     pub(crate) fn append_summaries(
         mut self,
         records: &[(&Summary, u32)],

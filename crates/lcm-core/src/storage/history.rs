@@ -75,7 +75,7 @@ impl DirectoryNode {
 }
 
 impl<'a> MessageHistory<'a> {
-    /// Returns the history of the call's conversation, as of this head.
+    /// Creates a reader of the history of the call's conversation, as of this head.
     pub(crate) fn new(call: Call<'a>, head: &'a ConversationHead) -> Self {
         Self { keys: call.keys, head }
     }
@@ -123,7 +123,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn find_pack_refs(
         &self,
         session: &mut StoreSession<'_>,
@@ -163,7 +164,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`]; `corrupt`: the packs do not hold every seq once.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// or the packs do not hold every seq once; errors of the store.
     pub(crate) fn read_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -178,7 +180,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_page(
         &self,
         session: &mut StoreSession<'_>,
@@ -194,7 +197,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_messages_of_packs(
         &self,
         session: &mut StoreSession<'_>,
@@ -238,7 +242,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_checked`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn load_pack(
         &self,
         session: &mut StoreSession<'_>,
@@ -255,7 +260,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_checked`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn open_compressed_pack(
         &self,
         session: &mut StoreSession<'_>,
@@ -293,7 +299,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn frontier_at(&self, session: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
         let placed = self.read_messages(session, seq, seq)?;
         self.frontier_of_message(session, placed.first())
@@ -303,7 +310,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn frontier_of_message(
         &self,
         session: &mut StoreSession<'_>,
@@ -333,7 +341,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_messages_at(
         &self,
         session: &mut StoreSession<'_>,
@@ -396,7 +405,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`]; errors of `each`.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store; errors of `each`.
     pub(crate) fn visit_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -512,7 +522,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_text`].
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_chunk(
         &self,
         session: &mut StoreSession<'_>,
@@ -538,7 +549,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_text<'s>(
         &self,
         session: &mut StoreSession<'_>,
@@ -552,7 +564,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_text`].
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_rendered_text<'s>(
         &self,
         session: &mut StoreSession<'_>,
@@ -620,7 +633,8 @@ fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
+/// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+/// damaged; errors of the store.
 fn join_chunks(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

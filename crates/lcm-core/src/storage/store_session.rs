@@ -221,7 +221,8 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read_immutable_uncached(
         &mut self,
         wanted: &[(String, u32)],
@@ -276,7 +277,8 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read_checked(
         &mut self,
         key: &str,
@@ -360,7 +362,8 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read_directory(
         &mut self,
         keys: &ConversationKeys,

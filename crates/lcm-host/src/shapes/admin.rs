@@ -234,7 +234,7 @@ pub struct ListedSummary {
     pub tokens: u32,
     /// Estimated tokens of the sources.
     pub source_tokens: u64,
-    /// Ids of the summaries from which the summary was made.
+    /// Ids of the summaries that were condensed into this summary.
     pub source_ids: Vec<String>,
     /// Number of summaries below the summary.
     pub descendant_count: u64,

@@ -77,7 +77,7 @@ pub struct Configuration {
     /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain_summaries: Option<bool>,
-    /// Tokens from which a payload is shown as a reference. Default: 25,000.
+    /// Least tokens of a payload that is shown as a reference. Default: 25,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_payload_tokens_min: Option<u32>,
     /// Most tokens that one expansion by a tool or on a grant returns. Default: 4,000.
@@ -136,10 +136,10 @@ pub struct Configuration {
     /// Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_session_retain_depth: Option<i64>,
-    /// Repeated user messages of one batch from which a replay is suspected. Default: 3.
+    /// Least repeated user messages of one batch that are a suspected replay. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_external: Option<u32>,
-    /// Repeats of one message of another role from which a replay is suspected. Default: 32.
+    /// Least repeats of one message of another role that are a suspected replay. Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_internal: Option<u32>,
 }

@@ -355,7 +355,7 @@ pub struct SummaryDescription {
     pub source_tokens: u64,
     /// Estimated tokens of all messages that the summary covers.
     pub message_tokens: u64,
-    /// Ids of the summaries from which the summary was made.
+    /// Ids of the summaries that were condensed into this summary.
     pub source_ids: Vec<String>,
     /// Ids of the summaries made from the summary, at most one.
     pub derived_ids: Vec<String>,

@@ -205,7 +205,7 @@ pub(in crate::admin) fn least_trust(
     Ok(Trust::least_of(labels))
 }
 
-/// Checks that every leaf follows from its messages.
+/// Checks that the range, totals and trust of every leaf match its messages.
 fn check_leaves(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -325,7 +325,7 @@ fn the_same_deviations_are_found_where_the_rules_are_current() {
     assert_found(other, "the projection of message 1 differs");
     let mut other = copy(&store);
     rewrite(&mut other, stands_otherwise);
-    assert_found(other, "the placeholder of message 5 does not follow from its text");
+    assert_found(other, "the placeholder of message 5 does not match its text");
     let mut other = copy(&store);
     rewrite_files(&mut other, |file| file.exploration.push_str("; and more"));
     assert_found(other, "a payload of message");

@@ -58,8 +58,8 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
 pub(in crate::ingest) struct CandidateParser<'a> {
     pub(in crate::ingest) call: Call<'a>,
     pub(in crate::ingest) dialect: Dialect,
-    /// Returns the tokens from which on a payload of the message at an index is large; `None`: no
-    /// payload is large.
+    /// Returns the least tokens of a large payload of the message at an index; `None`: no payload
+    /// is large.
     pub(in crate::ingest) payload_tokens_min: &'a dyn Fn(usize) -> Option<u32>,
 }
 

@@ -52,7 +52,8 @@ pub(super) struct RenderedHit {
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(super) fn render_hits(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

@@ -68,7 +68,7 @@ class Configuration(TypedDict):
     elements. Default: `false`.
     """
     large_payload_tokens_min: NotRequired[int]
-    """Tokens from which a payload is shown as a reference. Default: 25,000."""
+    """Least tokens of a payload that is shown as a reference. Default: 25,000."""
     expand_tokens_max: NotRequired[int]
     """Most tokens that one expansion by a tool or on a grant returns. Default: 4,000."""
     bootstrap_tokens_max: NotRequired[int]
@@ -120,9 +120,10 @@ class Configuration(TypedDict):
     Default: 2.
     """
     replay_flood_threshold_external: NotRequired[int]
-    """Repeated user messages of one batch from which a replay is suspected. Default: 3."""
+    """Least repeated user messages of one batch that are a suspected replay. Default: 3.
+    """
     replay_flood_threshold_internal: NotRequired[int]
-    """Repeats of one message of another role from which a replay is suspected. Default:
+    """Least repeats of one message of another role that are a suspected replay. Default:
     32.
     """
 

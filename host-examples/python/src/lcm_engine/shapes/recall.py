@@ -221,7 +221,7 @@ class SummaryDescription(TypedDict):
     message_tokens: int
     """Estimated tokens of all messages that the summary covers."""
     source_ids: list[str]
-    """Ids of the summaries from which the summary was made."""
+    """Ids of the summaries that were condensed into this summary."""
     derived_ids: list[str]
     """Ids of the summaries made from the summary, at most one."""
     message_ids: list[str]
