@@ -192,7 +192,7 @@ impl PostingGroup {
         (!bits.is_past_end()).then_some(())
     }
 
-    /// Decodes the positions of a group whose lists were decoded; `None`: there are none.
+    /// Decodes the positions of a group whose lists were decoded; `None`: the bytes are damaged.
     fn decode_positions(&mut self, bytes: &[u8], lengths: &DocumentLengths) -> Option<()> {
         let mut bits = BitReader::new(bytes);
         let mut rows = self.documents.iter().zip(&self.counts);

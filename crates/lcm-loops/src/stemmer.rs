@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 /// Least letters of a word with a stem.
 const LETTERS_MIN: usize = 3;
+/// Most letters of a word with a stem.
 const LETTERS_MAX: usize = 24;
 
 /// Irregular forms, each with its base word, sorted by form. Stems are stored in search indexes, so

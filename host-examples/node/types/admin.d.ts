@@ -65,7 +65,7 @@ export interface ConversationStatus {
   compressionRatio: number;
   /** The newest messages, which are not compacted. */
   freshTail: FreshTail;
-  /** Deferred compaction; null: none. */
+  /** Deferred compaction; null: no compaction is deferred. */
   debt: DeferredCompaction | null;
   /** Reported usage of models. */
   usage: UsageTotals;
@@ -73,11 +73,11 @@ export interface ConversationStatus {
   ledger: SummaryLedger;
   /** Corrections of token estimates by model. */
   calibrations: Calibration[];
-  /** The focus brief; null: none. */
+  /** The focus brief; null: the conversation has no focus brief. */
   focus: FocusBrief | null;
   /** Models whose circuit breaker counts failures. */
   breakers: ModelBreaker[];
-  /** Key of the family; null: none. */
+  /** Key of the family; null: the conversation has no family. */
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
@@ -107,7 +107,7 @@ export interface ContextSize {
 export interface FreshTail {
   /** Most messages of the tail. */
   messagesMax: number;
-  /** Position of the newest user message; null: none. */
+  /** Position of the newest user message; null: there is no user message. */
   newestUserSeq: number | null;
 }
 
@@ -177,7 +177,7 @@ export interface ListedConversation {
   summaries: number;
   /** Time of the last commit. */
   updatedAt: string;
-  /** Key of the family; null: none. */
+  /** Key of the family; null: the conversation has no family. */
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
@@ -223,7 +223,7 @@ export interface CheckOutcome {
   name: string;
   /** Whether the check passed. */
   status: CheckStatus;
-  /** Findings; empty: none. */
+  /** Findings; empty: no fault was found. */
   message: string;
 }
 
@@ -258,7 +258,7 @@ export interface FamilyAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
   /** Key of the family. */
   family: string;
@@ -270,7 +270,7 @@ export interface ArchiveAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
   /** State of the archived conversation; null: nothing was archived. */
   archived: ArchiveState | null;
@@ -282,7 +282,7 @@ export interface ResetAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
   /** Id of the archived conversation; null: the conversation has no message and stays. */
   archivedConversation: string | null;
@@ -294,7 +294,7 @@ export interface NewSessionAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
   /** Messages that left the context. */
   messages: number;
@@ -312,7 +312,7 @@ export interface CalibrateAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
   /** Correction of estimates for the model. */
   calibration: Calibration;
@@ -327,7 +327,7 @@ export interface UsageAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
   /** Sums of all reports. */
   usage: UsageTotals;
@@ -392,7 +392,7 @@ export interface AdviseAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
   /** The cheaper action. */
   advice: AdviceAction;
@@ -426,9 +426,9 @@ export interface FocusAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: none. */
+  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
   warnings?: string[];
-  /** The focus brief; null: none. */
+  /** The focus brief; null: the conversation has no focus brief. */
   focus: FocusBrief | null;
 }
 

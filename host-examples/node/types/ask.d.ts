@@ -19,7 +19,7 @@ export type AskStatus =
 export interface AskResult {
   /** The way in which the question ended. */
   status: AskStatus;
-  /** The answer; null: none. */
+  /** The answer; null: there is no answer. */
   answer: string | null;
   /** Ids in the answer that the evidence contains. */
   citedIds: string[];
@@ -39,7 +39,7 @@ export interface AskResult {
   conversations: EvidenceShare[];
   /** Number of completions. */
   completions: number;
-  /** Failure of the model; null: none. */
+  /** Failure of the model; null: the model did not fail. */
   failure: ModelFailure | null;
   /** Tokens spent of the grant; absent: the read used no grant. */
   grant?: GrantCharge;

@@ -130,7 +130,7 @@ export interface GrantCharge {
 export interface ArchiveState {
   /** Reason of the archival. */
   cause: ArchiveCause;
-  /** Id of the conversation that continues this one; null: none. */
+  /** Id of the conversation that continues this conversation; null: no conversation does. */
   successor: string | null;
   /** Time of the archival. */
   archivedAt: string;

@@ -37,7 +37,9 @@ export interface DecisionExplanation {
   rule: string;
   /** Result of the rule, as `reason` of the decision. */
   outcome: string;
-  /** Place of the rule of `context_threshold_overrides` that applied, from 1; null: none. */
+  /**
+   * Place of the rule of `context_threshold_overrides` that applied, from 1; null: no rule applied.
+   */
   override: number | null;
   /** Conditions that prevent due compaction, each one line that starts with a name. */
   warnings: string[];

@@ -45,7 +45,7 @@ export interface Configuration {
   fallback_tokens_max?: number;
   /** Multiple of its target above which a summary is cut. Default: 3. */
   summary_overage_factor?: number;
-  /** Policy that selects older items when a call names none. Default: `layered`. */
+  /** Policy that selects older items when a call names no policy. Default: `layered`. */
   eviction_policy?: EvictionPolicy;
   /** Tokens to which every budget is cut; null: no cap. Default: `null`. */
   assembly_tokens_max?: number | null;

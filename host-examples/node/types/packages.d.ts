@@ -164,7 +164,7 @@ export interface CompactReport {
   tokensBefore: number;
   /** Estimated tokens of the stored context after. */
   tokensAfter: number;
-  /** Last failure of a model; null: none. */
+  /** Last failure of a model; null: no model failed. */
   failure: CompletionFailure | null;
   /** Summaries that were made, in order. */
   passes: CompactionPass[];
@@ -186,17 +186,17 @@ export interface TurnReport {
   compacted: CompactReport | null;
   /** Whether compaction is due and left for `maintain`. */
   deferred: boolean;
-  /** Failure after the messages were stored; null: none. */
+  /** Failure after the messages were stored; null: no call failed. */
   failure: ModelFailure | null;
 }
 
 /** The result of deferred compaction. */
 export interface MaintainReport {
-  /** Deferred compaction; null: none. */
+  /** Deferred compaction; null: no compaction is deferred. */
   debt: DeferredCompaction | null;
   /** Result of the compaction; null: it was not time to compact, or the model refused. */
   compacted: CompactReport | null;
-  /** Failure of the model; null: none. */
+  /** Failure of the model; null: the model did not fail. */
   failure: ModelFailure | null;
 }
 
@@ -238,7 +238,9 @@ export interface AssembledContext {
   messages: JsonObject[];
   /** The same messages as one JSON text, in which every number is as it was appended. */
   messagesJson: string;
-  /** Text of the leading system messages, which `messages` does not contain; null: none. */
+  /**
+   * Text of the leading system messages, which `messages` does not contain; null: no such message.
+   */
   system: string | null;
   /** Estimated tokens of everything, `system` included. */
   tokens: number;
@@ -431,7 +433,7 @@ export interface ToolAnswer {
   text: string;
   /** Whether the text describes a mistake of the caller. */
   isError: boolean;
-  /** Failure of the model that was asked for the answer; null: none. */
+  /** Failure of the model that was asked for the answer; null: the model did not fail. */
   failure: ModelFailure | null;
 }
 

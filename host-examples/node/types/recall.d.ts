@@ -48,7 +48,7 @@ export interface MessageMatch {
   kind: "message";
   /** Id of the message. */
   id: string;
-  /** Id that the host gave the message; null: none. */
+  /** Id that the host gave the message; null: the host gave no id. */
   entryId: string | null;
   /** Id of the conversation. */
   conversation: string;
@@ -116,9 +116,9 @@ export interface FileMatch {
   kind: string;
   /** Id of the file. */
   id: string;
-  /** Name of the file; null: none. */
+  /** Name of the file; null: the file has no name. */
   name: string | null;
-  /** Id that the host gave the message; null: none. */
+  /** Id that the host gave the message; null: the host gave no id. */
   entryId: string | null;
   /** Id of the conversation. */
   conversation: string;
@@ -156,7 +156,7 @@ export interface NeighbourMessage {
 
 /** Vectors to attach to messages and summaries. */
 export interface EmbedRequest {
-  /** Vectors; absent: the call only reports which documents have none. */
+  /** Vectors; absent: the call only reports which documents have no vectors. */
   vectors?: Embedding[];
   /** Name of the model that made the vectors. */
   model?: string;
@@ -182,7 +182,7 @@ export interface EmbedResult {
   kept: number;
   /** Messages and summaries without an entry. */
   missingCount: number;
-  /** Model of the vectors; null: none was named. */
+  /** Model of the vectors; null: no model was named. */
   model: string | null;
   /** Ids of documents without an entry, summaries first, each newest first. */
   missingIds: string[];
@@ -272,7 +272,7 @@ export interface MessageDescription {
   role: Role;
   /** Time of the message. */
   createdAt: string;
-  /** Id that the host gave the message; absent: none. */
+  /** Id that the host gave the message; absent: the host gave no id. */
   entryId?: string;
   /** Text of the message, byte for byte as it came. */
   raw: string;
@@ -290,7 +290,7 @@ export interface FileDescription {
   id: string;
   /** Kind of the file. */
   kind: string;
-  /** Name of the file; null: none. */
+  /** Name of the file; null: the file has no name. */
   name: string | null;
   /** Media type. */
   mime: string;
@@ -334,7 +334,7 @@ export interface ConversationDescription {
   earliestAt: string | null;
   /** Time of the last message; null: no message. */
   latestAt: string | null;
-  /** Key of the family; null: none. */
+  /** Key of the family; null: the conversation has no family. */
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
@@ -410,7 +410,7 @@ export interface StoredMessage {
   role: Role;
   /** Time of the message. */
   createdAt: string;
-  /** Id that the host gave the message; absent: none. */
+  /** Id that the host gave the message; absent: the host gave no id. */
   entryId?: string;
   /** Text of the message, byte for byte as it came. */
   raw: string;
@@ -446,7 +446,7 @@ export interface Grant {
   issuedAt: string;
   /** Time at which the grant ends. */
   expiresAt: string;
-  /** Id of the grant one level up; null: none. */
+  /** Id of the grant one level up; null: there is no grant above. */
   parent: string | null;
   /** Whether the grant was revoked. */
   revoked: boolean;

@@ -93,7 +93,8 @@ pub(super) struct MessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// Least tokens of a large payload when the message was stored; `None`: it has none.
+    /// Least tokens of a large payload when the message was stored; `None`: the message has no
+    /// large payload.
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) text: String,
 }

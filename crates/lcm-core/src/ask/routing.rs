@@ -14,10 +14,13 @@ const DEPTH_DEFAULT: u32 = 3;
 const DEPTH_MAX: u32 = 10;
 /// Estimated tokens of a candidate.
 const CANDIDATE_TOKENS: u64 = 220;
-// Factors of the estimate, in hundredths.
+/// Factor of the estimate if messages are read, in hundredths.
 const MESSAGES_FACTOR: u64 = 190;
+/// What each level of depth below the first adds to the factor of the estimate, in hundredths.
 const DEPTH_FACTOR: u64 = 65;
+/// Factor of the estimate for a broad question, in hundredths.
 const BROAD_FACTOR: u64 = 135;
+/// Factor of the estimate for a question in several steps, in hundredths.
 const MULTI_HOP_FACTOR: u64 = 125;
 /// Percentage of the cap at and above which the risk is high.
 const HIGH_RISK_PERCENT: u64 = 70;

@@ -14,6 +14,7 @@ use lcm_text::{base::int, types::api::AssembledItem};
 const BAR_WIDTH: u64 = 64;
 /// Headings of the columns.
 const HEADING: [&str; COLUMNS] = ["id", "kind", "messages", "tokens", "in", "why"];
+/// Number of columns.
 const COLUMNS: usize = 6;
 /// Columns that are aligned to the right.
 const NUMERIC_COLUMNS: [usize; 2] = [2, 3];

@@ -87,7 +87,7 @@ struct ContextRenderer<'a> {
     /// Entries of the array for a provider; empty in the dialect `lcm`.
     entries: Vec<RenderEntry>,
     hasher: ElementHasher,
-    /// Whether only system messages were added, and none was omitted.
+    /// Whether only system messages were added, and no system message was omitted.
     is_leading: bool,
 }
 

@@ -50,8 +50,8 @@ const REQUEST_TOKENS: u64 = 650;
 const PRICE_MAX: u64 = 1_000_000_000;
 /// Tokens of a price.
 const PRICE_TOKENS: u64 = 1_000_000;
-/// Lifetime of a cached prefix if the host gives none: 5 minutes, the shortest that a provider
-/// publishes.
+/// Lifetime of a cached prefix if the host gives no lifetime: 5 minutes, the shortest that a
+/// provider publishes.
 const CACHE_MS: u64 = 5 * 60 * 1_000;
 
 /// Prices of a million tokens, in millionths of any currency.

@@ -14,14 +14,15 @@ use lcm_text::{
     config::Config,
 };
 
-/// Fewest entries that a bounded plan may have. Above them a plan may have one entry for every
-/// [`BACKLOG_DIVISOR`] stored messages, as in the reference system.
+/// Entries that every bounded plan may have.
 const BACKLOG_ENTRIES_MIN: u64 = 50;
+/// Stored messages for each entry of a bounded plan that exceeds [`BACKLOG_ENTRIES_MIN`], as in the
+/// reference system.
 const BACKLOG_DIVISOR: u64 = 5;
-/// Fewest tokens that the first import of a forked session may have. Above them the import may have
-/// three tenths of the chunk of a leaf, as in the reference system.
+/// Tokens that every first import of a forked session may have. A greater import may have three
+/// tenths of the chunk of a leaf, as in the reference system.
 const BOOTSTRAP_TOKENS_MIN: u64 = 6_000;
-/// Tokens of the chunk of a leaf if the configuration has none.
+/// Tokens of the chunk of a leaf if the configuration names no number.
 const LEAF_CHUNK_TOKENS_DEFAULT: u32 = 20_000;
 
 /// The limits that a host asks for.

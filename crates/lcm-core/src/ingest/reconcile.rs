@@ -138,7 +138,7 @@ fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
             let of_entry = numbers.next_if(|(at, _)| *at == index);
             *slot = of_entry.map_or(usize::MAX, |(_, number)| number);
         }
-        // A skipped entry takes none of its ids, so a later entry may have them.
+        // A skipped entry does not take its ids, so a later entry may have them.
         if !entry.is_empty && !own.iter().any(|number| is_taken.get(*number) == Some(&true)) {
             for number in own {
                 is_taken.get_mut(number).into_iter().for_each(|taken| *taken = true);

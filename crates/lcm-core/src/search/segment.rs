@@ -102,7 +102,7 @@ pub(super) fn put_blocks(
     Ok(bytes)
 }
 
-/// Writes the root of a segment, with inline blocks or none. Returns the bytes of its value.
+/// Writes the root of a segment, with or without inline blocks. Returns the bytes of its value.
 ///
 /// # Errors
 ///

@@ -176,7 +176,8 @@ impl<'a> MessageHistory<'a> {
         self.read_messages_of_packs(session, &refs, from, to)
     }
 
-    /// Reads the messages from `from` to the end of their pack, at least one and none after `to`.
+    /// Reads the messages from `from` to the end of their pack, at least one message and no message
+    /// after `to`.
     ///
     /// # Errors
     ///

@@ -26,9 +26,9 @@ use lcm_text::{
     config::{BudgetPolicy, OverrideContext},
 };
 
-/// Adds a conversation without a family to a family. Returns whether the conversation had none.
-/// `numbered_from` is the field of the record. The member joins at the time of the call, which must
-/// be the effective time.
+/// Adds a conversation without a family to a family. Returns whether the conversation had no
+/// family. `numbered_from` is the field of the record. The member joins at the time of the call,
+/// which must be the effective time.
 ///
 /// # Errors
 ///

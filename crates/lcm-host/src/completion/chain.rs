@@ -8,7 +8,9 @@ use crate::{
     types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
+/// Attempts after the first attempt.
 const RETRIES: u32 = 2;
+/// Pause before the first retry.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// Longest pause before another attempt. A provider that requests a longer pause is not asked
 /// again; the next provider may answer sooner.

@@ -23,11 +23,13 @@ use crate::{
 
 /// Time limit from the connection to the last byte of the answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most bytes of an answer; a summary with reasoning has tens of thousands.
 const BODY_BYTES_MAX: u64 = 8 << 20;
 /// Most characters of a provider's message to show.
 const MESSAGE_CHARS_MAX: usize = 300;
+/// Pause between two looks at a pending answer.
 const POLL: Duration = Duration::from_millis(20);
 /// Longest pause that a provider can request: a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);

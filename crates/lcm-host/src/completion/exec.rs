@@ -28,6 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const OUTPUT_BYTES_MAX: u64 = 8 << 20;
 /// Most bytes of standard error in the message of a failure.
 const ERROR_BYTES_MAX: u64 = 4 << 10;
+/// Pause between two looks at the running program.
 const POLL: Duration = Duration::from_millis(10);
 
 /// A program that answers one request per process.

@@ -72,7 +72,7 @@ pub struct ConversationStatus {
     pub compression_ratio: f64,
     /// The newest messages, which are not compacted.
     pub fresh_tail: FreshTail,
-    /// Deferred compaction; null: none.
+    /// Deferred compaction; null: no compaction is deferred.
     pub debt: Option<DeferredCompaction>,
     /// Reported usage of models.
     pub usage: UsageTotals,
@@ -80,11 +80,11 @@ pub struct ConversationStatus {
     pub ledger: SummaryLedger,
     /// Corrections of token estimates by model.
     pub calibrations: Vec<Calibration>,
-    /// The focus brief; null: none.
+    /// The focus brief; null: the conversation has no focus brief.
     pub focus: Option<FocusBrief>,
     /// Models whose circuit breaker counts failures.
     pub breakers: Vec<ModelBreaker>,
-    /// Key of the family; null: none.
+    /// Key of the family; null: the conversation has no family.
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
     pub archived: Option<ArchiveState>,
@@ -117,7 +117,7 @@ pub struct ContextSize {
 pub struct FreshTail {
     /// Most messages of the tail.
     pub messages_max: u32,
-    /// Position of the newest user message; null: none.
+    /// Position of the newest user message; null: there is no user message.
     pub newest_user_seq: Option<u64>,
 }
 
@@ -209,7 +209,7 @@ pub struct ListedConversation {
     pub summaries: u64,
     /// Time of the last commit.
     pub updated_at: String,
-    /// Key of the family; null: none.
+    /// Key of the family; null: the conversation has no family.
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
     pub archived: Option<ArchiveState>,
@@ -270,7 +270,7 @@ pub struct CheckOutcome {
     pub name: String,
     /// Whether the check passed.
     pub status: CheckStatus,
-    /// Findings; empty: none.
+    /// Findings; empty: no fault was found.
     pub message: String,
 }
 
@@ -363,7 +363,7 @@ pub struct FamilyAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Key of the family.
@@ -387,7 +387,7 @@ pub struct ArchiveAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// State of the archived conversation; null: nothing was archived.
@@ -412,7 +412,7 @@ pub struct ResetAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Id of the archived conversation; null: the conversation has no message and stays.
@@ -438,7 +438,7 @@ pub struct NewSessionAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Messages that left the context.
@@ -472,7 +472,7 @@ pub struct CalibrateAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Correction of estimates for the model.
@@ -505,10 +505,10 @@ pub struct MaintainAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Deferred compaction; null: none.
+    /// Deferred compaction; null: no compaction is deferred.
     pub debt: Option<DeferredCompaction>,
     /// Whether it is time to compact.
     pub drain: bool,
@@ -562,7 +562,7 @@ pub struct UsageAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Sums of all reports.
@@ -683,7 +683,7 @@ pub struct AdviseAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// The cheaper action.
@@ -733,10 +733,10 @@ pub struct FocusAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: none.
+    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// The focus brief; null: none.
+    /// The focus brief; null: the conversation has no focus brief.
     pub focus: Option<FocusBrief>,
 }
 

@@ -104,7 +104,7 @@ pub struct OpenQuestion {
 pub struct AskResult {
     /// The way in which the question ended.
     pub status: AskStatus,
-    /// The answer; null: none.
+    /// The answer; null: there is no answer.
     pub answer: Option<String>,
     /// Ids in the answer that the evidence contains.
     pub cited_ids: Vec<String>,
@@ -124,7 +124,7 @@ pub struct AskResult {
     pub conversations: Vec<EvidenceShare>,
     /// Number of completions.
     pub completions: u32,
-    /// Failure of the model; null: none.
+    /// Failure of the model; null: the model did not fail.
     pub failure: Option<ModelFailure>,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -91,7 +91,8 @@ pub struct DecisionExplanation {
     pub rule: String,
     /// Result of the rule, as `reason` of the decision.
     pub outcome: String,
-    /// Place of the rule of `context_threshold_overrides` that applied, from 1; null: none.
+    /// Place of the rule of `context_threshold_overrides` that applied, from 1; null: no rule
+    /// applied.
     pub r#override: Option<u64>,
     /// Conditions that prevent due compaction, each one line that starts with a name.
     pub warnings: Vec<String>,

@@ -63,7 +63,7 @@ pub struct Configuration {
     /// Multiple of its target above which a summary is cut. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_overage_factor: Option<u32>,
-    /// Policy that selects older items when a call names none. Default: `layered`.
+    /// Policy that selects older items when a call names no policy. Default: `layered`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction_policy: Option<EvictionPolicy>,
     /// Tokens to which every budget is cut; null: no cap. Default: `null`.

@@ -455,7 +455,7 @@ pub struct CompactionResult {
     pub tokens_before: u64,
     /// Estimated tokens of the stored context after.
     pub tokens_after: u64,
-    /// Last failure of a model; null: none.
+    /// Last failure of a model; null: no model failed.
     pub failure: Option<CompletionFailure>,
 }
 
@@ -464,7 +464,7 @@ pub struct CompactionResult {
 pub struct MaintenanceResult {
     /// Result of the compaction; null: it was not time to compact, or the model refused.
     pub compacted: Option<CompactionResult>,
-    /// Refusal of the model; null: none.
+    /// Refusal of the model; null: the model did not refuse.
     pub failure: Option<CallError>,
 }
 

@@ -133,7 +133,7 @@ pub struct MessageMatch {
     pub kind: String,
     /// Id of the message.
     pub id: String,
-    /// Id that the host gave the message; null: none.
+    /// Id that the host gave the message; null: the host gave no id.
     pub entry_id: Option<String>,
     /// Id of the conversation.
     pub conversation: String,
@@ -205,9 +205,9 @@ pub struct FileMatch {
     pub kind: String,
     /// Id of the file.
     pub id: String,
-    /// Name of the file; null: none.
+    /// Name of the file; null: the file has no name.
     pub name: Option<String>,
-    /// Id that the host gave the message; null: none.
+    /// Id that the host gave the message; null: the host gave no id.
     pub entry_id: Option<String>,
     /// Id of the conversation.
     pub conversation: String,
@@ -247,7 +247,7 @@ pub struct NeighbourMessage {
 /// Vectors to attach to messages and summaries.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EmbedRequest {
-    /// Vectors; absent: the call only reports which documents have none.
+    /// Vectors; absent: the call only reports which documents have no vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<Vec<Embedding>>,
     /// Name of the model that made the vectors.
@@ -277,7 +277,7 @@ pub struct EmbedResult {
     pub kept: u64,
     /// Messages and summaries without an entry.
     pub missing_count: u64,
-    /// Model of the vectors; null: none was named.
+    /// Model of the vectors; null: no model was named.
     pub model: Option<String>,
     /// Ids of documents without an entry, summaries first, each newest first.
     pub missing_ids: Vec<String>,
@@ -402,7 +402,7 @@ pub struct MessageDescription {
     pub role: Role,
     /// Time of the message.
     pub created_at: String,
-    /// Id that the host gave the message; absent: none.
+    /// Id that the host gave the message; absent: the host gave no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
     /// Text of the message, byte for byte as it came.
@@ -423,7 +423,7 @@ pub struct FileDescription {
     pub id: String,
     /// Kind of the file.
     pub kind: String,
-    /// Name of the file; null: none.
+    /// Name of the file; null: the file has no name.
     pub name: Option<String>,
     /// Media type.
     pub mime: String,
@@ -471,7 +471,7 @@ pub struct ConversationDescription {
     pub earliest_at: Option<String>,
     /// Time of the last message; null: no message.
     pub latest_at: Option<String>,
-    /// Key of the family; null: none.
+    /// Key of the family; null: the conversation has no family.
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
     pub archived: Option<ArchiveState>,
@@ -570,7 +570,7 @@ pub struct StoredMessage {
     pub role: Role,
     /// Time of the message.
     pub created_at: String,
-    /// Id that the host gave the message; absent: none.
+    /// Id that the host gave the message; absent: the host gave no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
     /// Text of the message, byte for byte as it came.
@@ -633,7 +633,7 @@ pub struct Grant {
     pub issued_at: String,
     /// Time at which the grant ends.
     pub expires_at: String,
-    /// Id of the grant one level up; null: none.
+    /// Id of the grant one level up; null: there is no grant above.
     pub parent: Option<String>,
     /// Whether the grant was revoked.
     pub revoked: bool,

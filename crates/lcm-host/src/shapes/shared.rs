@@ -193,7 +193,7 @@ pub struct GrantCharge {
 pub struct ArchiveState {
     /// Reason of the archival.
     pub cause: ArchiveCause,
-    /// Id of the conversation that continues this one; null: none.
+    /// Id of the conversation that continues this conversation; null: no conversation does.
     pub successor: Option<String>,
     /// Time of the archival.
     pub archived_at: String,

@@ -14,7 +14,7 @@ const WINDOW_WEIGHT: u32 = 20;
 /// One rule. An absent condition always holds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ConfigOverride {
-    /// Pattern for the `model` of a call; `None`: any model, also none.
+    /// Pattern for the `model` of a call; `None`: any model, or no model.
     pub model: Option<String>,
     /// Pattern for the session, as in `ignore_session_patterns`; `None`: any session.
     pub session: Option<String>,
@@ -33,7 +33,7 @@ pub struct ConfigOverride {
 /// The facts of a call that rules are compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct OverrideContext<'a> {
-    /// The model of the call; `None`: the call names none.
+    /// The model of the call; `None`: the call names no model.
     pub model: Option<&'a str>,
     /// Name of the session: the key of its family, else the id of the conversation.
     pub session: &'a str,

@@ -71,7 +71,7 @@ pub struct Config {
     /// Tokens that a forked session takes over, at least 1; `None`: 30 % of a leaf's chunk, at
     /// least 6,000.
     pub bootstrap_tokens_max: Option<u32>,
-    /// Policy that selects older items when the call names none; default layered.
+    /// Policy that selects older items when the call names no policy; default layered.
     pub eviction_policy: api::EvictionPolicy,
     /// Whether references replace large tool outputs only outside the fresh tail; default false:
     /// everywhere.

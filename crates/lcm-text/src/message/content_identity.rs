@@ -69,7 +69,7 @@ fn hash_members_without(raw: &str, members: &[JsonMember], id_keys: &[&str]) -> 
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-/// Returns whether the value of an id member can be an id or states that there is none.
+/// Returns whether the value of an id member can be an id or states that there is no id.
 ///
 /// Any other value must be hashed: no lookup by id finds it, and two messages could differ in
 /// nothing else.

@@ -59,7 +59,7 @@ pub(super) struct DialectReading<'a> {
 }
 
 impl DialectReading<'_> {
-    /// Returns the evidence that the message is in another dialect; `None` when there is none.
+    /// Returns the evidence that the message is in another dialect; `None`: no evidence.
     pub(super) fn find_mismatch(&self) -> Option<DialectMismatch> {
         let is_empty = |part: &&Part| match part {
             Part::Other { value } => json::slice_span(self.raw, *value) == "null",

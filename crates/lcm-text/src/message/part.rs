@@ -54,7 +54,7 @@ pub enum Part {
     },
     /// A tool call.
     ToolCall {
-        /// Id by which the result refers to the call; absent when the message has none.
+        /// Id by which the result refers to the call; absent if the message has no id.
         id: Option<ByteSpan>,
         /// Name of the tool.
         name: Option<ByteSpan>,

@@ -57,7 +57,7 @@ impl Trust {
         if is_text && !is_marked_untrusted(raw) { Self::Trusted } else { Self::Untrusted }
     }
 
-    /// Returns the lowest of these labels; [`Trust::Untrusted`] when there are none.
+    /// Returns the lowest of these labels; [`Trust::Untrusted`] without labels.
     pub fn least_of(labels: impl IntoIterator<Item = Self>) -> Self {
         labels.into_iter().min().unwrap_or(Self::Untrusted)
     }

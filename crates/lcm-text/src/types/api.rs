@@ -316,7 +316,7 @@ pub struct AssembledItem {
 pub struct AssembledContext {
     /// JSON array of messages in the requested dialect.
     pub messages_json: String,
-    /// Text of the leading system messages that are still raw; `None`: there are none.
+    /// Text of the leading system messages that are still raw; `None`: no such message.
     pub system: Option<String>,
     /// Tokens of the whole returned context, `system` included.
     pub tokens: u32,

@@ -230,7 +230,7 @@ pub(super) fn store_context(
     Ok(replaces && !created)
 }
 
-/// Adopts family and archive record where the stored head has none; returns whether it adopted one.
+/// Adopts family and archive record that the stored head lacks; returns whether the head changed.
 fn adopt_family_and_archive(
     call: Call<'_>,
     head: &mut ConversationHead,

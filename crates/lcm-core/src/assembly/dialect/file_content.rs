@@ -17,6 +17,7 @@ use lcm_text::{
 
 /// Image types that all providers accept.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+/// Media type of a PDF.
 const PDF: &str = "application/pdf";
 
 /// A file in a message: its content, or a link to it.

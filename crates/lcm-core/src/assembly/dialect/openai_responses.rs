@@ -154,7 +154,7 @@ fn is_written(block: &TurnBlock<'_>) -> bool {
 /// Items that were written, as far as later items depend on them.
 #[derive(Default)]
 struct SeenItems {
-    /// Whether reasoning was omitted, and none was written since.
+    /// Whether reasoning was omitted, and no reasoning was written since.
     lost_reasoning: bool,
     /// Ids of items.
     ids: BTreeMap<String, usize>,

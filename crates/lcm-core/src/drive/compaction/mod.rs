@@ -96,7 +96,7 @@ pub(super) struct CompactionProgress {
     passes: u64,
     tokens_before: u64,
     tokens_after: u64,
-    /// The failure after which no model is asked any more; without a code: there was none.
+    /// The failure after which no model is asked any more; without a code: no failure.
     exhausted: CallFailure,
     /// The last failure of a model.
     failure: CallFailure,

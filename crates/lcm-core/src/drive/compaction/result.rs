@@ -50,7 +50,7 @@ pub(super) fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> 
     Ok((inputs.take_u64("stored_tokens"), warnings))
 }
 
-/// Reads the record of deferred compaction as JSON; `null`: there is none.
+/// Reads the record of deferred compaction as JSON; `null`: no compaction is deferred.
 pub(super) fn read_deferred(fields: &mut JsonFields<'_>) -> String {
     fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
 }

@@ -322,7 +322,7 @@ impl<'q> WordMatcher<'q> {
     }
 }
 
-/// Filter of the first three bytes of all terms. Most chunks contain none and are skipped.
+/// Filter of the first three bytes of all terms. Most chunks contain no term and are skipped.
 struct PrefixFilter(Vec<bool>);
 
 /// Bytes of a prefix.

@@ -64,7 +64,7 @@ const STEP_BYTES_MIN: u32 = 16 << 10;
 /// steps may be large.
 const STEP_BYTES_MAX: u32 = 96 << 10;
 
-/// Starts a merge if none is pending and enough segments wait.
+/// Starts a merge if no merge is pending and enough segments wait.
 ///
 /// The step size lets the merge end after three quarters of the commits in which as many segments
 /// arrive again. The step is larger if more segments already wait.

@@ -28,11 +28,15 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Kind of a term: the first byte of the term.
+/// First byte of a term that is a word.
 const WORD: u8 = b'w';
+/// First byte of a term that is a stem.
 const STEM: u8 = b's';
+/// First byte of a term that is an identifier.
 const IDENTIFIER: u8 = b'i';
+/// First byte of a term of Chinese, Japanese or Korean text.
 const CJK: u8 = b'c';
+/// First byte of a term that is the name of a tool.
 const TOOL: u8 = b'n';
 /// Most distinct terms of a query. A word has up to seven: as typed, its forms, and a speaker name.
 pub(crate) const TERMS_MAX: usize = 128;

@@ -30,9 +30,9 @@ const RATIO_ONE: u64 = 10_000;
 /// Greatest ratio of the two counts of a report, in either direction. The greatest measured ratio
 /// is 9.5: Amharic with an older tokenizer, which counts single bytes.
 const RATIO_TIMES_MAX: u64 = 16;
-/// Bounds of the factor, from 1/4 to 8. Korean has 0.42 with a current tokenizer, Burmese 7.75 with
-/// an older tokenizer.
+/// Least factor. Korean has 0.42 with a current tokenizer.
 const FACTOR_MIN: u64 = RATIO_ONE / 4;
+/// Greatest factor. Burmese has 7.75 with an older tokenizer.
 const FACTOR_MAX: u64 = 8 * RATIO_ONE;
 /// Most stored ratios. Of the 8 changes between them the two greatest are ignored, because one
 /// wrong count causes two changes.

@@ -14,6 +14,7 @@ use lcm_text::{
 
 /// Pause after the first failure; each further failure doubles the pause.
 const RETRY_PAUSE_MS: u64 = 5 * 60 * 1_000;
+/// Longest pause.
 const RETRY_PAUSE_MS_MAX: u64 = 30 * 60 * 1_000;
 
 /// The deferred compaction of a conversation.

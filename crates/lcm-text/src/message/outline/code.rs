@@ -13,11 +13,11 @@ use super::{
 /// Form of function definitions that no keyword introduces.
 #[derive(Clone, Copy, PartialEq)]
 enum FunctionStyle {
-    /// There are none: every function has a keyword.
+    /// No function without a keyword is recognised: every function has a keyword.
     Worded,
     /// `type name(...)` at the beginning of a line.
     Typed,
-    /// As [`Typed`]; functions and definitions also one level inside a class.
+    /// `type name(...)` at the beginning of a line or one level inside a class.
     Members,
     /// `name() {`.
     Shell,

@@ -13,7 +13,7 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Id and name of a call or of a response; the id is empty when there is none.
+/// Id and name of a call or of a response; the id is empty if the call or response has no id.
 type CallName = (String, String);
 
 /// Checks an array of contents; `before` is the content before the first of them.

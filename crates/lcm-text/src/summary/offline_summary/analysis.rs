@@ -15,9 +15,9 @@ use super::{
 /// Least number of messages for counting the rarity of a term by messages; below, excerpts are
 /// counted.
 const MESSAGES_MIN: usize = 4;
-/// Least characters of an excerpt that is used alone.
+/// An excerpt with at least this many characters can stand alone.
 const CHARACTERS_MIN: usize = 8;
-/// Least quarter tokens of an excerpt that is used alone.
+/// An excerpt with at least this many quarter tokens can stand alone.
 const QUARTERS_MIN: u32 = 40;
 
 /// A piece of one source line that may be quoted.

@@ -13,9 +13,11 @@ use crate::base::tokens;
 
 /// Least token limit of a summary that ends with the footer, the line of omitted details.
 const FOOTER_LIMIT_MIN: u32 = 32;
-/// Share of the limit for the footer, and its bounds in quarter tokens.
+/// Percentage of the limit for the footer.
 const FOOTER_PERCENT: u32 = 10;
+/// Least quarter tokens of the footer.
 const FOOTER_MIN: u32 = 52;
+/// Most quarter tokens of the footer.
 const FOOTER_MAX: u32 = 480;
 
 /// Summarises `source` in at most `tokens_max` tokens.
@@ -23,7 +25,8 @@ const FOOTER_MAX: u32 = 480;
 /// - A message begins with `[HH:MM role] `, with the date where it changes if the source has
 ///   several dates.
 /// - ` ... ` separates pieces of one line that are not neighbours.
-/// - From 32 tokens on, the last line is `Expand for details about: ` and names of omitted details.
+/// - With a limit of at least 32 tokens, the last line is `Expand for details about: ` and names of
+/// omitted details.
 ///
 /// Empty if the source is blank or not even one word fits.
 ///

@@ -18,7 +18,7 @@ const LEADS_MAX: usize = 512;
 /// Most bytes of a name that is listed.
 const NAME_MAX: usize = 60;
 
-/// Renders the selected excerpts, each line with a line break; empty if none is selected.
+/// Renders the selected excerpts, each line with a line break; empty if no excerpt is selected.
 pub(super) fn render_body(material: &SourceAnalysis<'_>, selection: &Selection<'_, '_>) -> String {
     let mut out = String::new();
     let mut last: Option<&Excerpt<'_>> = None;

@@ -29,9 +29,9 @@ pub struct PromptInput<'a> {
     pub source: &'a str,
     /// Tokens of the items that the summary will replace.
     pub source_tokens: u32,
-    /// Summaries or text directly before the source; `None`: there is none.
+    /// Summaries or text directly before the source; `None`: nothing is before the source.
     pub previous: Option<&'a str>,
-    /// The operator's instructions; blank: none.
+    /// The operator's instructions; blank: no instructions.
     pub instructions: &'a str,
     /// Findings of the verifier about the preceding answer; `None`: first attempt.
     pub findings: Option<&'a str>,

@@ -19,7 +19,7 @@ pub(super) fn omit_media(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Returns whether a line certainly has no media; nearly all lines have none.
+/// Returns whether a line certainly has no media; nearly all lines have no media.
 fn is_free_of_media(line: &str) -> bool {
     let trimmed = line.trim();
     !(trimmed.starts_with("MEDIA:/")

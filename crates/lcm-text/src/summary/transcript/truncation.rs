@@ -42,7 +42,8 @@ pub(super) fn truncate_text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str>
 pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
     let Some(total) = estimate_if_over(&text, tokens_max) else { return text };
     let room = tokens_max.saturating_sub(3 * NOTE_TOKENS);
-    // Failures are searched between the narrowest ends, so that shortening the ends loses none.
+    // Failures are searched between the narrowest ends, so that shortening the ends loses no
+    // failure.
     let failures = FailureExcerpts::collect_between_ends(
         &TextEnds::from_text(&text, room - room / 2),
         &text,

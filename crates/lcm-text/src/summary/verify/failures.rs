@@ -345,7 +345,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
 
     fn record_output_failure(&mut self, line: &'a str, outcome: ClauseOutcome) {
         let Some(output) = &mut self.output else { return };
-        // Keep the first line with a cause; a label names none.
+        // Keep the first line with a cause; a label names no cause.
         let is_label =
             output.failing_line.is_some_and(|(first, _)| first.starts_with("tool error"));
         if output.failing_line.is_none() || is_label {

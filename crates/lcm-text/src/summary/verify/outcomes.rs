@@ -525,7 +525,7 @@ fn is_contrast(text: &str) -> bool {
         && CONTRASTS.iter().any(|word| text.starts_with(word))
 }
 
-/// Returns whether the exit code that a line reports is 0; `None`: the line reports none.
+/// Returns whether the exit code that a line reports is 0; `None`: the line reports no exit code.
 pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     const SIGNS: [&str; 9] = [
         "xit code",

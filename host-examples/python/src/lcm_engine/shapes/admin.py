@@ -90,7 +90,7 @@ class ConversationStatus(TypedDict):
     fresh_tail: FreshTail
     """The newest messages, which are not compacted."""
     debt: DeferredCompaction | None
-    """Deferred compaction; None: none."""
+    """Deferred compaction; None: no compaction is deferred."""
     usage: UsageTotals
     """Reported usage of models."""
     ledger: SummaryLedger
@@ -98,11 +98,11 @@ class ConversationStatus(TypedDict):
     calibrations: list[Calibration]
     """Corrections of token estimates by model."""
     focus: FocusBrief | None
-    """The focus brief; None: none."""
+    """The focus brief; None: the conversation has no focus brief."""
     breakers: list[ModelBreaker]
     """Models whose circuit breaker counts failures."""
     family: str | None
-    """Key of the family; None: none."""
+    """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
     bytes: ByteUsage
@@ -135,7 +135,7 @@ class FreshTail(TypedDict):
     messages_max: int
     """Most messages of the tail."""
     newest_user_seq: int | None
-    """Position of the newest user message; None: none."""
+    """Position of the newest user message; None: there is no user message."""
 
 
 class SummaryLedger(TypedDict):
@@ -203,7 +203,7 @@ class ListedConversation(TypedDict):
     updated_at: str
     """Time of the last commit."""
     family: str | None
-    """Key of the family; None: none."""
+    """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
 
@@ -251,7 +251,7 @@ class CheckOutcome(TypedDict):
     status: CheckStatus
     """Whether the check passed."""
     message: str
-    """Findings; empty: none."""
+    """Findings; empty: no fault was found."""
 
 
 class CheckMetrics(TypedDict):
@@ -285,7 +285,9 @@ class FamilyAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     family: str
     """Key of the family."""
 
@@ -298,7 +300,9 @@ class ArchiveAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     archived: ArchiveState | None
     """State of the archived conversation; None: nothing was archived."""
 
@@ -311,7 +315,9 @@ class ResetAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     archived_conversation: str | None
     """Id of the archived conversation; None: the conversation has no message and stays."""
 
@@ -324,7 +330,9 @@ class NewSessionAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     messages: int
     """Messages that left the context."""
     summaries: int
@@ -343,7 +351,9 @@ class CalibrateAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     calibration: Calibration
     """Correction of estimates for the model."""
 
@@ -356,7 +366,9 @@ class UsageAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     usage: UsageTotals
     """Sums of all reports."""
 
@@ -414,7 +426,9 @@ class AdviseAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     advice: AdviceAction
     """The cheaper action."""
     reason: AdviceReason
@@ -451,9 +465,11 @@ class FocusAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: none."""
+    """The rule of the configuration because of which nothing was stored; absent: no rule
+    applied.
+    """
     focus: FocusBrief | None
-    """The focus brief; None: none."""
+    """The focus brief; None: the conversation has no focus brief."""
 
 
 class SummaryPrompt(TypedDict):

@@ -35,7 +35,7 @@ class AskResult(TypedDict):
     status: AskStatus
     """The way in which the question ended."""
     answer: str | None
-    """The answer; None: none."""
+    """The answer; None: there is no answer."""
     cited_ids: list[str]
     """Ids in the answer that the evidence contains."""
     cited_conversations: list[str]
@@ -55,7 +55,7 @@ class AskResult(TypedDict):
     completions: int
     """Number of completions."""
     failure: ModelFailure | None
-    """Failure of the model; None: none."""
+    """Failure of the model; None: the model did not fail."""
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
     expires_at: NotRequired[str]

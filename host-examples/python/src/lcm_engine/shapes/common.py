@@ -151,6 +151,8 @@ class ArchiveState(TypedDict):
     cause: ArchiveCause
     """Reason of the archival."""
     successor: str | None
-    """Id of the conversation that continues this one; None: none."""
+    """Id of the conversation that continues this conversation; None: no conversation
+    does.
+    """
     archived_at: str
     """Time of the archival."""

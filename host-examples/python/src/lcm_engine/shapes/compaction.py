@@ -45,8 +45,8 @@ class DecisionExplanation(TypedDict):
     outcome: str
     """Result of the rule, as `reason` of the decision."""
     override: int | None
-    """Place of the rule of `context_threshold_overrides` that applied, from 1; None:
-    none.
+    """Place of the rule of `context_threshold_overrides` that applied, from 1; None: no
+    rule applied.
     """
     warnings: list[str]
     """Conditions that prevent due compaction, each one line that starts with a name."""

@@ -56,7 +56,7 @@ class Configuration(TypedDict):
     summary_overage_factor: NotRequired[int]
     """Multiple of its target above which a summary is cut. Default: 3."""
     eviction_policy: NotRequired[EvictionPolicy]
-    """Policy that selects older items when a call names none. Default: `layered`."""
+    """Policy that selects older items when a call names no policy. Default: `layered`."""
     assembly_tokens_max: NotRequired[int | None]
     """Tokens to which every budget is cut; None: no cap. Default: `None`."""
     stub_large_tool_payloads: NotRequired[bool]

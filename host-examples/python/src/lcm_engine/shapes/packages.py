@@ -160,7 +160,7 @@ class CompactReport(TypedDict):
     tokens_after: int
     """Estimated tokens of the stored context after."""
     failure: CompletionFailure | None
-    """Last failure of a model; None: none."""
+    """Last failure of a model; None: no model failed."""
     passes: list[CompactionPass]
     """Summaries that were made, in order."""
     warnings: list[str]
@@ -183,18 +183,18 @@ class TurnReport(TypedDict):
     deferred: bool
     """Whether compaction is due and left for `maintain`."""
     failure: ModelFailure | None
-    """Failure after the messages were stored; None: none."""
+    """Failure after the messages were stored; None: no call failed."""
 
 
 class MaintainReport(TypedDict):
     """The result of deferred compaction."""
 
     debt: DeferredCompaction | None
-    """Deferred compaction; None: none."""
+    """Deferred compaction; None: no compaction is deferred."""
     compacted: CompactReport | None
     """Result of the compaction; None: it was not time to compact, or the model refused."""
     failure: ModelFailure | None
-    """Failure of the model; None: none."""
+    """Failure of the model; None: the model did not fail."""
 
 
 class AssembleOptions(TypedDict):
@@ -237,8 +237,8 @@ class AssembledContext(TypedDict):
     messages_json: str
     """The same messages as one JSON text, in which every number is as it was appended."""
     system: str | None
-    """Text of the leading system messages, which `messages` does not contain; None:
-    none.
+    """Text of the leading system messages, which `messages` does not contain; None: no
+    such message.
     """
     tokens: int
     """Estimated tokens of everything, `system` included."""
@@ -438,7 +438,7 @@ class ToolAnswer(TypedDict):
     is_error: bool
     """Whether the text describes a mistake of the caller."""
     failure: ModelFailure | None
-    """Failure of the model that was asked for the answer; None: none."""
+    """Failure of the model that was asked for the answer; None: the model did not fail."""
 
 
 class MessageRangeOptions(TypedDict):

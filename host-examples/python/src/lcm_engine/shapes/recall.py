@@ -44,7 +44,7 @@ class MessageMatch(TypedDict):
     id: str
     """Id of the message."""
     entry_id: str | None
-    """Id that the host gave the message; None: none."""
+    """Id that the host gave the message; None: the host gave no id."""
     conversation: str
     """Id of the conversation."""
     seq: int
@@ -114,9 +114,9 @@ class FileMatch(TypedDict):
     id: str
     """Id of the file."""
     name: str | None
-    """Name of the file; None: none."""
+    """Name of the file; None: the file has no name."""
     entry_id: str | None
-    """Id that the host gave the message; None: none."""
+    """Id that the host gave the message; None: the host gave no id."""
     conversation: str
     """Id of the conversation."""
     seq: int
@@ -156,7 +156,7 @@ class EmbedRequest(TypedDict):
     """Vectors to attach to messages and summaries."""
 
     vectors: NotRequired[list[Embedding]]
-    """Vectors; absent: the call only reports which documents have none."""
+    """Vectors; absent: the call only reports which documents have no vectors."""
     model: NotRequired[str]
     """Name of the model that made the vectors."""
     forget: NotRequired[bool]
@@ -184,7 +184,7 @@ class EmbedResult(TypedDict):
     missing_count: int
     """Messages and summaries without an entry."""
     model: str | None
-    """Model of the vectors; None: none was named."""
+    """Model of the vectors; None: no model was named."""
     missing_ids: list[str]
     """Ids of documents without an entry, summaries first, each newest first."""
     stored: int
@@ -268,7 +268,7 @@ class MessageDescription(TypedDict):
     created_at: str
     """Time of the message."""
     entry_id: NotRequired[str]
-    """Id that the host gave the message; absent: none."""
+    """Id that the host gave the message; absent: the host gave no id."""
     raw: str
     """Text of the message, byte for byte as it came."""
     tokens: int
@@ -287,7 +287,7 @@ class FileDescription(TypedDict):
     kind: str
     """Kind of the file."""
     name: str | None
-    """Name of the file; None: none."""
+    """Name of the file; None: the file has no name."""
     mime: str
     """Media type."""
     bytes: int
@@ -334,7 +334,7 @@ class ConversationDescription(TypedDict):
     latest_at: str | None
     """Time of the last message; None: no message."""
     family: str | None
-    """Key of the family; None: none."""
+    """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
     subtree: list[ReadCost]
@@ -414,7 +414,7 @@ class StoredMessage(TypedDict):
     created_at: str
     """Time of the message."""
     entry_id: NotRequired[str]
-    """Id that the host gave the message; absent: none."""
+    """Id that the host gave the message; absent: the host gave no id."""
     raw: str
     """Text of the message, byte for byte as it came."""
     tokens: int
@@ -452,7 +452,7 @@ class Grant(TypedDict):
     expires_at: str
     """Time at which the grant ends."""
     parent: str | None
-    """Id of the grant one level up; None: none."""
+    """Id of the grant one level up; None: there is no grant above."""
     revoked: bool
     """Whether the grant was revoked."""
 

@@ -56,7 +56,7 @@ struct NamedFile {
 /// # Errors
 ///
 /// `not-found`: a named file, or the start of the scan; `limit-exceeded`: the regular expression;
-/// as [`SearchIndex::read_postings`].
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
 pub(super) fn search_files(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
