@@ -3,7 +3,7 @@
 //!
 //! In: an id. Out: JSON, and the tokens of its stored text. A grant pays for text only, not for
 //! ids, times and sizes. Not here: ranges of a file ([`super::describe_file`]) and the sources of a
-//! summary ([`super::expand`]).
+//! summary ([`mod@super::expand`]).
 
 use crate::storage::pack::PlacedMessage;
 use crate::storage::read_scope;
