@@ -80,7 +80,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Returns a table with this heading; a name that starts with `>` aligns its column right.
+    /// Creates a table with this heading; a name that starts with `>` aligns its column right.
     pub(crate) fn new(heading: &[&str]) -> Self {
         let right = heading.iter().map(|name| name.starts_with('>')).collect();
         let names = heading.iter().map(|name| name.trim_start_matches('>').to_owned()).collect();

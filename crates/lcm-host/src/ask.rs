@@ -49,7 +49,7 @@ pub struct AskOptions {
 }
 
 impl AskOptions {
-    /// Returns the defaults of the component.
+    /// Creates options with the defaults of the component.
     #[must_use]
     pub const fn new(clock: Clock) -> Self {
         Self {

@@ -119,7 +119,7 @@ pub enum CompactStatus {
 }
 
 impl CompactStatus {
-    /// Returns the status as the command line writes the status.
+    /// Returns the name of the status, as in JSON, such as `nothing-to-do`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

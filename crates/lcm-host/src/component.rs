@@ -1,6 +1,6 @@
 //! The compiled component: loading it, its cache on disk, and the limits of its instances.
 //!
-//! In: the bytes of `lcm.wasm`. Out: [`Component`], from which instances are made in microseconds.
+//! In: the bytes of `lcm.wasm`. Out: [`Component`], which creates instances in microseconds.
 //! Compiling takes tenths of a second, so the result is cached in the user's cache folder. A broken
 //! cache is ignored.
 

@@ -113,7 +113,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns an error with this code; line breaks in the message become spaces.
+    /// Creates an error with this code; line breaks in the message become spaces.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = message.into();
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");

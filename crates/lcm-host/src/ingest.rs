@@ -44,7 +44,7 @@ pub struct Proven {
 }
 
 impl IngestOptions {
-    /// Returns the options of a transcript in this dialect, whose stored messages are skipped.
+    /// Creates the options of a transcript in this dialect, whose stored messages are skipped.
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
         let (append_mode, repeat, refuse_replay) = (AppendMode::Transcript, false, false);

@@ -105,7 +105,7 @@ impl Lcm {
         Builder::new()
     }
 
-    /// Returns a handle on this store, without a call of the component.
+    /// Creates a handle on `store`, without a call of the component.
     #[must_use]
     pub fn new(
         component: &Component,
@@ -115,7 +115,8 @@ impl Lcm {
         Self::recorded(component, store, model, None)
     }
 
-    /// Returns a handle on this store that writes every call to a log.
+    /// Creates a handle on `store`, without a call of the component. With a `recorder`, every call
+    /// is written to its log.
     #[must_use]
     pub fn recorded(
         component: &Component,

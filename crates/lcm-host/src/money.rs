@@ -30,7 +30,7 @@ pub struct UsageReport {
 }
 
 impl UsageReport {
-    /// Returns an empty report.
+    /// Creates an empty report.
     #[must_use]
     pub const fn new(purpose: UsagePurpose) -> Self {
         Self {

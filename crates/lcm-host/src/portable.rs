@@ -59,7 +59,7 @@ struct Lines {
     reader: Box<dyn BufRead>,
     /// Lines that were read but not imported yet.
     ahead: Vec<String>,
-    /// Number of lines that were read.
+    /// Number of lines read from this reader so far, including those lines in `ahead`.
     count: u64,
     ended: bool,
 }
@@ -179,7 +179,9 @@ impl Lcm {
             let answer: Imported = json::read("admin.import-page", &answer)?;
             let Some(next) = answer.cursor else { return Ok(answer.report) };
             if answer.consumed == 0 && !answer.rewind && cursor.as_ref() == Some(&next) {
-                return Err(Error::internal("`admin.import-page` must accept at least one line"));
+                return Err(Error::internal(
+                    "`admin.import-page` accepted no line and did not end; report this bug",
+                ));
             }
             cursor = Some(next);
             lines.taken(answer.consumed);

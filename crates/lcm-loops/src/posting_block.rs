@@ -23,16 +23,19 @@ use crate::{
 
 /// Most keys of one group.
 const GROUP_KEYS_MAX: usize = 64;
-/// Documents, and occurrences, from which a group is closed.
+/// Number of documents at which a group is full.
 const GROUP_DOCUMENTS: usize = 768;
+/// Number of occurrences at which a group is full.
 const GROUP_OCCURRENCES: usize = 1_536;
 /// Most documents in one part of a list.
 pub const PART_DOCUMENTS_MAX: usize = 1_024;
-/// Occurrences from which a part of a list is closed. All occurrences of a document are in one
-/// part, so a part may exceed the number by those of one document. Positions take at most one bit
-/// for each position of the document; a group has room for twice as much, 64 KiB.
+/// Number of occurrences at which a part of a list is full.
+///
+/// All occurrences of a document are in one part, so a part may exceed the number by the
+/// occurrences of one document. Positions take at most one bit for each position of the document; a
+/// group has room for twice as many bits, 64 KiB.
 pub const PART_OCCURRENCES_MAX: u64 = 4_096;
-/// Documents from which a list stores its first and last document.
+/// A list with more documents than this number stores its first and last document.
 const BOUNDED_DOCUMENTS: usize = 16;
 /// Bytes of one row in the table of groups.
 const TABLE_ROW: usize = 10;
@@ -260,7 +263,7 @@ pub(crate) fn extend_list(list: &mut Vec<u64>, more: &[u64]) {
 pub struct BlockWriter<'a> {
     range: SegmentRange,
     lengths: &'a DocumentLengths,
-    /// Bytes from which a block is closed.
+    /// Number of bytes at which a block is full.
     target: usize,
     group: PostingGroup,
     bits: BitWriter,

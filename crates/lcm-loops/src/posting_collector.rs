@@ -1,8 +1,9 @@
 //! Collects the postings of documents in memory and writes them as the blocks of a new segment.
 //!
-//! Input: documents in ascending order. Each term becomes a key at once (a hash, see [`term_key`]).
-//! An occurrence is two numbers, and one pass in the order of the keys writes the lists. Grams are
-//! collected once per unit.
+//! Input: documents in ascending order. Each term is replaced by its key (a hash, see [`term_key`])
+//! as soon as the term is added. An occurrence is stored as two numbers: the number of the key, and
+//! the document with the position. One pass in the order of the keys writes the lists. Grams are
+//! collected once for each unit, a block of consecutive documents.
 
 use alloc::vec::Vec;
 
@@ -304,7 +305,8 @@ impl PostingCollector {
         writer.finish()
     }
 
-    /// Returns the indexes of all occurrences ordered by key number, and where each number begins.
+    /// Returns where the occurrences of each key number begin, and the documents with positions of
+    /// all occurrences, ordered by key number.
     fn order_by_key(&self) -> (Vec<usize>, Vec<u32>) {
         let mut starts = alloc::vec![0usize; self.keys.keys.len() + 1];
         for (number, _) in &self.occurrences {

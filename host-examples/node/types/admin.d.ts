@@ -201,7 +201,7 @@ export interface ListedSummary {
   tokens: number;
   /** Estimated tokens of the sources. */
   sourceTokens: number;
-  /** Ids of the summaries from which the summary was made. */
+  /** Ids of the summaries that were condensed into this summary. */
   sourceIds: string[];
   /** Number of summaries below the summary. */
   descendantCount: number;

@@ -49,14 +49,17 @@ export interface Configuration {
   eviction_policy?: EvictionPolicy;
   /** Tokens to which every budget is cut; null: no cap. Default: `null`. */
   assembly_tokens_max?: number | null;
-  /** Whether large tool outputs are shown in full inside the fresh tail. Default: `false`. */
+  /**
+   * `true`: the fresh tail shows large tool outputs in full, as far as the budget allows; `false`:
+   * as references, like everywhere else. Default: `false`.
+   */
   stub_large_tool_payloads?: boolean;
   /**
    * Whether summaries and the focus brief are rendered as plain text in place of XML elements.
    * Default: `false`.
    */
   plain_summaries?: boolean;
-  /** Tokens from which a payload is shown as a reference. Default: 25,000. */
+  /** Least tokens of a payload that is shown as a reference. Default: 25,000. */
   large_payload_tokens_min?: number;
   /** Most tokens that one expansion by a tool or on a grant returns. Default: 4,000. */
   expand_tokens_max?: number;
@@ -79,13 +82,16 @@ export interface Configuration {
   expansion_model?: string | null;
   /** Whether summary models get 2,048 more output tokens for reasoning. Default: `true`. */
   enable_summary_thinking?: boolean;
-  /** Rejected answers in one window after which no model is asked. Default: 24. */
+  /**
+   * Rejected answers within `summary_call_window_ms`, with no accepted answer between, that start a
+   * pause; `force` ignores the pause. Default: 24.
+   */
   summary_max_calls_per_window?: number;
   /** Length of the window, in milliseconds. Default: 600,000. */
   summary_call_window_ms?: number;
-  /** Length of the pause, in milliseconds. Default: 1,800,000. */
+  /** Length of that pause, during which no model is asked, in milliseconds. Default: 1,800,000. */
   summary_spend_backoff_ms?: number;
-  /** Refused keys in a row after which a model is not asked. Default: 5. */
+  /** Refused API keys in a row after which a model is not asked. Default: 5. */
   circuit_breaker_threshold?: number;
   /** Time during which such a model is not asked, in milliseconds. Default: 1,800,000. */
   circuit_breaker_cooldown_ms?: number;
@@ -97,9 +103,9 @@ export interface Configuration {
   skip_stateless_sessions?: boolean;
   /** Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2. */
   new_session_retain_depth?: number;
-  /** Repeated user messages of one batch from which a replay is suspected. Default: 3. */
+  /** Least repeated user messages of one batch that are a suspected replay. Default: 3. */
   replay_flood_threshold_external?: number;
-  /** Repeats of one message of another role from which a replay is suspected. Default: 32. */
+  /** Least repeats of one message of another role that are a suspected replay. Default: 32. */
   replay_flood_threshold_internal?: number;
 }
 

@@ -463,7 +463,10 @@ export interface ResetOptions {
 
 /** Options of a new session. */
 export interface NewSessionOptions {
-  /** Least depth of the summaries that stay; absent: as configured; -1: everything stays. */
+  /**
+   * Least depth of the summaries that stay; absent: as configured; -1: everything stays. Default:
+   * `null`.
+   */
   retainDepth?: number | null;
   /** Whether the verb only reports what it would change. Default: `false`. */
   dryRun?: boolean;

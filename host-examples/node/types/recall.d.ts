@@ -225,7 +225,7 @@ export interface SummaryDescription {
   sourceTokens: number;
   /** Estimated tokens of all messages that the summary covers. */
   messageTokens: number;
-  /** Ids of the summaries from which the summary was made. */
+  /** Ids of the summaries that were condensed into this summary. */
   sourceIds: string[];
   /** Ids of the summaries made from the summary, at most one. */
   derivedIds: string[];
@@ -249,7 +249,10 @@ export interface SummaryDescription {
   descendantCount: number;
   /** Estimated tokens of the summaries below the summary. */
   descendantTokens: number;
-  /** Cost of reading the summary and each summary below, the summary first. */
+  /**
+   * Cost of reading the summary and the summaries below, level by level, the summary first; no
+   * deeper than the grant (see `subtreeComplete`).
+   */
   subtree: ReadCost[];
   /** Whether `subtree` is complete. */
   subtreeComplete: boolean;

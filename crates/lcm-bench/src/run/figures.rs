@@ -51,7 +51,7 @@ const fn at_most(name: &'static str, unit: &'static str, most: f64) -> Figure {
     Figure { name, unit, bound: Bound::AtMost(most), at: At::Absolute }
 }
 
-/// In a shorter conversation the ends are not worth a comparison, and nearly all of it is its tail.
+/// In a shorter conversation, the tail is nearly everything, so comparing the ends tells little.
 const fn ratio(name: &'static str, most: f64, messages_min: u32) -> Figure {
     Figure { name, unit: "", bound: Bound::AtMost(most), at: At::Ratio(messages_min) }
 }

@@ -15,7 +15,7 @@ use lcm_text::base::error::Result;
 ///
 /// # Errors
 ///
-/// As [`codec::encode`].
+/// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(super) fn write<T: Serialize>(state: &T) -> Result<String> {
     Ok(hash::hex(&codec::encode(state)?))
 }

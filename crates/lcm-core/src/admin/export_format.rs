@@ -251,7 +251,8 @@ fn parse_content(text: &str) -> Result<ExportLine> {
     Ok(line)
 }
 
-/// Reads family and archive record of a conversation.
+/// Reads the key of a conversation's family and its archive record; `None` for what the line does
+/// not have.
 fn read_session(f: &mut JsonFields<'_>) -> SessionLifecycle {
     let family = f.take_optional_text("family");
     let cause = f.take_optional_choice("archived_cause", &ArchiveCause::NAMES);

@@ -77,7 +77,7 @@ impl ExpandedLines {
     }
 }
 
-/// Expands summaries for a caller with a grant.
+/// Expands summaries for a caller with a grant. With `query`, `summaryIds` is ignored.
 ///
 /// # Errors
 ///
@@ -101,7 +101,9 @@ pub(super) fn expand(
         None => asked.get_texts("summaryIds").to_vec(),
     };
     if ids.is_empty() && !is_found {
-        return Err(Error::invalid_input("`summaryIds` or `query` must be given"));
+        return Err(Error::invalid_input(
+            "`summaryIds` or `query` must be given; with `query`, `summaryIds` is ignored",
+        ));
     }
     let mut roots: Vec<ExpandRoot> = Vec::new();
     for id in &ids {

@@ -1,7 +1,7 @@
 //! The evidence for a question: a choice of passages within a token cap.
 //!
-//! In: a search text, and named summaries. Out: passages with their positions, from which the same
-//! text can be rendered again, and the share of each conversation. Hits come from
+//! In: a search text, and named summaries. Out: passages, the positions that render the same text
+//! again, and the share of each conversation. Hits come from
 //! [`grep::grep_uncharged`], texts from [`super::passage`]. Not here: the request
 //! ([`super::prompt`]).
 

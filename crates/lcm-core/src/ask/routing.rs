@@ -19,9 +19,9 @@ const MESSAGES_FACTOR: u64 = 190;
 const DEPTH_FACTOR: u64 = 65;
 const BROAD_FACTOR: u64 = 135;
 const MULTI_HOP_FACTOR: u64 = 125;
-/// Percentage of the cap from which the risk is high.
+/// Percentage of the cap at and above which the risk is high.
 const HIGH_RISK_PERCENT: u64 = 70;
-/// Percentage of the cap from which the risk is moderate.
+/// Percentage of the cap at and above which the risk is moderate.
 const MODERATE_RISK_PERCENT: u64 = 35;
 
 const MULTI_HOP_WORDS: [&str; 9] = [

@@ -72,7 +72,7 @@ pub(super) struct ArrayCut {
 }
 
 impl ProviderArray {
-    /// Returns an empty array.
+    /// Creates an empty array.
     pub(super) fn new(key_prefix: &str, dialect: Dialect) -> Self {
         Self { key_prefix: key_prefix.into(), dialect: Some(dialect), ..Self::default() }
     }

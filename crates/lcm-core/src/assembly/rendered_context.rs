@@ -50,7 +50,7 @@ pub(super) struct ContextElement {
 }
 
 impl RenderedContext {
-    /// Returns an empty context with an open array. `capacity`: expected bytes of the array.
+    /// Creates an empty context with an open array. `capacity`: expected bytes of the array.
     pub(super) fn new(dialect: Dialect, capacity: usize) -> Self {
         let mut messages_json = String::with_capacity(capacity);
         messages_json.push('[');

@@ -223,7 +223,7 @@ impl FillState {
     }
 }
 
-/// A run from which messages are selected.
+/// A run whose messages may be selected.
 struct RunCandidate<'a> {
     /// Index of the run in the context.
     index: usize,

@@ -402,7 +402,7 @@ mod tests {
 
     /// Goal: where the cache is cold and all is written anyway, compaction pays sooner.
     #[test]
-    fn a_cold_cache_makes_a_compaction_worth_while_that_a_warm_one_does_not() {
+    fn a_compaction_that_saves_money_with_a_cold_cache_costs_money_with_a_warm_cache() {
         let mut sooner = 0;
         for turns in (4..=64).step_by(4) {
             for raw in (2_000..=40_000).step_by(2_000) {

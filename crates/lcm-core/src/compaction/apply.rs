@@ -1,9 +1,10 @@
 //! Apply: one answer is judged and settled in at most one commit.
 //!
-//! The task token names the sources, which must still be in the context unchanged. Only the token
-//! and the answer decide; budget, configuration and clock do not. The one exception is injected
-//! context: the answer is verified against sources without the text that the caller's
-//! configuration calls injected.
+//! The task token names the sources, which must still be in the context unchanged. Whether an
+//! answer is accepted depends only on the token, the answer and the stored sources, with one
+//! exception: text that the configuration calls injected is removed from the sources first. What
+//! follows a rejected answer or a failed model also depends on [`ApplyOptions`], the spend limits,
+//! the breaker, the prompt overrides and the clock.
 
 use crate::storage::{
     call::Call,

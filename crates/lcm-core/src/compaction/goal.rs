@@ -1,4 +1,4 @@
-//! The goal of a compaction: from how many tokens it is due, and how many tokens remain.
+//! The goal of a compaction: above how many tokens compaction is due, and how many may remain.
 
 use crate::storage::head::ConversationHead;
 use lcm_text::{
@@ -23,7 +23,7 @@ pub(crate) struct CompactionGoal {
     pub(super) is_inclusive: bool,
 }
 
-/// Derives the goal of a call from its options.
+/// Derives when compaction is due and how many tokens may remain.
 pub(crate) fn derive_goal(
     head: &ConversationHead,
     policy: &BudgetPolicy,

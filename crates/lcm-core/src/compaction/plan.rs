@@ -118,7 +118,7 @@ pub(crate) struct PlanEnd {
 ///
 /// # Errors
 ///
-/// As [`plan`].
+/// `invalid-input`, `unsupported`, `denied`; errors of the store.
 pub(crate) fn decide_next(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -67,7 +67,7 @@ pub(super) struct TaskSearch {
 }
 
 impl TaskSearch {
-    /// Returns a search for at most `count` tasks.
+    /// Creates a search for at most `count` tasks.
     pub(super) fn new(count: usize, now: Timestamp) -> Self {
         Self { count, now, has_exhausted: false }
     }
@@ -100,7 +100,8 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(super) fn open(
         session: &mut StoreSession<'_>,
         input: PlannerInput<'a>,
@@ -183,7 +184,8 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(super) fn plan_tasks(
         &self,
         session: &mut StoreSession<'_>,
@@ -225,7 +227,8 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(super) fn plan_increment(
         &self,
         session: &mut StoreSession<'_>,

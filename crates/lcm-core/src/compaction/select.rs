@@ -1,4 +1,4 @@
-//! Selects the sources that are worth summarising next, in order of preference.
+//! Selects the sources to summarise next, in order of preference.
 //!
 //! In: the items of the context, the fresh tail, the policy. Out: disjoint candidates, each
 //! admissible alone. The planner skips the candidates that were tried in vain.
@@ -105,7 +105,7 @@ pub(crate) struct LeafChunker {
 }
 
 impl LeafChunker {
-    /// Returns a chunker for chunks of this size.
+    /// Creates a chunker for chunks of at most `tokens_max` tokens.
     pub(crate) fn new(tokens_max: u32) -> Self {
         Self { tokens_max: u64::from(tokens_max), open: None }
     }
@@ -151,7 +151,8 @@ const READ_AHEAD_BYTES: u32 = 768 << 10;
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn read_chunks(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -240,10 +241,10 @@ pub(crate) fn find_groups(
         if phase == CondensationPhase::Ordinary && !is_allowed {
             continue;
         }
-        let fanout = match (phase, depth) {
-            (CondensationPhase::Pressure | CondensationPhase::Mixed, _) => policy.condense_min_hard,
-            (CondensationPhase::Ordinary, 0) => policy.condense_leaves_min,
-            (CondensationPhase::Ordinary, _) => policy.condense_summaries_min,
+        let fanout = match depth {
+            _ if phase == CondensationPhase::Pressure => policy.condense_min_hard,
+            0 => policy.condense_leaves_min,
+            _ => policy.condense_summaries_min,
         };
         let has_depth = |item: &ContextItem| item.depth() == Some(depth);
         let tokens_min =

@@ -30,7 +30,7 @@ use super::task;
 const VERBATIM_MODEL: &str = "verbatim";
 /// Most tokens of raw text that serve as previous context if no summary precedes the sources.
 const PREVIOUS_TOKENS_MAX: u32 = 500;
-/// Most messages from which that text is taken.
+/// Most messages whose text serves as previous context if no summary precedes the sources.
 const PREVIOUS_MESSAGES_MAX: u64 = 8;
 /// Most summaries that serve as previous context.
 const PREVIOUS_SUMMARIES_MAX: usize = 2;
@@ -121,7 +121,8 @@ impl GatheredSources {
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn gather_messages(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -138,7 +139,8 @@ pub(crate) fn gather_messages(
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn gather_placed(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -200,7 +202,8 @@ fn render_source(
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn gather_items(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -231,8 +234,12 @@ pub(crate) fn gather_items(
     for item in items {
         let (source, record) = match item {
             ContextItem::Summary(summary) => {
-                let record =
-                    records.next().ok_or_else(|| Error::corrupt_store("a source is missing"))?;
+                let record = records.next().ok_or_else(|| {
+                    Error::corrupt_store(format_args!(
+                        "the record of summary `{}`, a source of the summary to make, is missing",
+                        summary::format_summary_id(summary.id)
+                    ))
+                })?;
                 (SourceRef { id: summary.id, bytes: summary.bytes }, record)
             }
             ContextItem::Run(run) => {
@@ -318,7 +325,8 @@ impl PreviousContext<'_> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read(
         &self,
         session: &mut StoreSession<'_>,
@@ -365,7 +373,7 @@ impl PreviousContext<'_> {
         let from = seq_first.saturating_sub(PREVIOUS_MESSAGES_MAX).max(1);
         let mut blocks: Vec<String> = Vec::new();
         let mut tokens = 0u32;
-        // Newest first, without texts in chunks: advice is not worth a read of megabytes.
+        // Newest first, without texts in chunks: advice does not justify reading megabytes.
         for message in history.read_messages(session, from, seq_first - 1)?.iter().rev() {
             if tokens >= PREVIOUS_TOKENS_MAX {
                 break;

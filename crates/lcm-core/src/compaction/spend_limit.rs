@@ -21,7 +21,7 @@ pub(crate) struct SpendLimits {
 }
 
 impl SpendLimits {
-    /// Returns the limits of a configuration.
+    /// Reads the limits from a configuration.
     pub(crate) fn from_config(config: &Config) -> Self {
         Self {
             window_ms: config.summary_call_window_ms,

@@ -35,7 +35,8 @@ impl SourceSplice {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read_previous(
         &self,
         session: &mut StoreSession<'_>,

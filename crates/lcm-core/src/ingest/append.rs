@@ -33,13 +33,14 @@ use super::{
     stored_state::StoredState,
 };
 
-/// Stores the messages of a batch that are not stored yet.
+/// Stores the new messages of a batch; `append_mode` decides which are new.
 ///
 /// # Errors
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
 /// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
-/// family; `denied`: the conversation is archived; errors of the store.
+/// family; `denied`: the conversation is archived; `conflict`: the conversation is not at
+/// `revision`; `not-found`: nothing was uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -87,7 +88,9 @@ pub(crate) fn append(
     };
     let identities = core::mem::take(&mut stored.identities);
     let mut decision = select_new(&loaded.head, &candidates, identities, aligned);
-    // `reconcile` has compared the whole transcript: equal messages in its plan are new.
+    // A call with `revision` carries out a plan of `reconcile`, which compared the whole
+    // transcript. Equal messages of the plan are new, so no warning is due unless `refuse_replay`
+    // asks for warnings.
     if extra.revision.is_none() || extra.refuse_replay {
         add_replay_warnings(call.config, &candidates, &mut decision);
     }
@@ -119,8 +122,8 @@ pub(super) fn add_uploads(
     uploads.map(|sha256| reads.add_record(Upload::key(call.keys, &sha256))).collect()
 }
 
-/// Returns the receipt of a call of a session that the configuration skips; `None`: the session is
-/// stored.
+/// Returns the receipt of a call that stores nothing, because the configuration skips this
+/// conversation; `None`: the call goes on.
 fn skip_session(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -135,7 +138,7 @@ fn skip_session(
     }))
 }
 
-/// Refuses a conversation at another revision than the caller relies on.
+/// Returns `conflict` if the conversation is not at the revision that the caller named.
 fn ensure_revision(head: &ConversationHead, revision: Option<u64>) -> Result<()> {
     match revision {
         Some(revision) if revision != head.revision => Err(Error::revision_conflict(format_args!(

@@ -39,7 +39,7 @@ pub(super) struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns the key of a call with these candidates.
+    /// Computes the key of a call with these candidates.
     pub(super) fn from_call(
         extra: &AppendExtra,
         candidates: &[AppendCandidate<'_>],

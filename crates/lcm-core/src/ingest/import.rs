@@ -37,7 +37,7 @@ pub(crate) struct ImportedMessages<'a> {
     pub(crate) texts: &'a [String],
     /// The time of each message.
     pub(crate) times: &'a [Timestamp],
-    /// For each message, the tokens from which on a payload was large; `None`: no payload was.
+    /// For each message, the least tokens of a large payload; `None`: no payload was large.
     pub(crate) payload_tokens_min: &'a [Option<u32>],
     /// The running hash after the last message; `None`: the caller computed the hash.
     pub(crate) frontier: Option<[u8; 16]>,
@@ -80,7 +80,10 @@ pub(crate) fn import_messages(
         let new_messages = (0..).zip(&decision.new_messages);
         let first_new = new_messages.take_while(|(place, new)| *place == new.index).count();
         let seq = loaded.head.messages + int::to_u64(first_new) + 1;
-        return Err(Error::invalid_input(format_args!("message {seq} must be a new message")));
+        return Err(Error::invalid_input(format_args!(
+            "message {seq} must not repeat an earlier message or be a failed turn without content; \
+             export the conversation again"
+        )));
     }
     let reached = candidates.iter().fold(loaded.head.frontier, |frontier, candidate| {
         pack::advance_frontier(&frontier, &candidate.hash)

@@ -27,7 +27,7 @@ pub(super) struct ReplayThresholds {
 }
 
 impl ReplayThresholds {
-    /// Returns the thresholds of a configuration, at least 1.
+    /// Reads the thresholds from a configuration, at least 1.
     pub(super) fn from_config(config: &Config) -> Self {
         Self {
             users: config.replay_flood_threshold_external.max(1),

@@ -370,11 +370,13 @@ impl TranscriptComparison<'_> {
         Ok(low)
     }
 
-    /// Finds the longest run right after `prefix` that is stored further on, and whether the run
-    /// ends with the newest stored message.
+    /// Finds, for the entries right after `prefix`, the longest run of stored messages that begins
+    /// later in the store, among the newest messages; and whether the run ends with the newest
+    /// message.
     ///
     /// The run exists when a host resumes a branch that it left, or sends a piece of the newest
-    /// messages. It needs two anchors, because one message may well be said again.
+    /// messages. The run must have an anchor, and run and prefix together two, because one message
+    /// may well be said again.
     fn find_resumed_run(
         &self,
         session: &mut StoreSession<'_>,

@@ -63,7 +63,7 @@ impl DocValues {
     ///
     /// # Errors
     ///
-    /// As [`codec::encode_raw_bytes`].
+    /// `limit-exceeded`: the value would be larger than 256 KiB.
     pub(super) fn push(
         &mut self,
         target: ColumnTarget<'_>,

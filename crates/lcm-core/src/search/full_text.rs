@@ -50,7 +50,7 @@ pub(crate) struct CorpusMatches {
     pub(crate) has_dropped_items: bool,
 }
 
-/// Counts from which term weights are computed. Counts of several conversations can be added.
+/// Counts for computing term weights. Counts of several conversations can be added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CorpusStatistics {
     pub(crate) documents: u64,
@@ -96,7 +96,7 @@ pub(crate) enum NeighbourHits {
 ///
 /// # Errors
 ///
-/// As [`SearchIndex::read_postings`].
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
 pub(crate) fn gather_matches(
     session: &mut StoreSession<'_>,
     search: &FullTextContext<'_>,
@@ -181,7 +181,8 @@ impl CorpusMatches {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn rank_documents(
         &self,
         session: &mut StoreSession<'_>,
@@ -212,7 +213,8 @@ impl CorpusMatches {
     ///
     /// # Errors
     ///
-    /// As [`CorpusMatches::rank_documents`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn retain_admissible(
         &self,
         session: &mut StoreSession<'_>,
@@ -446,7 +448,8 @@ impl CorpusMatches {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_times(
         &self,
         session: &mut StoreSession<'_>,

@@ -227,7 +227,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the manifest belongs to another head; as [`codec::encode`].
+    /// `corrupt`: the manifest belongs to another head; `limit-exceeded`: the value would be larger
+    /// than 256 KiB.
     pub(crate) fn append_messages(
         mut self,
         head: &mut ConversationHead,
@@ -347,7 +348,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// As [`IndexMaintenance::append_messages`].
+    /// `corrupt`: the manifest belongs to another head; `limit-exceeded`: the value would be larger
+    /// than 256 KiB.
     pub(crate) fn append_summaries(
         mut self,
         records: &[(&Summary, u32)],
@@ -433,7 +435,8 @@ fn step_merge_and_write(maintenance: IndexMaintenance<'_>, puts: &mut Vec<Put>) 
         segment_merge::start_merge(state, corpus);
         if state.segments.len() > SEGMENTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a search index must have at most {SEGMENTS_MAX} segments; compact the conversation"
+                "a search index must have at most {SEGMENTS_MAX} segments; compact the \
+                 conversation (with `force` if nothing is due), then repeat"
             )));
         }
     }

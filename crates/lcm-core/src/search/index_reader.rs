@@ -150,7 +150,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_positions(
         &self,
         session: &mut StoreSession<'_>,
@@ -194,7 +195,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_units(
         &self,
         session: &mut StoreSession<'_>,
@@ -317,7 +319,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_lengths(
         &self,
         session: &mut StoreSession<'_>,
@@ -377,7 +380,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_times(
         &self,
         session: &mut StoreSession<'_>,
@@ -402,7 +406,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_roles(
         &self,
         session: &mut StoreSession<'_>,
@@ -416,7 +421,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// As [`SearchIndex::read_postings`].
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_summaries(
         &self,
         session: &mut StoreSession<'_>,

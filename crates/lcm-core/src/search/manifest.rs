@@ -130,7 +130,8 @@ impl IndexManifest {
     ///
     /// # Errors
     ///
-    /// As [`codec::decode`].
+    /// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value
+    /// has a newer format.
     pub(super) fn read(keys: &ConversationKeys, value: Option<&[u8]>) -> Result<Self> {
         match value {
             None => Ok(Self::default()),

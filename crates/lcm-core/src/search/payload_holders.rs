@@ -36,7 +36,7 @@ const MENTIONS_PER_READ: usize = 16;
 ///
 /// # Errors
 ///
-/// As [`SearchIndex::read_postings`].
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
 pub(crate) fn find_newest_holder(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -82,7 +82,8 @@ pub(crate) fn ensure_not_newer_than_head(
 ///
 /// # Errors
 ///
-/// As [`MessageHistory::read_messages_at`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+/// damaged; errors of the store.
 pub(crate) fn find_holder_among(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -106,7 +107,8 @@ pub(crate) fn find_holder_among(
 ///
 /// # Errors
 ///
-/// As [`MessageHistory::read_messages_at`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+/// damaged; errors of the store.
 pub(crate) fn contains_payload(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -135,7 +137,8 @@ pub(crate) fn contains_payload(
 ///
 /// # Errors
 ///
-/// As [`MessageHistory::read_messages_at`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+/// damaged; errors of the store.
 pub(crate) fn for_each_mention(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

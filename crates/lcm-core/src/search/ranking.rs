@@ -128,7 +128,7 @@ impl<'a> Ranker<'a> {
             while current.is_some_and(|(number, _)| number < *session) {
                 current = sums.next();
             }
-            *score += current.filter(|(number, _)| number == session).map_or(0, |(_, worth)| worth);
+            *score += current.filter(|(number, _)| number == session).map_or(0, |(_, sum)| sum);
         }
     }
 
@@ -255,14 +255,14 @@ mod tests {
     #[test]
     fn a_speaker_who_is_named_counts_and_so_does_their_session() {
         let sessions = SessionBounds::Starts(alloc::vec![1, 3]);
-        let worth = |names| {
+        let score_speaker = |names| {
             let ranked = layout(&sessions, &[1, 2, 3], 5);
             let mut ranking = Ranker::new(&[1, 2, 3], &ranked, 1 << 8);
             ranking.add_speaker(&[2], &sessions.session_numbers(&[2]), [ONE, ONE], names);
             ranking.scores
         };
-        assert_eq!(worth(1), [SPEAKS_IN_SESSION, SPEAKS_IN_SESSION + SPEAKER, 0]);
-        assert_eq!(worth(2)[1], SPEAKS_IN_SESSION + SPEAKER / 2);
+        assert_eq!(score_speaker(1), [SPEAKS_IN_SESSION, SPEAKS_IN_SESSION + SPEAKER, 0]);
+        assert_eq!(score_speaker(2)[1], SPEAKS_IN_SESSION + SPEAKER / 2);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_only_asks_is_worth_less() {
+    fn a_message_that_only_asks_has_a_lower_score() {
         let sessions = SessionBounds::Starts(alloc::vec![1]);
         let ranked = layout(&sessions, &[1, 2, 3], 5);
         let mut ranking = Ranker::new(&[1, 2, 3], &ranked, 1 << 8);

@@ -57,7 +57,8 @@ pub(crate) struct ScanRange<'s> {
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`] and [`SearchIndex::read_postings`].
+/// `conflict`: the conversation has changed; `corrupt`: a record or the index is damaged; errors of
+/// the store.
 pub(crate) fn scan(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

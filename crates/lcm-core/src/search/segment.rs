@@ -85,7 +85,7 @@ pub(super) fn append_index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) 
 ///
 /// # Errors
 ///
-/// As [`codec::encode_raw_bytes`].
+/// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(super) fn put_blocks(
     keys: &ConversationKeys,
     id: &[u8; 8],
@@ -106,7 +106,7 @@ pub(super) fn put_blocks(
 ///
 /// # Errors
 ///
-/// As [`codec::encode_raw_bytes`].
+/// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(super) fn put_root(
     keys: &ConversationKeys,
     id: &[u8; 8],
@@ -147,7 +147,7 @@ pub(super) struct NewSegment<'s> {
 ///
 /// # Errors
 ///
-/// As [`put_root`].
+/// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(super) fn put_segment(
     keys: &ConversationKeys,
     segment: &NewSegment<'_>,

@@ -1,7 +1,8 @@
 //! Builder of new segments from messages and summaries.
 //!
-//! Input: documents in ascending order. Output: blocks of postings. Texts are split into terms and
-//! grams here; [`lcm_loops::posting_collector`] collects the postings.
+//! Input: consecutive documents, without gaps; call `skip_document` for one that is not indexed.
+//! Output: blocks of postings. Texts are split into terms and grams here;
+//! [`lcm_loops::posting_collector`] collects the postings.
 //! Elsewhere: storing the blocks (`segment`).
 
 use alloc::vec::Vec;

@@ -51,7 +51,8 @@ impl UnindexedMessages {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read(
         session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,

@@ -39,7 +39,7 @@ pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// As [`encode`].
+/// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(crate) fn encode_compressed<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     let plain = encode(record)?;
     Ok(deflate_if_smaller(plain, RECORD_DEFLATED))
@@ -49,7 +49,7 @@ pub(crate) fn encode_compressed<T: Serialize>(record: &T) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// As [`encode`].
+/// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(crate) fn encode_record<T: Serialize + SoundRecord>(record: &T) -> Result<Vec<u8>> {
     if T::IS_COMPRESSED { encode_compressed(record) } else { encode(record) }
 }
@@ -151,7 +151,8 @@ pub(crate) fn encode_raw_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// As [`decode`].
+/// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
+/// newer format.
 pub(crate) fn decode_raw_bytes<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8]> {
     payload_of_codec(key, value, BYTES)
 }
@@ -169,7 +170,8 @@ pub(crate) fn encode_chunk(bytes: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// As [`decode`].
+/// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
+/// newer format.
 pub(crate) fn decode_chunk<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
     match value {
         [FORMAT, BYTES_DEFLATED, payload @ ..] => inflate_payload(key, payload).map(Cow::Owned),
@@ -197,7 +199,8 @@ pub(crate) fn encode_compressed_pack<T: Serialize>(
 ///
 /// # Errors
 ///
-/// As [`decode`].
+/// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
+/// newer format.
 pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
     key: &str,
     value: &'a [u8],

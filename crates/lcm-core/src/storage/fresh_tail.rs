@@ -138,7 +138,8 @@ pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn find_tail_packs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -176,7 +177,8 @@ pub(crate) fn find_tail_packs(
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn compute_fresh_tail(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -205,7 +207,8 @@ pub(crate) fn compute_fresh_tail(
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn read_whole_units(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -229,7 +229,8 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// As [`LoadedHead::read_with_keys`].
+    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
+    /// newer format; errors of the store.
     pub(crate) fn open(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         Self::load_head(session, call.keys, call.conversation)
     }
@@ -238,7 +239,8 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// As [`LoadedHead::read_with_keys`]; `not-found`.
+    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
+    /// newer format; `not-found`: the conversation does not exist; errors of the store.
     pub(crate) fn open_existing(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         Self::open(session, call)?.require_existing()
     }
@@ -247,7 +249,8 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// As [`LoadedHead::read_with_keys`].
+    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
+    /// newer format; errors of the store.
     pub(crate) fn open_with_records(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -262,7 +265,8 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// As [`LoadedHead::read_with_keys`].
+    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
+    /// newer format; errors of the store.
     pub(crate) fn load_head(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -275,7 +279,8 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// As [`LoadedHead::read_with_keys`]; `not-found`.
+    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
+    /// newer format; `not-found`: the conversation does not exist; errors of the store.
     pub(crate) fn load_existing(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -344,7 +349,8 @@ impl LoadedHead {
         changes.guards.extend(further_guards);
         if changes.puts.len() > limits::PUTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a commit must have at most {} puts, got {}",
+                "one commit must have at most {} records, this call would write {}; pass fewer \
+                 items per call",
                 limits::PUTS_MAX,
                 changes.puts.len()
             )));

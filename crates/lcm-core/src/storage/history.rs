@@ -75,7 +75,7 @@ impl DirectoryNode {
 }
 
 impl<'a> MessageHistory<'a> {
-    /// Returns the history of the call's conversation, as of this head.
+    /// Creates a reader of the history of the call's conversation, as of this head.
     pub(crate) fn new(call: Call<'a>, head: &'a ConversationHead) -> Self {
         Self { keys: call.keys, head }
     }
@@ -112,7 +112,8 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &context_nodes, directory_nodes)
     }
 
-    /// Returns the first seq in the packs that the head lists.
+    /// Returns the seq of the first message in the newest packs, which the head lists; one more
+    /// than the last seq if the head lists no pack. The directory finds older messages.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
@@ -122,7 +123,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn find_pack_refs(
         &self,
         session: &mut StoreSession<'_>,
@@ -162,7 +164,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`]; `corrupt`: the packs do not hold every seq once.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// or the packs do not hold every seq once; errors of the store.
     pub(crate) fn read_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -177,7 +180,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_page(
         &self,
         session: &mut StoreSession<'_>,
@@ -193,7 +197,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_messages_of_packs(
         &self,
         session: &mut StoreSession<'_>,
@@ -237,7 +242,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_checked`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn load_pack(
         &self,
         session: &mut StoreSession<'_>,
@@ -254,7 +260,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_checked`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn open_compressed_pack(
         &self,
         session: &mut StoreSession<'_>,
@@ -292,7 +299,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn frontier_at(&self, session: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
         let placed = self.read_messages(session, seq, seq)?;
         self.frontier_of_message(session, placed.first())
@@ -302,7 +310,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn frontier_of_message(
         &self,
         session: &mut StoreSession<'_>,
@@ -332,7 +341,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_messages_at(
         &self,
         session: &mut StoreSession<'_>,
@@ -395,7 +405,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_messages`]; errors of `each`.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; errors of the store; errors of `each`.
     pub(crate) fn visit_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -511,7 +522,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_text`].
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_chunk(
         &self,
         session: &mut StoreSession<'_>,
@@ -537,7 +549,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_text<'s>(
         &self,
         session: &mut StoreSession<'_>,
@@ -551,7 +564,8 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// As [`MessageHistory::read_text`].
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_rendered_text<'s>(
         &self,
         session: &mut StoreSession<'_>,
@@ -619,7 +633,8 @@ fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`]; `corrupt`: a chunk is damaged.
+/// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
+/// damaged; errors of the store.
 fn join_chunks(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -640,6 +655,9 @@ fn join_chunks(
         text.extend_from_slice(&chunk);
     }
     String::from_utf8(text).map_err(|_| {
-        Error::corrupt_store(format_args!("`{}` is not UTF-8", keys.upload_key(sha256)))
+        Error::corrupt_store(format_args!(
+            "the text in the chunks of `{}` is not UTF-8",
+            keys.upload_key(sha256)
+        ))
     })
 }

@@ -49,7 +49,8 @@ pub(crate) struct PackCompactionInput {
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn list_pack_keys(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -103,7 +104,8 @@ fn select_pack_refs(
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn read_compactable_packs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -157,7 +159,7 @@ impl ClosedPacks {
     ///
     /// # Errors
     ///
-    /// As [`CompressedPackBuilder::finish`].
+    /// `limit-exceeded`: the value is larger than 256 KiB, which the size limits prevent.
     fn push_full_pack(&mut self, full: &CompressedPackBuilder, has_room: bool) -> Result<bool> {
         if !has_room || self.bytes.saturating_add(full.bytes_max()) > self.bytes_max {
             return Ok(false);

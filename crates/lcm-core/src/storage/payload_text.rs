@@ -69,8 +69,11 @@ pub(crate) fn for_each_message_chunk(
     (from, to): (u64, u64),
     take: &mut dyn FnMut(&str, bool) -> bool,
 ) -> Result<()> {
-    let damaged =
-        || Error::corrupt_store(format_args!("a payload of message {seq} is not where it was"));
+    let damaged = || {
+        Error::corrupt_store(format_args!(
+            "the stored place of a payload does not fit message {seq}"
+        ))
+    };
     if seq > history.head.messages {
         return Err(damaged());
     }

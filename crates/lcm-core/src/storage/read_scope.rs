@@ -45,7 +45,7 @@ pub(crate) struct ReadLimits<'a> {
 }
 
 impl<'a> ReadLimits<'a> {
-    /// Returns the limits of a grant.
+    /// Derives the limits from a grant.
     pub(crate) fn from_permit(permit: Option<&'a GrantAccess>) -> Self {
         Self { permit, tokens_max: permit.map(GrantAccess::tokens_left), searched_ranges: None }
     }

@@ -29,7 +29,7 @@ impl<T> Clone for RecordKey<T> {
 }
 
 impl<T> RecordKey<T> {
-    /// Returns the typed key with this name.
+    /// Creates the typed key with this name.
     pub(crate) fn new(name: String) -> Self {
         Self { name, record: PhantomData }
     }
@@ -45,7 +45,8 @@ impl<T: DeserializeOwned + SoundRecord> RecordKey<T> {
     ///
     /// # Errors
     ///
-    /// As [`codec::decode`].
+    /// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value
+    /// has a newer format.
     pub(crate) fn decode(&self, value: &[u8]) -> Result<T> {
         codec::decode(&self.name, value)
     }
@@ -131,7 +132,8 @@ impl RecordValues {
     ///
     /// # Errors
     ///
-    /// As [`codec::decode`].
+    /// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value
+    /// has a newer format.
     pub(crate) fn decode<T>(&self, slot: &RecordSlot<T>) -> Result<Option<T>>
     where
         T: DeserializeOwned + SoundRecord,
@@ -143,7 +145,8 @@ impl RecordValues {
     ///
     /// # Errors
     ///
-    /// As [`codec::decode`].
+    /// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value
+    /// has a newer format.
     pub(crate) fn decode_guarded<T>(&self, slot: RecordSlot<T>) -> Result<GuardedRecord<T>>
     where
         T: DeserializeOwned + SoundRecord,
@@ -159,7 +162,8 @@ impl StoreSession<'_> {
     ///
     /// # Errors
     ///
-    /// Of the store; as [`codec::decode`].
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read_record<T>(&mut self, key: &RecordKey<T>) -> Result<Option<T>>
     where
         T: DeserializeOwned + SoundRecord,
@@ -172,7 +176,8 @@ impl StoreSession<'_> {
     ///
     /// # Errors
     ///
-    /// Of the store; as [`codec::decode`].
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read_guarded<T>(&mut self, key: RecordKey<T>) -> Result<GuardedRecord<T>>
     where
         T: DeserializeOwned + SoundRecord,
@@ -187,7 +192,8 @@ impl StoreSession<'_> {
     ///
     /// # Errors
     ///
-    /// Of the store; as [`codec::decode`].
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read_records<T>(&mut self, keys: &[RecordKey<T>]) -> Result<Vec<Option<T>>>
     where
         T: DeserializeOwned + SoundRecord,
@@ -205,7 +211,8 @@ impl StoreSession<'_> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`]; as [`codec::decode`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
+    /// damaged; `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn read_immutable_records<T>(
         &mut self,
         wanted: &[(RecordKey<T>, u32)],

@@ -148,7 +148,7 @@ pub(crate) fn ensure_not_skipped(
 ///
 /// # Errors
 ///
-/// As [`read_member`].
+/// `corrupt`: the family does not list the conversation; errors of the store.
 fn read_session_name(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -197,7 +197,7 @@ pub(crate) fn build_skip_warning(reason: &str) -> String {
 ///
 /// # Errors
 ///
-/// As [`read_member`].
+/// `corrupt`: the family does not list the conversation; errors of the store.
 pub(crate) fn read_family(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -283,7 +283,7 @@ impl SessionLifecycle {
     ///
     /// # Errors
     ///
-    /// As [`read_member`].
+    /// `corrupt`: the family does not list the conversation; errors of the store.
     pub(crate) fn read(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,

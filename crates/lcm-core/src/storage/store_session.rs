@@ -221,7 +221,8 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read_immutable_uncached(
         &mut self,
         wanted: &[(String, u32)],
@@ -276,7 +277,8 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read_checked(
         &mut self,
         key: &str,
@@ -360,7 +362,8 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn read_directory(
         &mut self,
         keys: &ConversationKeys,
@@ -504,7 +507,8 @@ impl<'a> StoreSession<'a> {
         let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
         if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a commit must have at most {} bytes, got {bytes}",
+                "one commit must have at most {} bytes, this call would write {bytes}; pass fewer \
+                 items per call",
                 limits::CALL_BYTES_MAX
             )));
         }

@@ -303,7 +303,7 @@ pub(crate) fn parse_summary_id(text: &str) -> Result<[u8; 8]> {
     match hash::decode_hex(digits) {
         Some(bytes) if bytes.len() == 8 => Ok(hash::hash_prefix(&bytes)),
         _ => Err(Error::not_found(format_args!(
-            "there is no summary `{text}` in this conversation: ids are `sum_` and 16 hex digits"
+            "`{text}` is not the id of a summary: ids are `sum_` and 16 hex digits"
         ))),
     }
 }

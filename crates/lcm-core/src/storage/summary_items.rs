@@ -38,7 +38,8 @@ pub(crate) fn summary_keys(
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(crate) fn read_summaries(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -37,7 +37,7 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// Returns a chain that asks these providers in order, each at most three times.
+    /// Creates a chain that asks these providers in order, each at most three times.
     #[must_use]
     pub fn new(providers: Vec<Arc<dyn CompletionProvider>>) -> Self {
         Self { default: providers, by_purpose: Vec::new(), retries: RETRIES }

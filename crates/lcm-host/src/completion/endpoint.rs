@@ -64,7 +64,7 @@ pub(super) struct Defaults {
     pub(super) scheme: &'static str,
     /// Base URL of the provider.
     pub(super) base: &'static str,
-    /// Environment variable of the key, for messages.
+    /// Name of the environment variable of the key, for error texts.
     pub(super) variable: &'static str,
 }
 

@@ -19,7 +19,8 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Returns a summariser of this component.
+    /// Creates an offline summariser: a separate instance of `component` on an empty store in
+    /// memory, which asks no model.
     #[must_use]
     pub fn new(component: &Component) -> Self {
         let no_model: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| {

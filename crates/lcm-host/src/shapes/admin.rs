@@ -234,7 +234,7 @@ pub struct ListedSummary {
     pub tokens: u32,
     /// Estimated tokens of the sources.
     pub source_tokens: u64,
-    /// Ids of the summaries from which the summary was made.
+    /// Ids of the summaries that were condensed into this summary.
     pub source_ids: Vec<String>,
     /// Number of summaries below the summary.
     pub descendant_count: u64,
@@ -423,6 +423,7 @@ pub struct ResetAnswer {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NewSessionArguments {
     /// Least depth of the summaries that stay; absent: as configured; -1: everything stays.
+    /// Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain_depth: Option<i64>,
     /// Whether the verb only reports what it would change. Default: `false`.

@@ -24,7 +24,8 @@ pub struct Configuration {
     pub fresh_tail_messages_max: Option<u32>,
     /// Most tokens of the fresh tail; absent: 30 % of the budget; null: no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fresh_tail_tokens_max: Option<u32>,
+    #[serde(deserialize_with = "super::read_nullable")]
+    pub fresh_tail_tokens_max: Option<Option<u32>>,
     /// Most passes of one sweep. Default: 12.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep_passes_max: Option<u32>,
@@ -68,14 +69,15 @@ pub struct Configuration {
     /// Tokens to which every budget is cut; null: no cap. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assembly_tokens_max: Option<u32>,
-    /// Whether large tool outputs are shown in full inside the fresh tail. Default: `false`.
+    /// `true`: the fresh tail shows large tool outputs in full, as far as the budget allows;
+    /// `false`: as references, like everywhere else. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub_large_tool_payloads: Option<bool>,
     /// Whether summaries and the focus brief are rendered as plain text in place of XML elements.
     /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain_summaries: Option<bool>,
-    /// Tokens from which a payload is shown as a reference. Default: 25,000.
+    /// Least tokens of a payload that is shown as a reference. Default: 25,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_payload_tokens_min: Option<u32>,
     /// Most tokens that one expansion by a tool or on a grant returns. Default: 4,000.
@@ -106,16 +108,17 @@ pub struct Configuration {
     /// Whether summary models get 2,048 more output tokens for reasoning. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_summary_thinking: Option<bool>,
-    /// Rejected answers in one window after which no model is asked. Default: 24.
+    /// Rejected answers within `summary_call_window_ms`, with no accepted answer between, that
+    /// start a pause; `force` ignores the pause. Default: 24.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_max_calls_per_window: Option<u32>,
     /// Length of the window, in milliseconds. Default: 600,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_call_window_ms: Option<u32>,
-    /// Length of the pause, in milliseconds. Default: 1,800,000.
+    /// Length of that pause, during which no model is asked, in milliseconds. Default: 1,800,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_spend_backoff_ms: Option<u32>,
-    /// Refused keys in a row after which a model is not asked. Default: 5.
+    /// Refused API keys in a row after which a model is not asked. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit_breaker_threshold: Option<u32>,
     /// Time during which such a model is not asked, in milliseconds. Default: 1,800,000.
@@ -133,10 +136,10 @@ pub struct Configuration {
     /// Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_session_retain_depth: Option<i64>,
-    /// Repeated user messages of one batch from which a replay is suspected. Default: 3.
+    /// Least repeated user messages of one batch that are a suspected replay. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_external: Option<u32>,
-    /// Repeats of one message of another role from which a replay is suspected. Default: 32.
+    /// Least repeats of one message of another role that are a suspected replay. Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_internal: Option<u32>,
 }

@@ -51,7 +51,7 @@ pub struct AppendTask {
     /// Whether the task repeats a task that began at the same `now`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Key of the family that the conversation belongs to or joins.
+    /// Key of the family that the conversation belongs to or joins. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
@@ -81,7 +81,7 @@ pub struct IngestTask {
     /// Whether the task repeats a task that began at the same `now`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Key of the family that the conversation belongs to or joins.
+    /// Key of the family that the conversation belongs to or joins. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
     /// Number of first messages that are known to be stored; requires `proven_revision`.
@@ -107,22 +107,23 @@ pub struct CompactTask {
     /// Whether compaction acts below the threshold. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-    /// Tokens to reach; absent: the threshold.
+    /// Tokens to reach; absent: the threshold. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
-    /// Tokens of the whole prompt, as the provider counted them.
+    /// Tokens of the whole prompt, as the provider counted them. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
     /// Most requests that are completed at the same time. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which requests are reserved for this caller, in milliseconds.
+    /// Time for which requests are reserved for this caller, in milliseconds. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u32>,
-    /// Model whose provider counts the tokens of the other members, after `calibrate`.
+    /// Model whose provider counts the tokens of the other members, after `calibrate`. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Further options of `plan`, as JSON text.
+    /// Further options of `plan`, as JSON text. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_json: Option<String>,
     /// Whether `apply` is told that a model refused its key or the content. Default: `true`.
@@ -145,22 +146,23 @@ pub struct MaintainTask {
     /// Whether compaction acts below the threshold. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-    /// Tokens to reach; absent: the threshold.
+    /// Tokens to reach; absent: the threshold. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
-    /// Tokens of the whole prompt, as the provider counted them.
+    /// Tokens of the whole prompt, as the provider counted them. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
     /// Most requests that are completed at the same time. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which requests are reserved for this caller, in milliseconds.
+    /// Time for which requests are reserved for this caller, in milliseconds. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u32>,
-    /// Model whose provider counts the tokens of the other members, after `calibrate`.
+    /// Model whose provider counts the tokens of the other members, after `calibrate`. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Further options of `plan`, as JSON text.
+    /// Further options of `plan`, as JSON text. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_json: Option<String>,
     /// Whether `apply` is told that a model refused its key or the content. Default: `true`.
@@ -183,22 +185,23 @@ pub struct TurnTask {
     /// Whether compaction acts below the threshold. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-    /// Tokens to reach; absent: the threshold.
+    /// Tokens to reach; absent: the threshold. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
-    /// Tokens of the whole prompt, as the provider counted them.
+    /// Tokens of the whole prompt, as the provider counted them. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
     /// Most requests that are completed at the same time. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which requests are reserved for this caller, in milliseconds.
+    /// Time for which requests are reserved for this caller, in milliseconds. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u32>,
-    /// Model whose provider counts the tokens of the other members, after `calibrate`.
+    /// Model whose provider counts the tokens of the other members, after `calibrate`. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Further options of `plan`, as JSON text.
+    /// Further options of `plan`, as JSON text. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_json: Option<String>,
     /// Whether `apply` is told that a model refused its key or the content. Default: `true`.
@@ -231,7 +234,7 @@ pub struct InstructionNote {
     /// Decision of `evaluate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<DecisionRecord>,
-    /// Deferred compaction.
+    /// Deferred compaction. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debt: Option<DeferredCompaction>,
 }
@@ -265,7 +268,7 @@ pub struct CallInstruction {
     /// State of the task, for `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Upper bound of a random wait before the action, in milliseconds.
+    /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// A summary that was made.
@@ -308,7 +311,7 @@ pub struct StageInstruction {
     /// State of the task, for `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Upper bound of a random wait before the action, in milliseconds.
+    /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// A summary that was made.
@@ -334,7 +337,7 @@ pub struct CompleteInstruction {
     /// State of the task, for `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Upper bound of a random wait before the action, in milliseconds.
+    /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// A summary that was made.
@@ -358,7 +361,7 @@ pub struct DoneInstruction {
     /// State of the task, for `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Upper bound of a random wait before the action, in milliseconds.
+    /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// A summary that was made.
@@ -382,7 +385,7 @@ pub struct FailInstruction {
     /// State of the task, for `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Upper bound of a random wait before the action, in milliseconds.
+    /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// A summary that was made.
@@ -403,7 +406,7 @@ pub struct CallError {
     pub code: String,
     /// One line for a person.
     pub message: String,
-    /// Index of the message at fault.
+    /// Index of the message at fault. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
 }

@@ -76,13 +76,13 @@ pub struct MessageIdentity {
 /// The identity of an entry of a transcript, as `identify` returned it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptEntry {
-    /// Id that the host gave the message.
+    /// Id that the host gave the message. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
-    /// Event key that the host gave the message.
+    /// Event key that the host gave the message. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_key: Option<String>,
-    /// Id of the tool call of which the message is the call or the result.
+    /// Id of the tool call of which the message is the call or the result. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// Hash over content and ids, 32 hex digits.
@@ -93,7 +93,7 @@ pub struct TranscriptEntry {
     /// Whether `append` skips the message as a failed turn. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<bool>,
-    /// Condition on the original of a text with one redaction mark; null: no mark.
+    /// Condition on the original of a text with one redaction mark; null: no mark. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<String>,
     /// Estimated tokens. Default: 0.
@@ -130,10 +130,10 @@ pub struct TranscriptDocument {
     /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<bool>,
-    /// Id that the session gives itself.
+    /// Id that the session gives itself. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
-    /// Checkpoint of the plan before.
+    /// Checkpoint of the plan before. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TranscriptCheckpoint>,
 }
@@ -141,7 +141,7 @@ pub struct TranscriptDocument {
 /// The last entry of a transcript up to which everything was stored; empty: no such entry.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptCheckpoint {
-    /// Id of the last entry.
+    /// Id of the last entry. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
     /// Hash of the last entry.
@@ -150,7 +150,7 @@ pub struct TranscriptCheckpoint {
     /// Number of entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
-    /// Id that the session gave itself.
+    /// Id that the session gave itself. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
 }

@@ -2,6 +2,8 @@
 //!
 //! The JSON arguments and results of the component, as structs.
 
+use serde::{Deserialize, Deserializer};
+
 mod admin;
 mod ask;
 mod assembly;
@@ -21,3 +23,12 @@ pub use drive::*;
 pub use ingest::*;
 pub use recall::*;
 pub use shared::*;
+
+/// Reads a member that is present; `Some(None)`: the member is null.
+fn read_nullable<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}

@@ -285,7 +285,8 @@ pub struct EmbedResult {
     pub stored: u64,
 }
 
-/// The part of a file to read, and where to look for the id.
+/// Options of `describe`: where the id is looked for and, if the id names a file, which part is
+/// read.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DescribeRequest {
     /// Whether the id is looked for in every conversation of the store. Default: `false`.
@@ -354,7 +355,7 @@ pub struct SummaryDescription {
     pub source_tokens: u64,
     /// Estimated tokens of all messages that the summary covers.
     pub message_tokens: u64,
-    /// Ids of the summaries from which the summary was made.
+    /// Ids of the summaries that were condensed into this summary.
     pub source_ids: Vec<String>,
     /// Ids of the summaries made from the summary, at most one.
     pub derived_ids: Vec<String>,
@@ -378,7 +379,8 @@ pub struct SummaryDescription {
     pub descendant_count: u64,
     /// Estimated tokens of the summaries below the summary.
     pub descendant_tokens: u64,
-    /// Cost of reading the summary and each summary below, the summary first.
+    /// Cost of reading the summary and the summaries below, level by level, the summary first; no
+    /// deeper than the grant (see `subtree_complete`).
     pub subtree: Vec<ReadCost>,
     /// Whether `subtree` is complete.
     pub subtree_complete: bool,

@@ -164,7 +164,8 @@ pub struct CompletionFailure {
     pub message: String,
     /// Milliseconds after which the provider accepts the next request; null: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
+    #[serde(deserialize_with = "super::read_nullable")]
+    pub retry_after_ms: Option<Option<u64>>,
 }
 
 /// The failure of the model that was asked during a call.

@@ -11,7 +11,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns an empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -24,7 +24,8 @@ use crate::{
 const START: u64 = 1_700_000_000_000;
 /// Most bytes that one batch carries.
 const BATCH_BYTES_MAX: usize = 400_000;
-/// Bytes from which on a staged message is large. Few are: looking at them takes time.
+/// Least bytes of a large staged message. Few messages are large, because reading large messages
+/// takes time.
 const LARGE_BYTES_MIN: u64 = 300_000;
 /// Bytes of one staged piece.
 const PIECE_BYTES: usize = 150_000;

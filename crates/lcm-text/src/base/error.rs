@@ -113,7 +113,7 @@ impl ErrorMessage for fmt::Arguments<'_> {
 }
 
 impl Error {
-    /// Returns an error of this code with this message.
+    /// Creates an error of this code with this message.
     pub fn new(code: ErrorCode, message: impl ErrorMessage) -> Self {
         message.into_error(code)
     }

@@ -19,9 +19,9 @@ pub const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 pub const PACK_MESSAGES_MAX: usize = 64;
 /// Most raw bytes of one pack, and of one message inside a pack; a larger message is stored apart.
 pub const PACK_BYTES_MAX: usize = 64 << 10;
-/// Bytes of text from which a compressed pack ends at the next seq divisible by
-/// [`COMPRESSED_PACK_ALIGNMENT`]. Measured on chats: twice as many bytes save 1 % of the raw text,
-/// and reading one message takes twice as long.
+/// Least bytes of text of a compressed pack; with these bytes the pack ends at the next seq
+/// divisible by [`COMPRESSED_PACK_ALIGNMENT`]. Measured on chats: twice as many bytes save 1 % of
+/// the raw text, and reading one message takes twice as long.
 pub const COMPRESSED_TEXTS_BYTES_MIN: usize = 32 << 10;
 /// Most bytes of text of one compressed pack. Reading one message inflates half of a pack on
 /// average.
@@ -37,7 +37,8 @@ pub const CHUNK_BYTES_MAX: usize = 192 << 10;
 pub const CONVERSATION_BYTES_MAX: usize = 512;
 /// Messages that one directory node covers.
 pub const DIRECTORY_SPAN: u64 = 1_024;
-/// Pack references that the head holds before they move to the directory.
+/// Most pack references that the head holds; above this number, all but the newest 8 move to the
+/// directory.
 pub const RECENT_PACKS_MAX: usize = 28;
 /// Identities of the newest messages that the head holds for alignment. There are more than one
 /// batch has messages, so that a repeated batch lies inside.
@@ -50,8 +51,8 @@ pub const INLINE_ITEMS_MAX: usize = 32;
 pub const NODE_ITEMS_MAX: usize = 128;
 /// Context nodes of one conversation.
 pub const NODES_MAX: usize = 32;
-/// Context items from which on summaries are merged before new ones are made: three quarters of the
-/// items that the root can refer to.
+/// Least number of context items with which summaries are merged before new summaries are made:
+/// three quarters of the items that the root can refer to.
 pub const CONTEXT_ITEMS_MERGE_MIN: u64 = 3_072;
 /// Most sources of one condensed summary, so that its commit stays within [`PUTS_MAX`].
 pub const SOURCES_MAX: usize = 128;

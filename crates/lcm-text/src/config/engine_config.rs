@@ -60,7 +60,8 @@ pub struct Config {
     pub summary_overage_factor: u32,
     /// Most tokens that one expansion by a tool or a grant returns, at least 1, default 4000.
     pub expand_tokens_max: u32,
-    /// Tokens from which a payload is stored apart from its message, at least 1000, default 25,000.
+    /// Least tokens of a payload that is stored apart from its message; at least 1,000, default
+    /// 25,000.
     pub large_payload_tokens_min: u32,
     /// Least depth of the summaries that a new session keeps; `None`: all items are kept (JSON -1);
     /// default 2.

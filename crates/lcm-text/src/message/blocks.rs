@@ -20,7 +20,7 @@ pub(super) type RoleNames = &'static [(&'static str, Role)];
 /// Characters of an unknown role that an error shows.
 const SHOWN_CHARACTERS_MAX: usize = 40;
 
-/// A part with the JSON value from which it was read.
+/// A part with its JSON value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MessageBlock {
     /// The part.

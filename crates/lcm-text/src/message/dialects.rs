@@ -32,7 +32,7 @@ pub fn parse(dialect: Dialect, raw: &str) -> Result<ParsedMessage> {
     }
 }
 
-/// Returns all parts of a stored message, each with the JSON value from which it was read.
+/// Returns all parts of a stored message, each with its JSON value.
 ///
 /// The list is complete for a provider's dialect and empty for `lcm`.
 pub fn read_blocks(dialect: Dialect, raw: &str) -> Vec<MessageBlock> {

@@ -1,7 +1,8 @@
 //! Reads messages of the `lcm` dialect: a role, and `content` or `parts`.
 //!
 //! In: the JSON text of one message. Out: its projection. Values without the documented shape
-//! become [`Part::Other`]; only a missing or unknown role is an error.
+//! become [`Part::Other`]. Errors: the text is not one JSON object, or the role is missing or
+//! unknown.
 
 use alloc::vec::Vec;
 
@@ -21,7 +22,7 @@ use crate::{
 /// Most parts of one message. The projection is stored beside the text and must stay small.
 const PARTS_MAX: usize = 1_024;
 
-/// Most elements of one list that become separate parts; one more part is for a text outside it.
+/// Most parts from one list; one more is kept for a string in `content` beside `parts`.
 const LISTED_MAX: usize = PARTS_MAX - 1;
 
 /// Names of roles.
@@ -104,8 +105,8 @@ fn read_content(raw: &str, content: &JsonMember) -> Vec<Part> {
     }
 }
 
-/// Reads the elements of a list as parts. The part at position [`LISTED_MAX`] covers the rest of a
-/// longer list.
+/// Reads the elements of a list as parts. In a longer list, the last part covers all elements from
+/// number [`LISTED_MAX`] (counted from 1) on.
 fn read_list(raw: &str, list: ByteSpan) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut last = ByteSpan::default();
@@ -121,7 +122,8 @@ fn read_list(raw: &str, list: ByteSpan) -> Vec<Part> {
     parts
 }
 
-/// Reads one part; `None` for an undocumented part and for a field of the wrong type.
+/// Reads one part; `None` for an undocumented part, for a field of the wrong type, and for a
+/// missing required text.
 fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     if value.kind != JsonKind::Object {
         return None;

@@ -21,7 +21,7 @@ use crate::{
     types::api::{Dialect, Timestamp},
 };
 
-/// Characters other than whitespace from which equal text is evidence of the same message.
+/// Least characters, without whitespace, of an equal text that is evidence of the same message.
 const DISCRIMINATING_CHARACTERS_MIN: usize = 24;
 
 /// The projection of one message.

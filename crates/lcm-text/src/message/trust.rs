@@ -1,4 +1,4 @@
-//! Trust label of a text: whether it has only words of system and user messages.
+//! Trust label of a text: trusted if the text comes only from the host or the user.
 //!
 //! In: a stored message. Out: a label of a closed list. A label tells a reader which claims to
 //! believe; it never gives a text the authority of instructions. The label of a message is derived
@@ -19,14 +19,15 @@ pub const BACKGROUND_LINE: &str =
 /// The member by which a host lowers the trust in a message.
 const TRUST_KEY: &str = "trust";
 
-/// Trust in a text, lowest first. The numbers of the variants are part of the store format.
+/// Trust in a text, lowest first. The store has the position of the variant, so never change the
+/// order.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
     /// A text with content of unknown authors: tool output, a file, or text of a model that read
     /// them.
     Untrusted,
-    /// A text with words of the host or the user only.
+    /// All words are from the host (`system`) or the user (`user`).
     Trusted,
 }
 
@@ -117,14 +118,15 @@ mod tests {
     }
 
     #[test]
-    fn a_host_takes_trust_and_never_gives_it() {
+    fn a_host_lowers_trust_and_never_raises_trust() {
         for value in ["\"untrusted\"", "\"none\"", "\"\"", "false", "0", "[\"trusted\"]"] {
             for key in ["trust", "tr\\u0075st"] {
                 let raw = format!("{{\"role\":\"user\",\"content\":\"x\",\"{key}\":{value}}}");
                 check(Dialect::Lcm, &raw, Trust::Untrusted);
             }
         }
-        // One of several takes it, whichever comes last.
+        // If a message has several members `trust`, one that lowers the trust is enough, in any
+        // order.
         let twice = r#"{"trust":"untrusted","role":"user","content":"x","trust":"trusted"}"#;
         check(Dialect::Lcm, twice, Trust::Untrusted);
         assert_eq!(Trust::least_of([]), Trust::Untrusted);

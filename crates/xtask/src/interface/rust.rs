@@ -17,6 +17,18 @@ const KEYWORDS: [&str; 4] = ["as", "do", "override", "type"];
 /// Files whose names are no names of modules here.
 const RENAMED: [(&str, &str); 1] = [("common", "shared")];
 
+/// Reads a member for which null and absence differ: serde alone reads both as `None`.
+const READ_NULLABLE: &str = r"
+/// Reads a member that is present; `Some(None)`: the member is null.
+fn read_nullable<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+";
+
 /// Writes the structs, one module for each subject, and the module that has all of them.
 #[must_use]
 pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
@@ -41,6 +53,7 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
     modules.sort_unstable();
     let mut text = format!("//! {}\n//!\n", generated_line());
     text.push_str("//! The JSON arguments and results of the component, as structs.\n\n");
+    text.push_str("use serde::{Deserialize, Deserializer};\n\n");
     for (module, _) in &modules {
         text.push_str(&format!("mod {module};\n"));
     }
@@ -48,6 +61,7 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
     for (module, _) in &modules {
         text.push_str(&format!("pub use {module}::*;\n"));
     }
+    text.push_str(READ_NULLABLE);
     files.push((format!("{FOLDER}/mod.rs"), text));
     files
 }
@@ -182,7 +196,8 @@ fn has_list(shape: &Shape) -> bool {
     members.iter().any(|member| matches!(member.kind.present(), Kind::List(..)))
 }
 
-fn write_member(member: &Member) -> String {
+/// Writes a member as a field.
+pub(super) fn write_member(member: &Member) -> String {
     let mut description = member.description.clone();
     if let Some(default) = describe_default(member) {
         description.push_str(&format!(" Default: {default}."));
@@ -191,7 +206,10 @@ fn write_member(member: &Member) -> String {
     let mut kind = write_kind(&member.kind);
     if !member.is_required {
         text.push_str("    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n");
-        if !matches!(member.kind, Kind::Nullable(_)) {
+        if is_null_distinct(member) {
+            text.push_str("    #[serde(deserialize_with = \"super::read_nullable\")]\n");
+        }
+        if is_null_distinct(member) || !matches!(member.kind, Kind::Nullable(_)) {
             kind = format!("Option<{kind}>");
         }
     }
@@ -203,6 +221,14 @@ fn write_member(member: &Member) -> String {
     let name = if is_keyword { format!("r#{name}") } else { name };
     text.push_str(&format!("    pub {name}: {kind},\n"));
     text
+}
+
+/// Returns whether null and an absent member may mean different things: the member may be both, and
+/// its default is not null.
+fn is_null_distinct(member: &Member) -> bool {
+    !member.is_required
+        && matches!(member.kind, Kind::Nullable(_))
+        && member.default.as_ref().is_none_or(|default| !default.is_null())
 }
 
 fn write_kind(kind: &Kind) -> String {

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use super::{Kind, Schema};
+use super::{
+    rust,
+    schema::{Kind, Member, Schema},
+};
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -61,4 +64,25 @@ fn keywords_outside_the_subset_are_refused() {
     assert!(parse(&format!("{{{object}, \"required\": [\"b\"]}}")).is_err());
     let member = "\"properties\": {\"b\": {\"description\": \"B.\", \"$ref\": \"#/$defs/C\"}}";
     assert!(parse(&format!("{{{object}, {member}}}")).is_err());
+}
+
+#[test]
+fn null_is_kept_where_absence_means_something_else() {
+    let mut member = Member {
+        name: "size".into(),
+        description: "Its size; absent: 9; null: no size.".into(),
+        kind: Kind::Nullable(Box::new(Kind::Integer(0, Some(9)))),
+        is_required: false,
+        default: None,
+        group: None,
+        only: None,
+    };
+    let text = rust::write_member(&member);
+    assert!(text.contains("deserialize_with = \"super::read_nullable\""), "{text}");
+    assert!(text.contains("size: Option<Option<u32>>,"), "{text}");
+    member.default = Some(json!(null));
+    assert!(rust::write_member(&member).contains("size: Option<u32>,"));
+    (member.default, member.is_required) = (None, true);
+    let text = rust::write_member(&member);
+    assert!(text.contains("size: Option<u32>,") && !text.contains("serde"), "{text}");
 }

@@ -42,7 +42,7 @@ pub(super) fn check(
         _ => message::contains_parts(&rendered, &placeholder.parts),
     };
     report.expect_sound(is_derived, || {
-        format!("the placeholder of message {seq} does not follow from its text")
+        format!("the placeholder of message {seq} does not match its text")
     });
     for (id, expected) in derived.map(|derived| derived.files).unwrap_or_default() {
         // Another version may have found other payloads; only named payloads must exist.

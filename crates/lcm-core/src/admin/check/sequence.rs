@@ -173,8 +173,8 @@ impl RunningTotals {
     }
 }
 
-/// Returns whether a projection follows from the text, or for another derivation version could
-/// follow from it.
+/// Returns whether a projection matches the text; for another derivation version, whether the
+/// projection could match the text.
 fn is_derived_from_text(stored: &StoredMessage, message: &ParsedMessage, raw: &str) -> bool {
     let is_derived = match stored.derivation_version {
         DERIVATION_VERSION => {

@@ -82,7 +82,8 @@ pub(super) fn check_context(
     Ok(())
 }
 
-/// Checks that every summary follows from its sources, and that sources lead to it.
+/// Checks that the depth, range, totals and trust of every summary match its sources, and that each
+/// source summary's record names the summary made from it. Texts are not compared.
 ///
 /// # Errors
 ///
@@ -124,7 +125,9 @@ pub(super) fn check_summaries(
                     format!("a source of `{name}` is missing")
                 });
                 report.expect_sound(is_derived_from(record, &found), || {
-                    format!("`{name}` does not follow from its sources")
+                    format!(
+                        "the depth, range, totals or trust of `{name}` do not match its sources"
+                    )
                 });
                 let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
                 check_derived(session, history.keys, *id, &ids, report)?;
@@ -144,7 +147,7 @@ pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
     )
 }
 
-/// Returns whether a condensed record follows from its sources.
+/// Returns whether the depth, range, totals and trust of a condensed record match its sources.
 ///
 /// Withdrawn messages may lie between two sources.
 pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) -> bool {
@@ -202,7 +205,7 @@ pub(in crate::admin) fn least_trust(
     Ok(Trust::least_of(labels))
 }
 
-/// Checks that every leaf follows from its messages.
+/// Checks that the range, totals and trust of every leaf match its messages.
 fn check_leaves(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

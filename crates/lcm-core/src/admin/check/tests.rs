@@ -325,7 +325,7 @@ fn the_same_deviations_are_found_where_the_rules_are_current() {
     assert_found(other, "the projection of message 1 differs");
     let mut other = copy(&store);
     rewrite(&mut other, stands_otherwise);
-    assert_found(other, "the placeholder of message 5 does not follow from its text");
+    assert_found(other, "the placeholder of message 5 does not match its text");
     let mut other = copy(&store);
     rewrite_files(&mut other, |file| file.exploration.push_str("; and more"));
     assert_found(other, "a payload of message");
@@ -466,7 +466,7 @@ fn a_label_above_the_sources_is_found_and_refused() {
             crate::storage::summary::format_summary_id(id)
         );
         let follows = format!(
-            "`{}` does not follow from its sources",
+            "the depth, range, totals or trust of `{}` do not match its sources",
             crate::storage::summary::format_summary_id(id)
         );
         let (_, failed) = check(&mut other);

@@ -67,8 +67,9 @@ pub(super) struct ImportSection {
     summaries: u64,
     items: u64,
     pub(super) life: SessionLifecycle,
-    /// Number of accepted messages, and the running hash after them.
+    /// Number of accepted messages.
     pub(super) messages_seen: u64,
+    /// Running hash of the accepted messages.
     pub(super) running_hash: [u8; 16],
     /// A large message whose pieces follow, and the accepted bytes of its text.
     pub(super) large_message: Option<(LargeMessageLine, u64)>,
@@ -79,8 +80,10 @@ pub(super) struct ImportSection {
     pub(super) items_seen: u64,
     /// Last seq that the accepted items cover.
     seq_covered: u64,
-    /// Messages in the store when the section began, and their running hash.
+    /// Number of messages that the store had when the section began; the import is refused if the
+    /// export has others there.
     pub(super) messages_stored: u64,
+    /// Their running hash.
     pub(super) stored_frontier: [u8; 16],
 }
 

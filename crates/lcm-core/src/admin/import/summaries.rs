@@ -44,7 +44,7 @@ use super::{
 ///
 /// # Errors
 ///
-/// `invalid-input`: a summary does not follow from its sources; `exists`: a source has another
+/// `invalid-input`: a summary does not match its sources; `exists`: a source has another
 /// derived summary; errors of the store.
 pub(super) fn store_summaries(
     session: &mut StoreSession<'_>,
@@ -93,8 +93,22 @@ pub(super) fn store_summaries(
     Ok(u64::from(added))
 }
 
-fn derivation_error(sources: &str) -> Error {
-    Error::invalid_input(format_args!("must follow from the stored {sources}"))
+fn mismatch_error(sources: &str) -> Error {
+    Error::invalid_input(format_args!(
+        "must match the stored {sources} that the summary names; export again from an undamaged \
+         store"
+    ))
+}
+
+fn missing_source_error(id: [u8; 8]) -> Error {
+    Error::invalid_input(format_args!(
+        "must name stored sources; `{}` is not stored",
+        summary::format_summary_id(id)
+    ))
+}
+
+fn missing_message_error(seq: u64) -> Error {
+    Error::invalid_input(format_args!("must name stored messages; message {seq} is not stored"))
 }
 
 /// Verifies the record of a line against its sources; derives its values anew where the line has
@@ -115,7 +129,7 @@ fn verify_record(
     let mut list = Vec::new();
     let mut sources = Vec::new();
     for id in ids {
-        let (source, bytes) = known.get(&id).ok_or_else(|| derivation_error("summaries"))?;
+        let (source, bytes) = known.get(&id).ok_or_else(|| missing_source_error(id))?;
         list.push(SourceRef { id, bytes: *bytes });
         sources.push(source);
     }
@@ -133,7 +147,7 @@ fn verify_record(
         record.tokens = tokens::estimate(&record.text);
         record.derivation_version = version;
     }
-    if is_derived_from(&record, &sources) { Ok(record) } else { Err(derivation_error("summaries")) }
+    if is_derived_from(&record, &sources) { Ok(record) } else { Err(mismatch_error("summaries")) }
 }
 
 fn verify_leaf(
@@ -143,7 +157,7 @@ fn verify_leaf(
 ) -> Result<Summary> {
     let (seq_first, seq_last) = (record.seq_first, record.seq_last);
     if seq_first == 0 || seq_first > seq_last || seq_last > history.head.messages {
-        return Err(derivation_error("messages"));
+        return Err(mismatch_error("messages"));
     }
     let frontier = history.frontier_at(session, seq_last)?;
     let placed = history.read_messages(session, seq_first, seq_last)?;
@@ -170,7 +184,7 @@ fn verify_leaf(
         && leaf.trust == trust
         && times.clone().min() == Some(leaf.earliest_at)
         && times.max() == Some(leaf.latest_at);
-    if is_sound { Ok(leaf) } else { Err(derivation_error("messages")) }
+    if is_sound { Ok(leaf) } else { Err(mismatch_error("messages")) }
 }
 
 /// Replaces the stored context by the context of the export; returns whether it replaced one.
@@ -317,7 +331,7 @@ fn tokens_before(
     seq: u64,
 ) -> Result<u64> {
     let found = history.read_messages(session, seq, seq)?;
-    found.first().map(|placed| placed.tokens_before).ok_or_else(|| derivation_error("messages"))
+    found.first().map(|placed| placed.tokens_before).ok_or_else(|| missing_message_error(seq))
 }
 
 /// Returns the tokens of all messages up to and including `seq`.
@@ -328,5 +342,5 @@ fn tokens_through(
 ) -> Result<u64> {
     let found = history.read_messages(session, seq, seq)?;
     let end = found.first().map(|one| one.tokens_before + u64::from(one.stored.tokens));
-    end.ok_or_else(|| derivation_error("messages"))
+    end.ok_or_else(|| missing_message_error(seq))
 }

@@ -22,8 +22,9 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Types of blocks that were malformed, if they were read as unknown. A call in a message that is
-/// not the model's is such a block.
+/// Block types that this dialect knows. A block of one of these types that was nevertheless read as
+/// unknown is malformed, and a note replaces the block. `tool call` stands for a call in a message
+/// that is not the model's; the empty type, for a block without a type.
 const KNOWN_TYPES: [&str; 9] = [
     "",
     "text",

@@ -33,7 +33,10 @@ pub(super) struct FileContent<'a> {
     is_search_result: bool,
 }
 
-/// Reads the file of a block; `None`: the block is not a file. `whole`: span of the block in `raw`.
+/// Reads the file in a block or behind its URL.
+///
+/// `None`: the block is not a file, or names a file that only the provider holds (`file_id`).
+/// `part`: the part that was read from this block; `whole`: span of the block in `raw`.
 pub(super) fn read<'a>(
     dialect: Dialect,
     raw: &'a str,

@@ -111,7 +111,7 @@ impl TaskSettlement<'_> {
     ///
     /// # Errors
     ///
-    /// As [`super::super::apply()`].
+    /// `conflict`: another call committed first; errors of the store.
     pub(crate) fn reject_and_fall_back(
         mut self,
         session: &mut StoreSession<'_>,
@@ -128,7 +128,7 @@ impl TaskSettlement<'_> {
     ///
     /// # Errors
     ///
-    /// As [`super::super::apply()`].
+    /// `conflict`: another call committed first; errors of the store.
     pub(crate) fn fall_back(
         mut self,
         session: &mut StoreSession<'_>,
@@ -156,7 +156,7 @@ impl TaskSettlement<'_> {
     ///
     /// # Errors
     ///
-    /// As [`super::super::apply()`].
+    /// `conflict`: another call committed first; errors of the store.
     pub(crate) fn commit_summary(
         mut self,
         session: &mut StoreSession<'_>,

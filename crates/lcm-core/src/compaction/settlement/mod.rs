@@ -143,7 +143,7 @@ impl<'a> TaskSettlement<'a> {
     ///
     /// # Errors
     ///
-    /// As [`super::apply()`].
+    /// `conflict`: another call committed first; errors of the store.
     pub(super) fn settle_answer(
         mut self,
         session: &mut StoreSession<'_>,

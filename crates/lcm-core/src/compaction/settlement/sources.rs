@@ -31,7 +31,8 @@ impl TaskSettlement<'_> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn locate_sources(
         &self,
         session: &mut StoreSession<'_>,
@@ -146,7 +147,8 @@ impl TaskSettlement<'_> {
     ///
     /// # Errors
     ///
-    /// As [`StoreSession::read_immutable`].
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
     pub(crate) fn find_committed_fallback(
         &self,
         session: &mut StoreSession<'_>,

@@ -84,8 +84,9 @@ const ENDS: [CompactionEnd; 4] = [
 /// The progress of a compaction task.
 pub(super) struct CompactionProgress {
     phase: CompactionPhase,
+    /// Index of the request to complete, or whose answer is applied.
     place: u64,
-    /// Number of requests that the host completes at the same time.
+    /// Number of requests, from `place` on, that the host must complete now.
     count: u64,
     sweep: String,
     empty_plans: u64,

@@ -58,8 +58,8 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
 pub(in crate::ingest) struct CandidateParser<'a> {
     pub(in crate::ingest) call: Call<'a>,
     pub(in crate::ingest) dialect: Dialect,
-    /// Returns the tokens from which on a payload of the message at an index is large; `None`: no
-    /// payload is large.
+    /// Returns the least tokens of a large payload of the message at an index; `None`: no payload
+    /// is large.
     pub(in crate::ingest) payload_tokens_min: &'a dyn Fn(usize) -> Option<u32>,
 }
 
@@ -167,7 +167,7 @@ pub(in crate::ingest) fn read_candidates<'a>(
     let mut identities = 0usize;
     for (index, raw) in list.iter().enumerate() {
         let (candidate, puts) = match raw.strip_prefix(UPLOAD_PREFIX) {
-            Some(name) => (read_upload_reference(name, index)?, STAGED_MESSAGE_PUTS),
+            Some(name) => (parse_upload_reference(name, index)?, STAGED_MESSAGE_PUTS),
             None => {
                 let (message, placeholder) = parser.parse_message(raw, index)?;
                 let lookups = collect_lookups(raw, &message);
@@ -200,8 +200,10 @@ pub(in crate::ingest) fn read_candidates<'a>(
     Ok(out)
 }
 
-/// Returns a blank candidate for the message that an upload of this name holds.
-fn read_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidate<'a>> {
+/// Parses the name in `@upload NAME`, the SHA-256 of an uploaded message.
+///
+/// The candidate stays blank until [`resolve_uploads`] reads the text.
+fn parse_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidate<'a>> {
     let sha256 = hash::decode_hex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
         Error::invalid_input(format_args!(
             "`messages[{index}]` must name an upload by 64 hex digits, got {} bytes",

@@ -57,7 +57,7 @@ pub(in crate::ingest) struct PackBuilder<'a> {
 }
 
 impl<'a> PackBuilder<'a> {
-    /// Returns a builder for one commit; `large_chunks` has the stored large texts by SHA-256.
+    /// Creates a builder for one commit; `large_chunks` has the stored large texts by SHA-256.
     pub(in crate::ingest) fn new(
         call: Call<'a>,
         dialect: Dialect,

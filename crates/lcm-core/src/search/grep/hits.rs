@@ -13,9 +13,9 @@ pub(super) struct GrepHit {
     pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
     pub(super) document: u64,
-    /// Score with 16 fractional bits; `None` for a match of a regular expression.
+    /// Score with 16 fractional bits; `None` for a match of a regular expression or of vectors.
     pub(super) score: Option<u64>,
-    /// Sort key, greatest first; hits with equal rank sort by time.
+    /// Sort key, greatest first; hits with equal rank are sorted by time, newest first.
     pub(super) rank: u64,
     pub(super) time: Timestamp,
 }
@@ -29,7 +29,7 @@ pub(super) struct FoundHits {
     pub(super) total: u64,
     /// Some words were ignored, because too many documents contain them.
     pub(super) is_cut: bool,
-    /// First document that the regular expression was not matched against; `None`: none is left.
+    /// First document that the regular expression was not matched against; `None`: all were.
     pub(super) next_cursor: Option<ScanCursor>,
     /// For a page of a longer scan: the cursor of each hit, in order. Empty for a complete answer.
     pub(super) hit_cursors: Vec<ScanCursor>,

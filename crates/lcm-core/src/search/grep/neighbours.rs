@@ -29,7 +29,8 @@ const HITS_PER_STEP: usize = 16;
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(super) fn add_neighbours(
     session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],

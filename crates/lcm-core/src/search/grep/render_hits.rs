@@ -52,7 +52,8 @@ pub(super) struct RenderedHit {
 ///
 /// # Errors
 ///
-/// As [`StoreSession::read_immutable`].
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
 pub(super) fn render_hits(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -191,7 +192,7 @@ fn read_summary_rows(
         references.iter().map(|(id, bytes)| (conversation.keys.summary_key(*id), *bytes)).collect();
     let values = session.read_immutable(&records)?;
     if values.len() != ordinals.len() {
-        return Err(Error::corrupt_store("the search index must list every summary"));
+        return Err(Error::corrupt_store("each summary in the search index must have an id"));
     }
     let mut rows = Vec::new();
     for (((id, _), (key, _)), value) in references.iter().zip(&records).zip(values) {

@@ -202,7 +202,8 @@ pub(super) fn parse_pattern(
         }
         GrepMode::Regex if query.vector.is_some() => {
             return Err(Error::invalid_input(
-                "`vector` requires words; set `mode` to `auto` or `full-text`",
+                "`vector` must not be given with the mode `regex`; set `mode` to `auto` or \
+                 `full-text`",
             ));
         }
         GrepMode::Regex => {
@@ -219,7 +220,9 @@ pub(super) fn parse_pattern(
         GrepMode::FullText => {}
     }
     if query.pattern.trim().is_empty() {
-        return Err(Error::invalid_input("`pattern` must not be empty"));
+        return Err(Error::invalid_input(
+            "`pattern` must have a character that is not white space",
+        ));
     }
     if is_regex_like {
         notes.push("looks-like-regex");

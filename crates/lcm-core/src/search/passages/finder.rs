@@ -28,7 +28,7 @@ pub(crate) struct PassageStart {
     /// Bytes of the text, and line ends, before the first piece.
     pub(crate) byte: u64,
     pub(crate) line_ends: u64,
-    /// Byte from which a match may begin; earlier text only serves as context.
+    /// First byte at which a match may begin; earlier text only serves as context.
     pub(crate) search_from: u64,
     /// True if the text is JSON as written, where letters of escapes are not words.
     pub(crate) is_json: bool,

@@ -28,7 +28,7 @@ pub(super) struct LineSplitter {
     /// Byte of the text at which the buffer begins.
     pub(super) at: u64,
     pub(super) number: u64,
-    /// Byte of the buffer from which a match may begin.
+    /// First byte of the buffer at which a match may begin.
     pub(super) from: usize,
 }
 

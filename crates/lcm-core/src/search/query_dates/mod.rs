@@ -13,7 +13,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Words of a query that are searched for a date.
+/// Most words of a query in which a date is searched.
 const WORDS_MAX: usize = 64;
 /// Abbreviated names of the months.
 const MONTHS: [&str; 12] =
@@ -73,7 +73,8 @@ impl QueryDate {
         let day = time / MS_PER_DAY;
         let (_, month, of_month) = civil_from_days(day);
         match self {
-            // People also mention a year in the following year, so a year says little.
+            // Messages about a year are often written in the next year, so being inside the year is
+            // weak evidence.
             Self::Days(from, to) if to - from > 31 => {
                 if (from..=to).contains(&day) {
                     ONE * 15 / 100
@@ -83,7 +84,8 @@ impl QueryDate {
             }
             Self::Days(from, to) if (from..=to).contains(&day) => ONE,
             Self::Days(from, to) => {
-                // People mention days within two weeks, and months within ten days.
+                // A day or week is mentioned up to two weeks after it, and less often up to a week
+                // before it; a month up to ten days after it.
                 let (first, last) = if to - from < 7 { (ONE * 6 / 10, 14) } else { (ONE / 2, 10) };
                 match day.checked_sub(to) {
                     Some(behind) if behind <= last && last == 14 => first * (15 - behind) / 15,
@@ -105,7 +107,11 @@ impl QueryDate {
     }
 }
 
-/// Parses a named date: `2023-05-03`, `3 May 2023`, `May 3rd`, `May 2023`, `in May`, `in 2023`.
+/// Parses a named date at the start of `words`: `2023-05-03`, `2023-05`, `3 May 2023`, `May 3rd`,
+/// `May 2023`, `June`, `in May`, `last May`, `in 2023`.
+///
+/// Without a year the date is in any year. `before`: the word in front; `now` is used only for
+/// `last`.
 fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();

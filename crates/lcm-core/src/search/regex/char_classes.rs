@@ -1,8 +1,9 @@
 //! Character classes of expressions: `\w`, `\d`, `\s`, `[:alpha:]`, and case folding.
 //!
-//! Built from data that the component already has: lower case and white space of the standard
-//! library, and the word characters of `\b`. Two short lists complete them. The tests compare every
-//! character with the Unicode tables.
+//! To save 28 KB, uses what is linked anyway: `char::to_lowercase`, `char::is_whitespace`, and
+//! `regex_syntax::try_is_word_character`. `DIGIT_ZEROS` and `SPECIAL_FOLDS` supply the rest; the
+//! two range lists only shorten the search. The tests compare every character with the Unicode
+//! tables.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -55,7 +56,8 @@ const SPECIAL_FOLDS: [(char, char); 25] = [
     ('\u{fb05}', '\u{fb06}'),
 ];
 
-/// Ranges that contain all characters with a case; the tests verify this.
+/// Ranges to search for cased characters: no cased character lies outside, as the tests verify;
+/// most characters inside have no case.
 const CASED_RANGES: [RangeInclusive<char>; 7] = [
     '\0'..='\u{2dff}',
     '\u{a600}'..='\u{abff}',
@@ -66,7 +68,7 @@ const CASED_RANGES: [RangeInclusive<char>; 7] = [
     '\u{1e900}'..='\u{1e9ff}',
 ];
 
-/// Ranges that contain all word characters; the tests verify this.
+/// Ranges to search for word characters: no word character lies outside, as the tests verify.
 const WORD_RANGES: [RangeInclusive<char>; 2] = ['\0'..='\u{32fff}', '\u{e0000}'..='\u{e0fff}'];
 
 /// Cache of the classes that are slow to build.

@@ -1,8 +1,8 @@
 //! Translation of a parsed expression to the form that is compiled.
 //!
-//! The translator of regex-syntax needs tables of all Unicode properties and case folding: 28 KB of
-//! the gzipped component. [`char_classes`](super::char_classes) replaces the needed part. The tests
-//! compare the results. The only difference: `\p{...}` is refused.
+//! The translator of regex-syntax would add 28 KB of Unicode tables to the gzipped `lcm.wasm`.
+//! [`char_classes`](super::char_classes) replaces the needed part. The tests compare the results.
+//! The only difference: `\p{...}` is refused.
 //! Elsewhere: parsing the expression, and the content of classes.
 
 use alloc::{boxed::Box, vec::Vec};
@@ -23,8 +23,8 @@ use lcm_text::base::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// `invalid-input`: the expression could match bytes that are not UTF-8, has a non-ASCII character
-/// in a class without Unicode, or names a Unicode property.
+/// `invalid-input`: the expression could match bytes that are not UTF-8; with the flag `(?-u)`, a
+/// class contains a non-ASCII character; or the expression names a Unicode property.
 pub(super) fn translate_ast(ast: &Ast) -> Result<Hir> {
     let mut translation =
         HirTranslator { modes: RegexFlags::default(), classes: CharClasses::default() };
@@ -116,7 +116,6 @@ impl HirTranslator {
             RepetitionKind::Range(RepetitionRange::Bounded(min, max)) => (min, Some(max)),
         };
         let sub = Box::new(self.translate_node(&repetition.ast)?);
-        // Flags inside the repeated expression apply to its greed, so read them afterwards.
         let greedy = repetition.greedy != self.modes.swap_greed;
         Ok(Hir::repetition(hir::Repetition { min, max, greedy, sub }))
     }
@@ -219,7 +218,7 @@ impl HirTranslator {
         if negated {
             set.negate();
         }
-        // Without Unicode a class matches bytes, and only ASCII bytes are valid text.
+        // With the flag `(?-u)`, a class matches bytes, and only ASCII bytes are valid text.
         if self.modes.ascii && !set.is_ascii() { Err(not_text_error(span)) } else { Ok(set) }
     }
 

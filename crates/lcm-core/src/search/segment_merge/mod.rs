@@ -264,7 +264,7 @@ pub(super) fn collect_inputs(
 ///
 /// # Errors
 ///
-/// `corrupt`: an input cannot be decoded; as [`codec::encode_raw_bytes`].
+/// `corrupt`: an input cannot be decoded; `limit-exceeded`: the value would be larger than 256 KiB.
 pub(super) fn run_step(
     keys: &ConversationKeys,
     corpus: Corpus,

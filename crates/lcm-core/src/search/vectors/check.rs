@@ -99,8 +99,14 @@ impl VectorCheck {
                 let block = block.ok_or_else(|| corrupt_vectors(key))?;
                 let last = u64::from(63 - block.covered.leading_zeros());
                 if number > documents || document_at(number, last) > documents {
+                    let noun = match corpus {
+                        Corpus::Messages => "messages",
+                        Corpus::Summaries => "summaries",
+                    };
                     return Err(Error::corrupt_store(format_args!(
-                        "`{key}` covers documents that do not exist"
+                        "the vector block `{key}` covers document {}, but the conversation has \
+                         only {documents} {noun}",
+                        document_at(number, last)
                     )));
                 }
                 corpus_counts.set(number, Some(&block));

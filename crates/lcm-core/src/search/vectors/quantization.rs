@@ -96,7 +96,7 @@ pub(crate) fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<Vec<i8>
 ///
 /// # Errors
 ///
-/// As [`parse_vector`].
+/// `invalid-input`: not a list of numbers, too few or too many, not finite, or all zero.
 pub(crate) fn parse_nullable_vector(
     fields: &mut JsonFields<'_>,
 ) -> Result<Option<Option<Vec<i8>>>> {

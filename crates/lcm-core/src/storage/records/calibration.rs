@@ -261,7 +261,7 @@ fn read_all(
 ///
 /// # Errors
 ///
-/// As [`read_all`].
+/// `corrupt`: the record is damaged; errors of the store.
 pub(crate) fn evict_oldest(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

@@ -44,12 +44,12 @@ impl IdentityLookup {
         Self { kind, hash: hash::hash_fields(&[b"lcm identity", tag, text.as_bytes()]) }
     }
 
-    /// Returns the identity of an entry id without its message.
+    /// Computes the identity of an entry id without its message.
     pub(crate) fn from_entry_id(id: &str) -> Self {
         Self::new(IdentityKind::Entry, id)
     }
 
-    /// Returns the identity of an event key without its message.
+    /// Computes the identity of an event key without its message.
     pub(crate) fn from_event_key(key: &str) -> Self {
         Self::new(IdentityKind::Event, key)
     }
@@ -95,7 +95,7 @@ impl SoundRecord for StoredIdentity {
 }
 
 impl StoredIdentity {
-    /// Returns the record of an identity of the message at `seq`.
+    /// Creates the record of an identity of the message at `seq`.
     pub(crate) fn new(seq: u64, lookup: &IdentityLookup, message: &ParsedMessage) -> Self {
         let content_hash = lookup.is_call().then(|| hash::hash_prefix(&message.identity));
         Self { seq, hash_check: compute_hash_check(lookup), content_hash }

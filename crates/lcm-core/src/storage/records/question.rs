@@ -20,7 +20,7 @@ pub(crate) struct QuestionRecord {
     /// Number of the question in its conversation, from 1.
     pub(crate) number: u64,
     pub(crate) id: [u8; 8],
-    /// Time from which another question may replace this question.
+    /// Earliest time at which another question may replace this question.
     pub(crate) expires_at: Timestamp,
     pub(crate) state: QuestionState,
 }

@@ -39,7 +39,7 @@ impl<'a> JsonFields<'a> {
         Self { raw, members, taken: Vec::new(), fault: None }
     }
 
-    /// Reads from the object in `raw`, the value of the argument `name`.
+    /// Reads the fields of the object `raw`, which is the value of the argument `name`.
     ///
     /// # Errors
     ///

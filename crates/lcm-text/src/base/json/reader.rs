@@ -25,7 +25,7 @@ pub struct ByteSpan {
 }
 
 impl ByteSpan {
-    /// Returns the span from `start` up to but excluding `end`; both at most `u32::MAX`.
+    /// Creates the span from `start` up to but excluding `end`; both at most `u32::MAX`.
     pub fn from_range(start: usize, end: usize) -> Self {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         let end = u32::try_from(end).unwrap_or(u32::MAX);

@@ -1,7 +1,7 @@
 //! Outline of images and other binary data, mostly in base64.
 //!
-//! In: base64, bare or in a `data:` URL, or raw binary data. Out: format, size in pixels, and
-//! bytes. Only the beginning is decoded, and only the image header is read.
+//! In: text: base64, bare or in a `data:` URL, or binary data that was read as text. Out: format,
+//! size in pixels, and bytes. Only the beginning is decoded, and only the image header is read.
 
 use alloc::vec::Vec;
 
@@ -32,10 +32,12 @@ const SAMPLE: usize = 4_096;
 const MAGIC_MIN: usize = 32;
 /// Fewest bytes of bare base64 with an unknown beginning.
 const BARE_MIN: usize = 400;
-/// Most bytes that are decoded; a JPEG has its size after its preview image.
+/// Most bytes that are decoded; so many, because a JPEG has width and height behind its preview
+/// image.
 const DECODED_MAX: usize = 96 << 10;
 
-/// Returns the base64 in a text, and whether the text is a `data:` URL.
+/// Returns the data behind the header of a base64 `data:` URL and `true`; any other text unchanged
+/// and `false`.
 fn strip_data_url(text: &str) -> (&str, bool) {
     let behind = text.strip_prefix("data:").and_then(|text| text.split_once(";base64,"));
     // The header of a `data:` URL is short; a later comma belongs to other text.
@@ -51,7 +53,7 @@ fn find_magic(data: &str) -> Option<(PayloadFormat, &'static str)> {
     row.map(|row| (row.1, row.2))
 }
 
-/// Returns the media type of binary data.
+/// Returns the media type of binary data; [`UNKNOWN_MIME`] for an unknown format.
 pub(super) fn binary_mime(text: &str) -> &'static str {
     find_magic(strip_data_url(text.trim_start()).0).map_or(UNKNOWN_MIME, |found| found.1)
 }
@@ -187,7 +189,7 @@ fn read_dimensions(bytes: &[u8]) -> Option<(u64, u64)> {
     loop {
         match (at(from)?, at(from + 1)?) {
             (0xFF, 0xFF) => from += 1,
-            // Frame headers; the markers C4, C8 and CC in this range start tables.
+            // Frame headers. In this range C4 and CC define tables, and C8 is reserved.
             (0xFF, 0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF) => {
                 return Some((big(from + 7)?, big(from + 5)?));
             }

@@ -113,7 +113,8 @@ struct OpenContainer {
     count: u64,
     /// Offset of the last element shown, after its separator.
     element: usize,
-    /// Start and end of the element before the last, without separators.
+    /// Start and end, in the output, of the last element that was kept, without separators. A next
+    /// element with the same text is removed.
     before: (usize, usize),
     is_object: bool,
 }

@@ -15,9 +15,9 @@ use super::{
 /// Least number of messages for counting the rarity of a term by messages; below, excerpts are
 /// counted.
 const MESSAGES_MIN: usize = 4;
-/// Characters from which an excerpt can stand alone.
+/// Least characters of an excerpt that is used alone.
 const CHARACTERS_MIN: usize = 8;
-/// Quarter tokens from which an excerpt can stand alone.
+/// Least quarter tokens of an excerpt that is used alone.
 const QUARTERS_MIN: u32 = 40;
 
 /// A piece of one source line that may be quoted.

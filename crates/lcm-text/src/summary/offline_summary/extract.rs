@@ -11,7 +11,7 @@ use super::{
 };
 use crate::base::tokens;
 
-/// Tokens from which a summary ends with the footer, the line of omitted details.
+/// Least token limit of a summary that ends with the footer, the line of omitted details.
 const FOOTER_LIMIT_MIN: u32 = 32;
 /// Share of the limit for the footer, and its bounds in quarter tokens.
 const FOOTER_PERCENT: u32 = 10;

@@ -202,7 +202,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         sum = sum.saturating_mul(voice) / 4;
         let is = |cue: u16| piece.cues & cue != 0;
         if is(cues::ERROR) && self.chosen_error_shapes.binary_search(&piece.digit_shape).is_err() {
-            // An error report is worth keeping even without a rare term.
+            // Error reports are kept even without a rare term.
             let (report, word) = (REPORT_GAIN, if sum > 0 { ERROR_GAIN } else { 0 });
             sum = sum.saturating_add(if is(cues::REPORT) { report } else { word });
         }

@@ -7,7 +7,7 @@ use core::hash::Hasher;
 pub(super) struct TermHash(u64);
 
 impl TermHash {
-    /// Returns the hash of no bytes.
+    /// Creates the hash of no bytes.
     pub(super) const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }

@@ -44,7 +44,7 @@ pub(super) struct SpelledNumberReader {
     /// Value of the current number.
     sum: u128,
     partial_sum: u128,
-    /// Finished numbers, each with a flag: the number is an hour.
+    /// Finished numbers above 12, and hours; `true`: an hour, which only Chinese text marks.
     numbers: Vec<(u128, bool)>,
 }
 

@@ -228,7 +228,7 @@ class ListedSummary(TypedDict):
     source_tokens: int
     """Estimated tokens of the sources."""
     source_ids: list[str]
-    """Ids of the summaries from which the summary was made."""
+    """Ids of the summaries that were condensed into this summary."""
     descendant_count: int
     """Number of summaries below the summary."""
     descendant_tokens: int

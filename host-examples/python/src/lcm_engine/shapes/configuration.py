@@ -60,15 +60,15 @@ class Configuration(TypedDict):
     assembly_tokens_max: NotRequired[int | None]
     """Tokens to which every budget is cut; None: no cap. Default: `None`."""
     stub_large_tool_payloads: NotRequired[bool]
-    """Whether large tool outputs are shown in full inside the fresh tail. Default:
-    `false`.
+    """`true`: the fresh tail shows large tool outputs in full, as far as the budget
+    allows; `false`: as references, like everywhere else. Default: `false`.
     """
     plain_summaries: NotRequired[bool]
     """Whether summaries and the focus brief are rendered as plain text in place of XML
     elements. Default: `false`.
     """
     large_payload_tokens_min: NotRequired[int]
-    """Tokens from which a payload is shown as a reference. Default: 25,000."""
+    """Least tokens of a payload that is shown as a reference. Default: 25,000."""
     expand_tokens_max: NotRequired[int]
     """Most tokens that one expansion by a tool or on a grant returns. Default: 4,000."""
     bootstrap_tokens_max: NotRequired[int]
@@ -96,13 +96,17 @@ class Configuration(TypedDict):
     `true`.
     """
     summary_max_calls_per_window: NotRequired[int]
-    """Rejected answers in one window after which no model is asked. Default: 24."""
+    """Rejected answers within `summary_call_window_ms`, with no accepted answer between,
+    that start a pause; `force` ignores the pause. Default: 24.
+    """
     summary_call_window_ms: NotRequired[int]
     """Length of the window, in milliseconds. Default: 600,000."""
     summary_spend_backoff_ms: NotRequired[int]
-    """Length of the pause, in milliseconds. Default: 1,800,000."""
+    """Length of that pause, during which no model is asked, in milliseconds. Default:
+    1,800,000.
+    """
     circuit_breaker_threshold: NotRequired[int]
-    """Refused keys in a row after which a model is not asked. Default: 5."""
+    """Refused API keys in a row after which a model is not asked. Default: 5."""
     circuit_breaker_cooldown_ms: NotRequired[int]
     """Time during which such a model is not asked, in milliseconds. Default: 1,800,000."""
     ignore_session_patterns: NotRequired[list[str]]
@@ -116,9 +120,10 @@ class Configuration(TypedDict):
     Default: 2.
     """
     replay_flood_threshold_external: NotRequired[int]
-    """Repeated user messages of one batch from which a replay is suspected. Default: 3."""
+    """Least repeated user messages of one batch that are a suspected replay. Default: 3.
+    """
     replay_flood_threshold_internal: NotRequired[int]
-    """Repeats of one message of another role from which a replay is suspected. Default:
+    """Least repeats of one message of another role that are a suspected replay. Default:
     32.
     """
 

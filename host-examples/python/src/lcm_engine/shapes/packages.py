@@ -477,7 +477,7 @@ class NewSessionOptions(TypedDict):
 
     retain_depth: NotRequired[int | None]
     """Least depth of the summaries that stay; absent: as configured; -1: everything
-    stays.
+    stays. Default: `None`.
     """
     dry_run: NotRequired[bool]
     """Whether the verb only reports what it would change. Default: `false`."""

@@ -221,7 +221,7 @@ class SummaryDescription(TypedDict):
     message_tokens: int
     """Estimated tokens of all messages that the summary covers."""
     source_ids: list[str]
-    """Ids of the summaries from which the summary was made."""
+    """Ids of the summaries that were condensed into this summary."""
     derived_ids: list[str]
     """Ids of the summaries made from the summary, at most one."""
     message_ids: list[str]
@@ -245,7 +245,9 @@ class SummaryDescription(TypedDict):
     descendant_tokens: int
     """Estimated tokens of the summaries below the summary."""
     subtree: list[ReadCost]
-    """Cost of reading the summary and each summary below, the summary first."""
+    """Cost of reading the summary and the summaries below, level by level, the summary
+    first; no deeper than the grant (see `subtree_complete`).
+    """
     subtree_complete: bool
     """Whether `subtree` is complete."""
     grant: NotRequired[GrantCharge]

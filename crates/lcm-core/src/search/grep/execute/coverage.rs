@@ -12,7 +12,7 @@ use lcm_text::base::error::Result;
 ///
 /// # Errors
 ///
-/// As [`SearchIndex::read_postings`].
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
 pub(super) fn check_coverage(
     session: &mut StoreSession<'_>,
     index: &SearchIndex,

@@ -157,7 +157,9 @@ impl<'s> VectorSearch<'s> {
         }
     }
 
-    /// Scores the documents of one corpus that pass the filters of the query.
+    /// Ranks the documents of one corpus by the sign bits of their vectors: those documents of the
+    /// newest blocks, while bytes are left, that pass the filters of the query. Sets `rank`;
+    /// `score` stays `None`.
     fn score_corpus(
         &mut self,
         session: &mut StoreSession<'_>,

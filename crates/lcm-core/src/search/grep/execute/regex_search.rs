@@ -27,7 +27,9 @@ use lcm_text::base::{error::Result, int, sort};
 ///
 /// # Errors
 ///
-/// As [`super::execute_query`].
+/// `limit-exceeded`: the regular expression costs too much; `invalid-input`, `not-found`: `start`
+/// is malformed or foreign; `conflict`: the conversation has changed; `corrupt`: the index is
+/// damaged; errors of the store.
 pub(super) fn scan_with_regex(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

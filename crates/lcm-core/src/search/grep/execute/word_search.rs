@@ -41,7 +41,7 @@ pub(super) struct GatheredCorpus {
 ///
 /// # Errors
 ///
-/// As [`full_text::gather_matches`].
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
 pub(super) fn gather_corpora(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -69,7 +69,7 @@ pub(super) fn gather_corpora(
 ///
 /// # Errors
 ///
-/// As [`CorpusMatches::rank_documents`].
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
 pub(super) fn rank_all_corpora(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -165,7 +165,7 @@ fn select_best(
 ///
 /// # Errors
 ///
-/// As [`full_text::gather_matches`].
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
 pub(super) fn note_partial_reads(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

@@ -98,7 +98,7 @@ pub(super) struct FileScan<'q> {
 struct PayloadFile {
     id: [u8; 8],
     record: PayloadRecord,
-    /// Byte from which the file is searched.
+    /// First byte of the file that is searched.
     search_from: u64,
 }
 

@@ -368,7 +368,8 @@ pub(crate) fn revoke_grant(
     let found = LoadedGrants::find_grant(session, call.conversation, grant, call.now)?;
     let Some((record, index)) = found else {
         return Err(Error::not_found(format_args!(
-            "there is no grant `{grant}` of this conversation"
+            "this conversation neither issued the grant `{grant}` nor is covered by it; an expired \
+             grant needs no revocation"
         )));
     };
     let LoadedGrants { keys, bytes, mut grants, now, .. } = record;

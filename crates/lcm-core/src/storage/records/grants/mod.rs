@@ -88,7 +88,7 @@ struct Grant {
     /// Id of the parent grant.
     inherits_from: Option<[u8; 8]>,
     issued_at: Timestamp,
-    /// Time from which the grant is invalid.
+    /// Time at which the grant becomes invalid.
     expires_at: Timestamp,
     revoked: bool,
     depth_max: u32,
@@ -443,7 +443,7 @@ impl GrantAccess {
     ///
     /// # Errors
     ///
-    /// As [`GrantAccess::build_charge`].
+    /// `denied`: the grant has fewer tokens left.
     pub(crate) fn add_charge(self, tokens: u32, changes: &mut Changes) -> Result<()> {
         let (guard, put) = self.build_charge(tokens)?;
         changes.add_guard(guard);
