@@ -1,4 +1,9 @@
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure"
+)]
 //! The description of the interface in `schema/`: what is written from it is up to date, and the
 //! JSON of every golden vector is as described.
 
