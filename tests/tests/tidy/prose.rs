@@ -15,7 +15,7 @@ const SENTENCE_WORDS_MAX: usize = 40;
 const LONG_SENTENCES_LEFT: usize = 0;
 
 /// Error texts that still name no rule.
-const VAGUE_ERRORS_LEFT: usize = 10;
+const VAGUE_ERRORS_LEFT: usize = 5;
 
 /// The front page is one that is read.
 fn front_page(file: &File) -> Vec<Finding> {

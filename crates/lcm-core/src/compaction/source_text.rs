@@ -234,12 +234,7 @@ pub(crate) fn gather_items(
     for item in items {
         let (source, record) = match item {
             ContextItem::Summary(summary) => {
-                let record = records.next().ok_or_else(|| {
-                    Error::corrupt_store(format_args!(
-                        "the record of summary `{}`, a source of the summary to make, is missing",
-                        summary::format_summary_id(summary.id)
-                    ))
-                })?;
+                let record = records.next().ok_or_else(|| missing_source_error(summary.id))?;
                 (SourceRef { id: summary.id, bytes: summary.bytes }, record)
             }
             ContextItem::Run(run) => {
@@ -276,6 +271,13 @@ pub(crate) fn gather_items(
     }
     gathered.sources = SummarySources::Summaries(sources);
     Ok(gathered)
+}
+
+fn missing_source_error(id: [u8; 8]) -> Error {
+    Error::corrupt_store(format_args!(
+        "the record of summary `{}`, a source of the summary to make, is missing",
+        summary::format_summary_id(id)
+    ))
 }
 
 /// Builds a leaf that repeats a tiny run, so that the summaries around the run can be condensed.
