@@ -174,7 +174,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`Builder::open`].
+    /// - `invalid-input`: the configuration is invalid.
+    /// - `unsupported`, `store-unavailable`: the file is not a writable store.
     pub fn open_with(mut self, component: &Component) -> Result<Lcm> {
         let model = self.chain(component);
         self.handle(component, &model)

@@ -47,7 +47,7 @@ impl Json {
     ///
     /// # Panics
     ///
-    /// As [`Json::parse`] fails.
+    /// The text is not one JSON value.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))

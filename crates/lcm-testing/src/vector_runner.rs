@@ -47,7 +47,7 @@ pub fn run_vector(path: &Path, mode: StoreMode) -> Result<Report, String> {
 ///
 /// # Errors
 ///
-/// As [`run_vector`].
+/// The vector cannot be read, or a step has another result than expected.
 pub fn run_steps(path: &Path, mode: StoreMode) -> Result<Report, String> {
     let mut runner = run_to_end(path, mode, false)?;
     let store_sha256 = runner.digest()?;
@@ -58,7 +58,7 @@ pub fn run_steps(path: &Path, mode: StoreMode) -> Result<Report, String> {
 ///
 /// # Errors
 ///
-/// As [`run_vector`].
+/// The vector cannot be read, or a step has another result than expected.
 pub fn record_calls(path: &Path) -> Result<Vec<RecordedCall>, String> {
     let runner = run_to_end(path, StoreMode::Plain, true)?;
     Ok(runner.host.recorded.unwrap_or_default())

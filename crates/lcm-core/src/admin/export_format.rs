@@ -105,7 +105,8 @@ pub(super) struct LargeMessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// As in [`MessageLine`].
+    /// Least tokens of a large payload when the message was stored; `None`: the message has no
+    /// large payload.
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) bytes: u64,
     pub(super) sha256: [u8; 32],

@@ -25,7 +25,8 @@ use super::{
 ///
 /// # Errors
 ///
-/// As `plan` and `apply`.
+/// `invalid-input`, `unsupported`, `denied`: as for a plan; `conflict`: another call committed
+/// first; errors of the store.
 pub(crate) fn run(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -48,7 +48,8 @@ pub(crate) struct ImportedMessages<'a> {
 /// # Errors
 ///
 /// `invalid-input`: a text that is not a message, is stored already, or leads to another running
-/// hash; `not-found`: a text that was not uploaded; as [`super::append()`].
+/// hash; `not-found`: a text that was not uploaded; `limit-exceeded`: too large messages; `denied`:
+/// the conversation is archived; `conflict`: another call committed first; errors of the store.
 pub(crate) fn import_messages(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -171,7 +171,8 @@ pub(crate) struct PolicyRequest<'a> {
 ///
 /// # Errors
 ///
-/// As [`read_member`] and [`derive_policy_with`](lcm_text::config::Config::derive_policy_with).
+/// `invalid-input`: the budget is 0; `corrupt`: the family does not list the conversation; errors
+/// of the store.
 pub(crate) fn select_policy(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -169,7 +169,7 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_uncached`].
+    /// Errors of the store.
     pub(crate) fn read_one_uncached(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.read_uncached(&[key.into()])?.pop().flatten())
     }
@@ -181,7 +181,7 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_uncached`].
+    /// Errors of the store.
     pub(crate) fn read_content_addressed(
         &mut self,
         keys: &[String],
@@ -300,7 +300,8 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// Fails as [`StoreSession::read_checked`]; `corrupt`: the pack cannot be decoded.
+    /// `conflict`: the pack is missing, and the head has changed; `corrupt`: the pack is missing or
+    /// damaged; errors of the store.
     pub(crate) fn read_pack(
         &mut self,
         key: &str,

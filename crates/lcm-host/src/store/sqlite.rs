@@ -69,11 +69,13 @@ impl Sqlite {
         Self::open_waiting(path, BUSY_TIMEOUT)
     }
 
-    /// As [`Sqlite::open`], waiting at most `busy_timeout` for locks, now and in every call.
+    /// Opens the store at `path`; this and every later call waits at most `busy_timeout` for locks.
     ///
     /// # Errors
     ///
-    /// As [`Sqlite::open`].
+    /// - [`StoreError::Unsupported`]: the file is read-only, foreign, or of another format.
+    /// - [`StoreError::Busy`]: another process holds the lock of the file.
+    /// - [`StoreError::Unavailable`]: the file cannot be read.
     pub fn open_waiting(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
         let mut store = Self { connection: None, path: path.to_owned(), busy_timeout };
         store.find()?;

@@ -102,7 +102,7 @@ pub struct Verb {
 pub struct Method {
     /// Name in kebab-case.
     pub name: String,
-    /// Shape of its options; `None`: none that are mapped.
+    /// Shape of its options; `None`: no mapped options.
     pub options: Option<String>,
     /// Kind of its result; `None`: a value without members.
     pub result: Option<Kind>,
@@ -124,7 +124,7 @@ impl Exports {
     ///
     /// # Errors
     ///
-    /// As [`Exports::load`].
+    /// The text is not such a list.
     pub fn parse(text: &str) -> Result<Self> {
         let file: ExportsFile = serde_json::from_str(text).context("schema/exports.json")?;
         let name_of = |node: &Node| target_name(node.reference.as_deref().unwrap_or_default());

@@ -91,7 +91,7 @@ fn read(root: &Path, path: &str) -> Result<String> {
 ///
 /// # Errors
 ///
-/// As [`generate`].
+/// A file of `schema/` or `wit/` cannot be read, or is not consistent.
 pub fn find_stale(root: &Path) -> Result<Vec<String>> {
     let is_stale = |file: &GeneratedFile| {
         fs::read_to_string(root.join(&file.path)).ok().as_deref() != Some(&file.text)
@@ -103,7 +103,7 @@ pub fn find_stale(root: &Path) -> Result<Vec<String>> {
 ///
 /// # Errors
 ///
-/// As [`generate`], or a file cannot be written.
+/// A file of `schema/` or `wit/` cannot be read, or is not consistent; a file cannot be written.
 pub fn write(root: &Path) -> Result<Vec<String>> {
     let stale = find_stale(root)?;
     for file in generate(root)?.into_iter().filter(|file| stale.contains(&file.path)) {

@@ -178,7 +178,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// As [`Schema::load`].
+    /// A text that is no description, a name that is defined twice, a reference without a target.
     pub fn parse(texts: &[(&str, String)]) -> Result<Self> {
         let mut schema = Self::default();
         for (name, text) in texts {

@@ -76,7 +76,8 @@ pub(crate) fn grep(
 ///
 /// # Errors
 ///
-/// As [`grep`].
+/// `invalid-input`: the query is malformed; `not-found`: the conversation or a file does not exist;
+/// `limit-exceeded`: the regular expression is too large or too costly; errors of the store.
 pub(crate) fn grep_uncharged(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -341,7 +341,8 @@ impl GrantAccess {
     ///
     /// # Errors
     ///
-    /// As [`GrantAccess::from_grant`] and [`GrantAccess::ensure_covers`].
+    /// `denied`: the grant is unknown, revoked or expired, or does not cover the conversation;
+    /// `invalid-input`: the conversation is no id; errors of the store.
     pub(crate) fn for_call(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -478,8 +479,8 @@ impl GrantAccess {
     ///
     /// # Errors
     ///
-    /// As [`GrantAccess::build_charge`]; `conflict`: another call was faster, and the result of the
-    /// read must not be returned; errors of the store.
+    /// `denied`: the grant has fewer tokens left; `conflict`: another call was faster, and the
+    /// result of the read must not be returned; errors of the store.
     pub(crate) fn commit_charge(self, session: &mut StoreSession<'_>, tokens: u32) -> Result<()> {
         if tokens == 0 {
             return Ok(());
