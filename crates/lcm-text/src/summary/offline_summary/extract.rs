@@ -26,7 +26,7 @@ const FOOTER_MAX: u32 = 480;
 ///   several dates.
 /// - ` ... ` separates pieces of one line that are not neighbours.
 /// - With a limit of at least 32 tokens, the last line is `Expand for details about: ` and names of
-/// omitted details.
+///   omitted details.
 ///
 /// Empty if the source is blank or not even one word fits.
 ///
