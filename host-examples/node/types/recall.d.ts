@@ -25,13 +25,19 @@ export type GrepSort = "recency" | "relevance" | "hybrid";
 export interface GrepResult {
   /** Matches, in the requested order. */
   matches: GrepMatch[];
-  /** Number of matches, those beyond `limit` included. */
+  /**
+   * Number of matches, those beyond `limit` included; of a search that was cut, the matches of this
+   * part.
+   */
   total: number;
   /** Whether more matches exist than were returned. */
   truncated: boolean;
   /** Reading of the pattern, and the limits that cut the search. */
   notes: string[];
-  /** Cursor at which the same query continues; null: the search is complete. */
+  /**
+   * Cursor at which the same query continues a search that was cut; null: everything was searched,
+   * and `truncated` says whether matches beyond `limit` were left out.
+   */
   cursor: string | null;
   /** Tokens spent of the grant; absent: the read used no grant. */
   grant?: GrantCharge;
@@ -366,13 +372,16 @@ export interface ExpandResult {
   id: string;
   /** Source summaries, in the order of the conversation. */
   summaries: ExpandedSummary[];
-  /** With `includeMessages`: source messages, in the order of the conversation. */
+  /** With `includeMessages`: source messages, oldest first. */
   messages: StoredMessage[];
   /** Estimated tokens of all of them. */
   tokens: number;
   /** Whether more follows. */
   truncated: boolean;
-  /** Cursor of the next page; null: no page follows. */
+  /**
+   * Cursor of the next page; null: no page follows, or the next source alone is over `tokensMax`
+   * (see `leftOut`).
+   */
   cursor: string | null;
   /** First source that did not fit `tokensMax`; null: the bound cut nothing. */
   leftOut: OmittedSource | null;

@@ -121,7 +121,7 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     let append_mode = fields.take_optional_choice("append_mode", &["transcript", "new"]);
     let (is_new, refuse_replay) = (append_mode == Some(1), fields.take_flag("refuse_replay"));
     let backlog = BacklogOptions::read(&mut fields);
-    fields.finish_known(TRANSCRIPT_ARGUMENT)?;
+    fields.finish(TRANSCRIPT_ARGUMENT)?;
     if list.len() > ENTRIES_MAX {
         return Err(Error::limit_exceeded(format_args!(
             "`entries` must have at most {ENTRIES_MAX} items, got {}",

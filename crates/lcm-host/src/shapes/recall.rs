@@ -99,13 +99,15 @@ pub struct GrepQuery {
 pub struct GrepResult {
     /// Matches, in the requested order.
     pub matches: Vec<GrepMatch>,
-    /// Number of matches, those beyond `limit` included.
+    /// Number of matches, those beyond `limit` included; of a search that was cut, the matches of
+    /// this part.
     pub total: u64,
     /// Whether more matches exist than were returned.
     pub truncated: bool,
     /// Reading of the pattern, and the limits that cut the search.
     pub notes: Vec<String>,
-    /// Cursor at which the same query continues; null: the search is complete.
+    /// Cursor at which the same query continues a search that was cut; null: everything was
+    /// searched, and `truncated` says whether matches beyond `limit` were left out.
     pub cursor: Option<String>,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -523,13 +525,14 @@ pub struct ExpandResult {
     pub id: String,
     /// Source summaries, in the order of the conversation.
     pub summaries: Vec<ExpandedSummary>,
-    /// With `include_messages`: source messages, in the order of the conversation.
+    /// With `include_messages`: source messages, oldest first.
     pub messages: Vec<StoredMessage>,
     /// Estimated tokens of all of them.
     pub tokens: u64,
     /// Whether more follows.
     pub truncated: bool,
-    /// Cursor of the next page; null: no page follows.
+    /// Cursor of the next page; null: no page follows, or the next source alone is over
+    /// `tokens_max` (see `left_out`).
     pub cursor: Option<String>,
     /// First source that did not fit `tokens_max`; null: the bound cut nothing.
     pub left_out: Option<OmittedSource>,

@@ -23,13 +23,17 @@ class GrepResult(TypedDict):
     matches: list[GrepMatch]
     """Matches, in the requested order."""
     total: int
-    """Number of matches, those beyond `limit` included."""
+    """Number of matches, those beyond `limit` included; of a search that was cut, the
+    matches of this part.
+    """
     truncated: bool
     """Whether more matches exist than were returned."""
     notes: list[str]
     """Reading of the pattern, and the limits that cut the search."""
     cursor: str | None
-    """Cursor at which the same query continues; None: the search is complete."""
+    """Cursor at which the same query continues a search that was cut; None: everything
+    was searched, and `truncated` says whether matches beyond `limit` were left out.
+    """
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
 
@@ -368,13 +372,15 @@ class ExpandResult(TypedDict):
     summaries: list[ExpandedSummary]
     """Source summaries, in the order of the conversation."""
     messages: list[StoredMessage]
-    """With `include_messages`: source messages, in the order of the conversation."""
+    """With `include_messages`: source messages, oldest first."""
     tokens: int
     """Estimated tokens of all of them."""
     truncated: bool
     """Whether more follows."""
     cursor: str | None
-    """Cursor of the next page; None: no page follows."""
+    """Cursor of the next page; None: no page follows, or the next source alone is over
+    `tokens_max` (see `left_out`).
+    """
     left_out: OmittedSource | None
     """First source that did not fit `tokens_max`; None: the bound cut nothing."""
     grant: NotRequired[GrantCharge]

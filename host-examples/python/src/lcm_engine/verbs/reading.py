@@ -135,7 +135,7 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[ExpandResult]:
-        """Returns the sources of a summary; without `tokens_max` and `cursor` all pages.
+        """Returns the sources of a summary; without `tokens_max` all pages.
 
         ```python
         summary = lcm.listing("summaries", "chat")[0]
