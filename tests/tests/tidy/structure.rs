@@ -49,9 +49,6 @@ const RAW_CALLS: [&str; 9] = [
     ".commit(&",
 ];
 
-/// Files that still import a module behind the facade, one a line. The list only shrinks.
-const STORAGE_INTERNALS: &str = include_str!("storage_internals.txt");
-
 /// Most files that may import each other in a circle. The aim is at most 5.
 const CIRCLE_MAX: usize = 4;
 
@@ -90,9 +87,8 @@ fn upward_imports(imports: &[Import], layers: &str) -> Vec<Finding> {
     layers.breaches(imports).iter().map(|(_, import)| show_import(import)).collect()
 }
 
-/// Imports from behind the storage facade in files that are not `excepted`, and exceptions that no
-/// file needs.
-fn storage_internals(imports: &[Import], excepted: &str) -> Vec<Finding> {
+/// Imports of modules behind the storage facade.
+fn storage_internals(imports: &[Import]) -> Vec<Finding> {
     let layers = Layers::parse(LAYERS);
     let is_behind = |path: &str| {
         let names = BEHIND_THE_FACADE.iter();
@@ -102,14 +98,7 @@ fn storage_internals(imports: &[Import], excepted: &str) -> Vec<Finding> {
         let part = layers.part_of(&import.from).unwrap_or_default();
         OVER_THE_FACADE.contains(&part) && is_behind(&import.to)
     };
-    let breaches: Vec<&Import> = imports.iter().filter(is_breach).collect();
-    let is_excepted = |path: &str| excepted.lines().any(|line| line == path);
-    let new = breaches.iter().filter(|import| !is_excepted(&import.from));
-    let needed = |path: &&str| breaches.iter().any(|import| import.from == *path);
-    let idle = excepted.lines().filter(|line| !needed(line));
-    new.map(|import| show_import(import))
-        .chain(idle.map(|path| format!("storage_internals.txt: `{path}` must be removed")))
-        .collect()
+    imports.iter().filter(is_breach).map(show_import).collect()
 }
 
 /// Calls of `StoreSession` that only the storage layer and the search layer make.
@@ -187,7 +176,7 @@ fn no_import_runs_upward() {
 
 #[test]
 fn operations_read_and_write_through_the_storage_facade() {
-    assert_none(&storage_internals(&find_imports(&engine()), STORAGE_INTERNALS));
+    assert_none(&storage_internals(&find_imports(&engine())));
     assert_none(&raw_calls(&engine()));
 }
 
@@ -224,9 +213,9 @@ fn the_rule_for_the_storage_facade_can_fail() {
         import("admin/a.rs", "storage/keys.rs"),
         import("storage/a.rs", "storage/keys.rs"),
     ];
-    assert_eq!(storage_internals(&good, ""), Vec::<Finding>::new());
+    assert_eq!(storage_internals(&good), Vec::<Finding>::new());
     let bad = [import("ask/a.rs", "storage/keys.rs")];
-    assert_eq!(storage_internals(&bad, "").len(), 1);
+    assert_eq!(storage_internals(&bad).len(), 1);
     let file = |path: &str, body: &str| {
         let text = format!("fn act(session: S) {{ session{body}; }}");
         SourceFile::parse(path, &["lcm_core"], &text).unwrap()
@@ -236,9 +225,6 @@ fn the_rule_for_the_storage_facade_can_fail() {
     assert_eq!(raw_calls(&[file(over, typed)]), Vec::<Finding>::new());
     assert_eq!(raw_calls(&[file("crates/lcm-core/src/storage/a.rs", raw)]), Vec::<Finding>::new());
     assert_eq!(raw_calls(&[file(over, raw)]).len(), 1);
-    let excepted = "crates/lcm-core/src/ask/a.rs\n";
-    assert_eq!(storage_internals(&bad, excepted), Vec::<Finding>::new());
-    assert_eq!(storage_internals(&good, excepted).len(), 1);
 }
 
 #[test]
