@@ -82,7 +82,8 @@ fn compaction_reports_its_passes_and_the_context_fits() {
     has(&report, &["status", "reason", "passes", "completions", "tokens_before", "tokens_after"]);
     assert_eq!(report["status"], "done");
     let pass = &report["passes"][0];
-    let expected = ["capped", "depth", "kind", "level", "summary", "tokens_after", "tokens_before"];
+    let expected =
+        ["capped", "depth", "level", "purpose", "summary_id", "tokens_after", "tokens_before"];
     assert_eq!(keys(pass), expected);
     assert_eq!((&pass["purpose"], &pass["level"]), (&json!("leaf"), &json!("normal")));
     let again = place.json(&["compact", "--budget", "8000"]);
@@ -147,8 +148,8 @@ fn a_summary_is_described_and_expanded_to_the_messages() {
             "earliest_at",
             "latest_at",
             "descendant_count",
-            "sources",
-            "derived",
+            "source_ids",
+            "derived_ids",
             "message_ids",
             "seq_first",
             "seq_last",
@@ -160,7 +161,7 @@ fn a_summary_is_described_and_expanded_to_the_messages() {
         ],
     );
     let expansion = place.json(&["expand", leaf, "--include-messages"]);
-    has(&expansion, &["id", "summaries", "messages", "tokens", "truncated", "next"]);
+    has(&expansion, &["id", "summaries", "messages", "tokens", "truncated", "cursor"]);
     let bytes = std::fs::read_to_string(DEMO).unwrap();
     let messages = expansion["messages"].as_array().unwrap();
     let last = description["seq_last"].as_u64().unwrap();
@@ -199,8 +200,8 @@ fn a_file_that_is_cut_says_where_it_goes_on() {
     let refused = |arguments: &[&str], why: &str| {
         place.run(&[&["describe", id], arguments].concat()).failed(2, "invalid-input", why);
     };
-    refused(&["--start-line", "9", "--end-line", "8"], "before its start 9");
-    refused(&["--start-byte", "9", "--end-byte", "8"], "before its start 9");
+    refused(&["--start-line", "9", "--end-line", "8"], "before the start 9");
+    refused(&["--start-byte", "9", "--end-byte", "8"], "before the start 9");
     refused(&["--bytes-max", "512001"], "1024 to 512000");
     refused(&["--bytes-max", "1023"], "1024 to 512000");
 }
@@ -219,11 +220,11 @@ fn status_lists_and_digests_have_their_keys() {
             "summaries",
             "context",
             "fresh_tail",
-            "raw_tokens",
+            "message_tokens",
             "compression_ratio",
             "debt",
             "bytes",
-            "guards",
+            "breakers",
             "ledger",
         ],
     );

@@ -14,11 +14,11 @@ fn a_grant_is_made_read_on_listed_and_revoked() {
         "conversations",
         "depth_max",
         "expires_at",
-        "from",
         "id",
         "issued_at",
+        "parent",
         "revoked",
-        "summaries",
+        "summary_ids",
         "tokens_left",
         "tokens_max",
     ];
@@ -42,6 +42,6 @@ fn a_grant_is_made_read_on_listed_and_revoked() {
     place.run(&["grant", "revoke", id]).ok();
     assert_eq!(place.json(&["grant", "revoke", id])["revoked"], true);
     place.run(&["grep", "scheduler", "--grant", id]).failed(4, "denied", "revoked");
-    place.run(&["grant", "revoke", "grant_0"]).failed(3, "not-found", "no such grant");
+    place.run(&["grant", "revoke", "grant_0"]).failed(3, "not-found", "neither issued the grant");
     place.run(&["grant", "create", "--covers", "nowhere"]).failed(3, "not-found", "nowhere");
 }

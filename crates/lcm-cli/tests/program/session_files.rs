@@ -140,7 +140,7 @@ fn a_file_that_was_changed_is_refused_when_it_has_no_ids() {
     changed[10] = json!({"role": "user", "content": "this was written into the file afterwards"});
     let file = place.write("s.jsonl", jsonl(&changed));
     let refused = place.run(&[&AUTO[..], &[&file]].concat());
-    refused.failed(4, "exists", "message 11 is not the one that is stored there");
+    refused.failed(4, "exists", "message 11 of the transcript must equal the stored message");
     assert_eq!(place.digest(), before, "nothing is stored");
 }
 
