@@ -258,7 +258,8 @@ fn a_transcript_that_was_changed_is_refused_and_a_branch_is_not() {
         chat.store.begin_call();
         let error = chat.engine.reconcile(&mut chat.store, CHAT, &json, chat.now).unwrap_err();
         assert_eq!(error.code, ErrorCode::Exists, "{error:?}");
-        assert!(error.message.contains(&format!("message {} is not", at + 1)), "{error:?}");
+        let rule = format!("message {} of the transcript must equal the stored message", at + 1);
+        assert!(error.message.contains(&rule), "{error:?}");
         let mut branch = file.get(..at).unwrap().to_vec();
         branch.extend(lines(1_000, 1_009));
         assert_eq!(chat.ingest(&branch), 10, "what is new in a branch of {length} at {at}");
@@ -398,7 +399,8 @@ fn what_was_stored_behind_what_was_confirmed_is_recognised_or_refused() {
     others(&mut chat, 3_000, 10);
     let error = chat.plan_with(&file, "\"confirmed\":100,").unwrap_err();
     assert_eq!(error.code, ErrorCode::Exists, "storing them would double them: {error:?}");
-    assert!(error.message.contains("message 101 is not"), "{error:?}");
+    let rule = "message 101 of the transcript must equal the stored message";
+    assert!(error.message.contains(rule), "{error:?}");
 }
 
 #[test]

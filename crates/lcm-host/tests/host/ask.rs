@@ -147,5 +147,6 @@ fn what_cannot_be_asked_is_an_error() {
     let options = AskOptions { deadline_ms: Some(600_001), ..AskOptions::new(NOW) };
     let error = ask(&lcm, &options).unwrap_err();
     assert_eq!(error.code, Code::InvalidInput);
-    assert!(error.message.starts_with("deadline_ms: 600001 is not"), "{}", error.message);
+    let rule = "`deadline_ms` must be from 1 to 600000, got 600001";
+    assert!(error.message.starts_with(rule), "{}", error.message);
 }
