@@ -1,9 +1,8 @@
 """Runs the program `lcm` over real conversations and checks what must hold for every one of them.
 
-    python tests/acceptance.py [DATA] [--lcm PROGRAM] [--jobs N] [--budget N]...
+    python tests/acceptance.py DATA [--lcm PROGRAM] [--jobs N] [--budget N]...
 
-For every *.jsonl file below DATA (default: the folder `shared/data` beside the project) and each
-budget: ingest, compact without a model, assemble; then
+For every *.jsonl file below the folder DATA and each budget: ingest, compact without a model, assemble; then
 
 - the context is within the budget, and no warning says that its tail is over it;
 - a conversation of more than three quarters of the budget has a summary;
@@ -171,7 +170,7 @@ def print_row(case: Case, name: str) -> None:
 def main() -> int:
     """The exit code: 0 when everything held."""
     parser = argparse.ArgumentParser(description="checks `lcm` over real conversations")
-    parser.add_argument("data", nargs="?", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("data", type=Path)
     parser.add_argument("--lcm", type=Path, default=ROOT / "dist" / "lcm")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--budget", type=int, action="append")

@@ -55,7 +55,7 @@ impl Interface {
 
     /// Drops the keys of a configuration that are aliases or unknown: they are reported, no error.
     fn drop_other_keys(&self, config: &mut Value) {
-        let Form::Object(members) = &self.schema.shape("Configuration").unwrap().form else {
+        let Form::Object(members) = &self.schema.find_shape("Configuration").unwrap().form else {
             panic!("the configuration is no object")
         };
         if let Some(config) = config.as_object_mut() {
@@ -329,7 +329,7 @@ fn a_result_that_differs_is_found() {
 #[test]
 fn the_configuration_has_the_keys_and_bounds_of_the_engine() {
     let schema = Schema::load(&root()).unwrap();
-    let Form::Object(members) = &schema.shape("Configuration").unwrap().form else { panic!() };
+    let Form::Object(members) = &schema.find_shape("Configuration").unwrap().form else { panic!() };
     let mut engine = Engine::new();
     let report: Value = serde_json::from_str(&engine.configure("{}").unwrap()).unwrap();
     let mut known: Vec<&str> =

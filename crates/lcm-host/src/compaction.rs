@@ -71,7 +71,7 @@ impl CompactOptions {
     }
 
     /// Returns a task with these options.
-    pub(crate) fn task(&self, name: &str, conversation: &str) -> Value {
+    pub(crate) fn build_task(&self, name: &str, conversation: &str) -> Value {
         let mut task = work_options(&self.plan());
         if let Some(members) = task.as_object_mut() {
             members.insert("task".into(), name.into());

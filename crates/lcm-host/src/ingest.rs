@@ -58,7 +58,7 @@ impl IngestOptions {
     }
 
     /// Returns a task with these options and the sizes of these messages.
-    pub(crate) fn task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
+    pub(crate) fn build_task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family});

@@ -107,13 +107,13 @@ impl Lines {
         if line.len() > CALL_BYTES_MAX {
             return Err(wrong("is longer than any line of an export".to_owned()));
         }
-        let line = std::str::from_utf8(line).map_err(|_| wrong("is no valid UTF-8".to_owned()))?;
+        let line = std::str::from_utf8(line).map_err(|_| wrong("is not valid UTF-8".to_owned()))?;
         let line = line.to_owned();
         self.count = self.count.saturating_add(1);
         Ok(Some(line))
     }
 
-    fn taken(&mut self, count: usize) {
+    fn drop_taken_lines(&mut self, count: usize) {
         self.ahead.drain(..count.min(self.ahead.len()));
     }
 }
@@ -184,7 +184,7 @@ impl Lcm {
                 ));
             }
             cursor = Some(next);
-            lines.taken(answer.consumed);
+            lines.drop_taken_lines(answer.consumed);
             if answer.rewind {
                 lines = Lines::new(open()?);
             }

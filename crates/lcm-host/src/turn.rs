@@ -31,8 +31,8 @@ impl TurnOptions {
     }
 
     /// Returns the task that decides after the append.
-    pub(crate) fn task(&self, conversation: &str) -> Value {
-        let mut task = self.compact.task("turn", conversation);
+    pub(crate) fn build_task(&self, conversation: &str) -> Value {
+        let mut task = self.compact.build_task("turn", conversation);
         if let Some(members) = task.as_object_mut() {
             members.insert("defer".to_owned(), self.defer.into());
         }

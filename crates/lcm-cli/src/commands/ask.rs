@@ -5,7 +5,7 @@
 
 use lcm_host::{AskOptions, AskReport, AskStatus, Code, Error, Result};
 
-use super::recall::taken;
+use super::recall::describe_charge;
 use crate::{
     End,
     arguments::{Ask, Global},
@@ -101,7 +101,7 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
         if report.truncated { "; some sources were not read, or the answer was cut" } else { "" },
     ));
     if let Some(grant) = &report.grant {
-        out.push_str(&taken(grant));
+        out.push_str(&describe_charge(grant));
     }
     out
 }

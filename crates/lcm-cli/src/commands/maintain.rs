@@ -44,13 +44,13 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
         output::json(&Output { conversation, debt, compacted })?;
     } else {
         let done = compacted.map(compact::text).unwrap_or_default();
-        output::text(&format!("{done}{}", owed(debt)))?;
+        output::text(&format!("{done}{}", describe_deferred(debt)))?;
     }
     Ok(compacted.map_or(End::Done, compact::end))
 }
 
 /// Formats deferred compaction for people.
-fn owed(debt: Option<&DeferredCompaction>) -> String {
+fn describe_deferred(debt: Option<&DeferredCompaction>) -> String {
     match debt {
         None => "no compaction is deferred\n".to_owned(),
         Some(DeferredCompaction { exhausted: true, began_at, .. }) => {

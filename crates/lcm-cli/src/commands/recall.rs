@@ -71,7 +71,7 @@ pub(crate) fn granted(grant: Option<&Value>) -> String {
 }
 
 /// Formats a grant.
-pub(crate) fn taken(grant: &GrantCharge) -> String {
+pub(crate) fn describe_charge(grant: &GrantCharge) -> String {
     let cut = if grant.truncated { ", cut to that" } else { "" };
     let (tokens, left) = (number(grant.tokens), number(grant.tokens_left));
     format!("\n[{tokens} tokens of the grant{cut}, {left} left]\n")
@@ -207,7 +207,7 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
         count(expanded.tokens, "token"),
     ));
     if let Some(grant) = &expanded.grant {
-        out.push_str(&taken(grant));
+        out.push_str(&describe_charge(grant));
     }
     if let Some(cursor) = &expanded.cursor {
         out.push_str(&format!("more follows: --cursor {cursor}\n"));

@@ -55,7 +55,7 @@ pub(super) struct TaskRange {
 
 impl TaskRange {
     /// Returns the indices of the range.
-    pub(super) fn indices(self) -> Range<usize> {
+    pub(super) fn to_indices(self) -> Range<usize> {
         self.index_first..self.index_first.saturating_add(self.count)
     }
 }

@@ -44,7 +44,7 @@ impl<'a> TaskMessages<'a> {
     }
 
     /// Returns the messages of a range that are too large for a call and not uploaded.
-    pub(super) fn oversized(&self, range: TaskRange) -> Vec<(usize, &'a str)> {
+    pub(super) fn list_oversized(&self, range: TaskRange) -> Vec<(usize, &'a str)> {
         let large = |(index, text): &(usize, &String)| {
             text.len() > range.bytes_max && !self.uploads.contains_key(index)
         };
@@ -57,7 +57,7 @@ impl<'a> TaskMessages<'a> {
 
     fn texts_of(&self, range: TaskRange) -> impl Iterator<Item = (usize, &'a String)> + use<'a> {
         let texts = self.texts;
-        range.indices().map_while(move |index| Some((index, texts.get(index)?)))
+        range.to_indices().map_while(move |index| Some((index, texts.get(index)?)))
     }
 }
 

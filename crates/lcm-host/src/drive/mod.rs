@@ -75,7 +75,7 @@ impl Lcm {
 impl Driver<'_> {
     fn run(&mut self, task: &Value) -> IngestResult<()> {
         let begin = json!({"task_json": task.to_string(), "now": self.parts.clock.now_ms()});
-        let mut instruction = self.ask("drive.begin", &begin)?;
+        let mut instruction = self.fetch_instruction("drive.begin", &begin)?;
         let mut stop = None;
         while instruction.kind != "done" {
             let event = match self.parts.cancel.check() {
@@ -91,13 +91,17 @@ impl Driver<'_> {
             };
             let step = json!({"token": instruction.token, "event_json": event.to_string(),
                 "now": self.parts.clock.now_ms()});
-            instruction = self.ask("drive.step", &step)?;
+            instruction = self.fetch_instruction("drive.step", &step)?;
         }
         stop.map_or(Ok(()), |stopped| Err(stopped.into()))
     }
 
     /// Asks for the next instruction, and keeps what the instruction reports of the task.
-    fn ask(&mut self, function: &str, arguments: &Value) -> IngestResult<Instruction> {
+    fn fetch_instruction(
+        &mut self,
+        function: &str,
+        arguments: &Value,
+    ) -> IngestResult<Instruction> {
         let answer = self.lcm.call_json(function, arguments)?;
         let mut next: Instruction = json::read(function, answer.as_str().unwrap_or_default())?;
         if let Some(pass) = next.pass.take() {
@@ -108,7 +112,7 @@ impl Driver<'_> {
         }
         let appended = next.messages.filter(|_| next.call == "ingest.append");
         let finished = (next.kind == "done").then_some(self.parts.messages.len());
-        let finished = appended.map(|range| range.indices().start).or(finished);
+        let finished = appended.map(|range| range.to_indices().start).or(finished);
         if let (Some(told), Some(finished)) = (&mut self.parts.on_messages, finished) {
             told(finished);
         }
@@ -128,9 +132,9 @@ impl Driver<'_> {
         self.parts.cancel.sleep(wait);
         let mut index = None;
         let event = match instruction.kind.as_str() {
-            "complete" => self.complete(instruction).map_err(Failure::from),
-            "call" => self.call(instruction),
-            _ => self.stage(instruction, &mut index),
+            "complete" => self.complete_requests(instruction).map_err(Failure::from),
+            "call" => self.call_export(instruction),
+            _ => self.stage_messages(instruction, &mut index),
         };
         event.or_else(|failure| {
             let Error { code, message } = &failure.error;
@@ -143,7 +147,10 @@ impl Driver<'_> {
         })
     }
 
-    fn call(&mut self, instruction: &mut Instruction) -> std::result::Result<Value, Failure> {
+    fn call_export(
+        &mut self,
+        instruction: &mut Instruction,
+    ) -> std::result::Result<Value, Failure> {
         let mut arguments = std::mem::take(&mut instruction.arguments);
         if let Some(range) = instruction.messages {
             arguments.insert("messages".to_owned(), self.messages.select(range).into());
@@ -163,7 +170,7 @@ impl Driver<'_> {
         let repeats_max = if instruction.once { 0 } else { CONFLICT_RETRIES_MAX };
         let result = self.lcm.call_value(&instruction.call, &arguments.into(), repeats_max)?;
         if let (true, Some(text)) = (instruction.keep, result.as_str()) {
-            if instruction.messages.is_some_and(|range| range.indices().start == 0) {
+            if instruction.messages.is_some_and(|range| range.to_indices().start == 0) {
                 self.state.kept.clear();
             }
             self.state.kept.push(text.trim_start_matches('[').trim_end_matches(']').to_owned());
@@ -180,12 +187,12 @@ impl Driver<'_> {
 
     /// Uploads the messages of a range that are too large for a call; `failed` names the message
     /// of a failed upload.
-    fn stage(
+    fn stage_messages(
         &mut self,
         instruction: &mut Instruction,
         failed: &mut Option<usize>,
     ) -> std::result::Result<Value, Failure> {
-        let large = self.messages.oversized(instruction.range);
+        let large = self.messages.list_oversized(instruction.range);
         for &(index, text) in &large {
             *failed = Some(index);
             let arguments = instruction.arguments.clone();
@@ -197,8 +204,8 @@ impl Driver<'_> {
     }
 
     /// Lets the model complete requests, all at the same time.
-    fn complete(&mut self, instruction: &Instruction) -> Result<Value> {
-        let range = instruction.range.indices();
+    fn complete_requests(&mut self, instruction: &Instruction) -> Result<Value> {
+        let range = instruction.range.to_indices();
         let missing = || Error::internal("`drive.step` asks for unknown requests");
         let requests = self.state.requests.get(range.clone()).ok_or_else(missing)?;
         let answers = complete_all(self.lcm.model(), requests, self.parts.cancel);

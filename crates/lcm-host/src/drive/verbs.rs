@@ -40,7 +40,7 @@ impl Lcm {
     ) -> IngestResult<IngestReport> {
         let (clock, told) = (options.clock, &mut |finished| progress(finished));
         let parts = Parts { clock, cancel, messages, on_messages: Some(told), on_pass: None };
-        self.drive(&options.task(options.task_name(), conversation, messages), parts)
+        self.drive(&options.build_task(options.task_name(), conversation, messages), parts)
     }
 
     /// Stores the newest messages of a conversation. Messages that fit one call and follow the
@@ -54,7 +54,7 @@ impl Lcm {
     ) -> IngestResult<IngestReport> {
         let clock = options.clock;
         let parts = Parts { clock, cancel, messages, on_messages: None, on_pass: None };
-        self.drive(&options.task("append", conversation, messages), parts)
+        self.drive(&options.build_task("append", conversation, messages), parts)
     }
 
     /// Compacts until nothing is due. Other calls run while a model works. `progress` receives each
@@ -73,7 +73,7 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<CompactReport> {
-        let task = options.task("compact", conversation);
+        let task = options.build_task("compact", conversation);
         Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
     }
 
@@ -91,7 +91,7 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<MaintainReport> {
-        let task = options.task("maintain", conversation);
+        let task = options.build_task("maintain", conversation);
         Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
     }
 
@@ -114,7 +114,7 @@ impl Lcm {
         // Options that `evaluate` refuses are refused before anything is stored.
         self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
         let ingested = self.append_end(conversation, messages, ingest, cancel)?;
-        let task = options.task(conversation);
+        let task = options.build_task(conversation);
         let decision: TurnDecision = self.drive(&task, compact.parts(cancel, None))?;
         let deferred = decision.deferred;
         let mut report = TurnReport { ingested, compacted: None, deferred, failure: None };

@@ -164,7 +164,7 @@ impl Exports {
     pub fn wire_roots(&self) -> Vec<&str> {
         let payloads = self.exports.iter().flat_map(|one| one.arguments.iter().chain(&one.results));
         let exports = payloads.filter_map(|(_, payload)| match payload {
-            Payload::Of(kind) => kind.shape(),
+            Payload::Of(kind) => kind.shape_name(),
             Payload::Verb => None,
         });
         let verbs = self.verbs.iter().flat_map(|verb| [&*verb.arguments, &*verb.answer]);
@@ -182,7 +182,7 @@ impl Exports {
     /// Shapes that the packages return, by name.
     #[must_use]
     pub fn result_roots(&self) -> Vec<&str> {
-        let results = self.methods.iter().filter_map(|method| method.result.as_ref()?.shape());
+        let results = self.methods.iter().filter_map(|method| method.result.as_ref()?.shape_name());
         let lists = self.listings.iter().map(|(_, shape)| shape.as_str());
         results.chain(lists).chain(self.models.iter().map(String::as_str)).collect()
     }

@@ -97,7 +97,7 @@ pub(super) fn write_shapes(schema: &Schema, exports: &Exports) -> Result<String>
             _ => "undefined".into(),
         };
         let options = quoted(method.options.as_deref());
-        let result = quoted(method.result.as_ref().and_then(|kind| kind.shape()));
+        let result = quoted(method.result.as_ref().and_then(|kind| kind.shape_name()));
         let name = camel_case(&method.name);
         text.push_str(&format!("  {name}: {{ options: {options}, result: {result} }},\n"));
     }
@@ -137,7 +137,7 @@ fn list_entries(schema: &Schema, shape: &Shape) -> Result<Vec<Entry>> {
     match &shape.form {
         Form::Object(members) => {
             let entry = |member: &&super::schema::Member| {
-                let inner = member.kind.shape().filter(|inner| is_mapped(schema, inner));
+                let inner = member.kind.shape_name().filter(|inner| is_mapped(schema, inner));
                 let name = &member.name;
                 (camel_case(name), name.clone(), inner.map(str::to_owned))
             };
@@ -146,7 +146,7 @@ fn list_entries(schema: &Schema, shape: &Shape) -> Result<Vec<Entry>> {
         Form::Union(names) => {
             let mut merged: BTreeMap<String, Entry> = BTreeMap::new();
             for name in names {
-                for entry in list_entries(schema, schema.shape(name)?)? {
+                for entry in list_entries(schema, schema.find_shape(name)?)? {
                     let known = merged.entry(entry.1.clone()).or_insert_with(|| entry.clone());
                     ensure!(*known == entry, "`{}`: `{}` has two shapes", shape.name, entry.1);
                 }

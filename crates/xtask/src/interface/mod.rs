@@ -46,7 +46,7 @@ pub fn generate(root: &Path) -> Result<Vec<GeneratedFile>> {
     let schema = Schema::load(root)?;
     let exports = Exports::load(root)?;
     for name in exports.wire_roots().into_iter().chain(exports.package_roots()) {
-        schema.shape(name)?;
+        schema.find_shape(name)?;
     }
     let mut files = typescript::write_types(&schema, &exports);
     let tables = javascript::write_shapes(&schema, &exports)?;
@@ -75,7 +75,8 @@ fn rewrite_interface(
     let mut files = Vec::new();
     for name in names.into_iter().filter(|name| name.ends_with(".wit")) {
         let path = format!("wit/{name}");
-        let text = wit::rewrite(schema, &read(root, &path)?, &mut seen).context(path.clone())?;
+        let text =
+            wit::rewrite_blocks(schema, &read(root, &path)?, &mut seen).context(path.clone())?;
         files.push((path, text));
     }
     let missing = wit::list_missing(schema, exports, &seen);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     exports::Exports,
     schema::{Form, FreeJson, Kind, Member, Schema, Shape},
-    words::{self, describe_default, generated_line, wrap},
+    words::{self, describe_default, generated_line, wrap_text},
 };
 
 /// Folder of the package.
@@ -191,7 +191,7 @@ fn write_docstring(text: &str, indent: &str) -> String {
     if line.len() <= WIDTH {
         return line;
     }
-    let lines = wrap(&text, WIDTH - indent.len() - 6);
+    let lines = wrap_text(&text, WIDTH - indent.len() - 6);
     let lines: Vec<String> = lines.iter().map(|line| format!("{indent}{line}\n")).collect();
     format!("{indent}\"\"\"{}{indent}\"\"\"\n", lines.concat().trim_start())
 }

@@ -79,7 +79,7 @@ fn link_shape(shape: &Shape) -> String {
 }
 
 fn write_page(schema: &Schema, file: &SchemaFile) -> String {
-    let mut text = format!("<!-- {} -->\n\n# {}\n\n", generated_line(), title(&file.name));
+    let mut text = format!("<!-- {} -->\n\n# {}\n\n", generated_line(), format_title(&file.name));
     text.push_str(&format!("{}\n", file.description));
     for name in &file.shapes {
         let Some(shape) = schema.shapes.get(name) else { continue };
@@ -105,7 +105,7 @@ fn write_page(schema: &Schema, file: &SchemaFile) -> String {
     text
 }
 
-fn title(name: &str) -> String {
+fn format_title(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
@@ -129,7 +129,7 @@ fn write_row(schema: &Schema, member: &Member) -> String {
 ///
 /// A mark without its end, or a heading of the description that the page has not.
 pub(super) fn rewrite_configuration(schema: &Schema, page: &str) -> Result<String> {
-    let Form::Object(members) = &schema.shape("Configuration")?.form else {
+    let Form::Object(members) = &schema.find_shape("Configuration")?.form else {
         anyhow::bail!("the configuration is no object");
     };
     let mut groups: Vec<&str> = members.iter().filter_map(|one| one.group.as_deref()).collect();

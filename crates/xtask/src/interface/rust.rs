@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     exports::Exports,
     schema::{Form, FreeJson, JSON_OBJECT, JSON_VALUE, Kind, Member, Schema, Shape},
-    words::{describe_default, generated_line, pascal_case, wrap},
+    words::{describe_default, generated_line, pascal_case, wrap_text},
 };
 
 /// Folder of the structs.
@@ -259,6 +259,6 @@ fn free_json(name: &str) -> Option<FreeJson> {
 }
 
 fn write_comment(text: &str, indent: &str) -> String {
-    let lines = wrap(text, 96 - indent.len());
+    let lines = wrap_text(text, 96 - indent.len());
     lines.iter().map(|line| format!("{indent}/// {line}\n")).collect()
 }

@@ -148,10 +148,10 @@ impl Kind {
 
     /// The name of the shape that a value or its elements have; `None`: no shape.
     #[must_use]
-    pub fn shape(&self) -> Option<&str> {
+    pub fn shape_name(&self) -> Option<&str> {
         match self {
             Self::Ref(name) => Some(name),
-            Self::List(inner, ..) | Self::Nullable(inner) => inner.shape(),
+            Self::List(inner, ..) | Self::Nullable(inner) => inner.shape_name(),
             _ => None,
         }
     }
@@ -259,12 +259,12 @@ impl Schema {
         Ok(Form::Object(members))
     }
 
-    /// The shape of this name.
+    /// Finds the shape with this name.
     ///
     /// # Errors
     ///
     /// There is no such shape.
-    pub fn shape(&self, name: &str) -> Result<&Shape> {
+    pub fn find_shape(&self, name: &str) -> Result<&Shape> {
         self.shapes.get(name).with_context(|| format!("there is no shape `{name}`"))
     }
 
@@ -303,7 +303,7 @@ impl Shape {
     pub fn references(&self) -> Vec<&str> {
         match &self.form {
             Form::Object(members) => {
-                members.iter().filter_map(|member| member.kind.shape()).collect()
+                members.iter().filter_map(|member| member.kind.shape_name()).collect()
             }
             Form::Union(names) => names.iter().map(String::as_str).collect(),
             // An object that passes unread holds any values, and a value may be such an object.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{
     exports::Exports,
     schema::{Form, FreeJson, Kind, Member, Schema, Shape},
-    words::{self, camel_case, describe_default, generated_line, keeps_case, wrap},
+    words::{self, camel_case, describe_default, generated_line, keeps_case, wrap_text},
 };
 
 /// Folder of the types by subject.
@@ -158,7 +158,7 @@ fn write_comment(text: &str, indent: &str) -> String {
     if line.len() <= 101 {
         return line;
     }
-    let lines = wrap(text, 97 - indent.len());
+    let lines = wrap_text(text, 97 - indent.len());
     let lines: Vec<String> = lines.iter().map(|line| format!("{indent} * {line}\n")).collect();
     format!("{indent}/**\n{}{indent} */\n", lines.concat())
 }

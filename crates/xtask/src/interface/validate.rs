@@ -61,7 +61,7 @@ impl Schema {
     fn compare_kind(&self, kind: &Kind, value: &Value, path: &str, findings: &mut Vec<String>) {
         let mut expect = |fits: bool, what: String| {
             if !fits {
-                findings.push(format!("{path} must be {what}, got {}", shorten(value)));
+                findings.push(format!("{path} must be {what}, got {}", shorten_value(value)));
             }
         };
         match kind {
@@ -115,13 +115,13 @@ impl Schema {
             Form::Free(FreeJson::Object) if value.is_object() => {}
             Form::Choice(choices) => {
                 if !value.as_str().is_some_and(|text| choices.iter().any(|one| one == text)) {
-                    findings.push(format!("{path} is no `{name}`: {}", shorten(value)));
+                    findings.push(format!("{path} is no `{name}`: {}", shorten_value(value)));
                 }
             }
             Form::Union(names) => self.compare_union(names, value, path, findings),
             Form::Object(members) => self.compare_object(members, value, path, findings),
             Form::Free(FreeJson::Object) | Form::Host(_) => {
-                findings.push(format!("{path} is no `{name}`: {}", shorten(value)));
+                findings.push(format!("{path} is no `{name}`: {}", shorten_value(value)));
             }
         }
     }
@@ -134,7 +134,7 @@ impl Schema {
         findings: &mut Vec<String>,
     ) {
         let Some(object) = value.as_object() else {
-            findings.push(format!("{path} must be an object, got {}", shorten(value)));
+            findings.push(format!("{path} must be an object, got {}", shorten_value(value)));
             return;
         };
         for key in object.keys() {
@@ -215,7 +215,7 @@ fn is_time(text: &str) -> bool {
         })
 }
 
-fn shorten(value: &Value) -> String {
+fn shorten_value(value: &Value) -> String {
     let text = value.to_string();
     text.chars().take(60).collect()
 }

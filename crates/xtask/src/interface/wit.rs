@@ -10,7 +10,7 @@ use anyhow::{Result, bail, ensure};
 use super::{
     exports::Exports,
     schema::{Form, Member, Schema, Shape},
-    words::{describe_default, describe_kind, wrap},
+    words::{describe_default, describe_kind, wrap_text},
 };
 
 /// Replaces the lists in one file; adds the names of its shapes to `seen`.
@@ -18,7 +18,11 @@ use super::{
 /// # Errors
 ///
 /// A mark without its end, or of no shape.
-pub(super) fn rewrite(schema: &Schema, text: &str, seen: &mut BTreeSet<String>) -> Result<String> {
+pub(super) fn rewrite_blocks(
+    schema: &Schema,
+    text: &str,
+    seen: &mut BTreeSet<String>,
+) -> Result<String> {
     let mut out = String::new();
     let mut open: Option<String> = None;
     for line in text.lines() {
@@ -62,7 +66,7 @@ pub(super) fn list_missing(
 }
 
 fn write_list(schema: &Schema, name: &str, indent: &str) -> Result<String> {
-    let shape = schema.shape(name)?;
+    let shape = schema.find_shape(name)?;
     let mut lines = write_lines(&format!("`{name}`: {}", shape.description), "", indent);
     let link = |shape: &Shape| format!("`{}`", shape.name);
     match &shape.form {
@@ -74,7 +78,7 @@ fn write_list(schema: &Schema, name: &str, indent: &str) -> Result<String> {
         }
         Form::Union(names) => {
             for name in names {
-                let description = &schema.shape(name)?.description;
+                let description = &schema.find_shape(name)?.description;
                 lines.push_str(&write_lines(&format!("`{name}`: {description}"), "- ", indent));
             }
         }
@@ -105,7 +109,7 @@ pub(super) fn describe_member(
 fn write_lines(text: &str, mark: &str, indent: &str) -> String {
     let width = 100 - indent.len() - 4 - mark.len();
     let mut lines = String::new();
-    for (index, line) in wrap(text, width).iter().enumerate() {
+    for (index, line) in wrap_text(text, width).iter().enumerate() {
         let start = if index == 0 { mark.to_owned() } else { " ".repeat(mark.len()) };
         lines.push_str(&format!("{indent}/// {start}{line}\n"));
     }

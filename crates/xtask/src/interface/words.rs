@@ -18,23 +18,23 @@ pub(super) fn generated_line() -> String {
 pub(super) fn camel_case(name: &str) -> String {
     let mut words = name.split(['_', '-']);
     let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |text, word| text + &capitalize(word))
+    words.fold(first, |text, word| text + &capitalize_word(word))
 }
 
 /// `leaf-aggressive` as `LeafAggressive`.
 pub(super) fn pascal_case(name: &str) -> String {
-    capitalize(&camel_case(name))
+    capitalize_word(&camel_case(name))
 }
 
 /// A word with a capital.
-fn capitalize(word: &str) -> String {
+fn capitalize_word(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
 /// Breaks a text into lines of at most `width` characters.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in split_words(text) {
         match lines.last_mut() {
@@ -64,7 +64,7 @@ fn split_words(text: &str) -> Vec<String> {
 }
 
 /// Says a number with its groups of digits.
-pub(super) fn grouped(number: impl ToString) -> String {
+pub(super) fn group_digits(number: impl ToString) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -92,20 +92,20 @@ pub(super) fn describe_kind(
         Kind::Time => "time".into(),
         Kind::Text(None, None) => "text".into(),
         Kind::Text(Some(least), Some(most)) => {
-            format!("text of {} to {} bytes", grouped(least), grouped(most))
+            format!("text of {} to {} bytes", group_digits(least), group_digits(most))
         }
         Kind::Text(Some(_), None) => "text, not empty".into(),
-        Kind::Text(None, Some(most)) => format!("text of at most {} bytes", grouped(most)),
+        Kind::Text(None, Some(most)) => format!("text of at most {} bytes", group_digits(most)),
         Kind::Constant(text) => format!("`{text}`"),
         Kind::Host(words) => format!("`{words}`"),
         Kind::Nullable(inner) => format!("{} or null", describe_kind(schema, inner, link)),
         Kind::List(inner, least, most) => {
             let bounds = match (least, most) {
                 (Some(least), Some(most)) => {
-                    format!(", {} to {}", grouped(least), grouped(most))
+                    format!(", {} to {}", group_digits(least), group_digits(most))
                 }
-                (None, Some(most)) => format!(", at most {}", grouped(most)),
-                (Some(least), None) => format!(", at least {}", grouped(least)),
+                (None, Some(most)) => format!(", at most {}", group_digits(most)),
+                (Some(least), None) => format!(", at least {}", group_digits(least)),
                 (None, None) => String::new(),
             };
             format!("list of {}{bounds}", describe_kind(schema, inner, link))
@@ -140,8 +140,10 @@ fn join_choices(choices: &[String]) -> String {
 fn describe_integer(least: i64, most: Option<u64>) -> String {
     match (least, most) {
         (0, None | Some(0xffff_ffff)) => "integer".into(),
-        (least, None | Some(0xffff_ffff)) => format!("integer from {}", grouped(least)),
-        (least, Some(most)) => format!("integer from {} to {}", grouped(least), grouped(most)),
+        (least, None | Some(0xffff_ffff)) => format!("integer from {}", group_digits(least)),
+        (least, Some(most)) => {
+            format!("integer from {} to {}", group_digits(least), group_digits(most))
+        }
     }
 }
 
@@ -150,7 +152,7 @@ pub(super) fn describe_default(member: &Member) -> Option<String> {
     Some(match member.default.as_ref()? {
         serde_json::Value::String(text) if text.is_empty() => "empty".into(),
         serde_json::Value::String(text) => format!("`{text}`"),
-        serde_json::Value::Number(number) => grouped(number),
+        serde_json::Value::Number(number) => group_digits(number),
         other => format!("`{other}`"),
     })
 }
