@@ -69,6 +69,11 @@ impl<T> GuardedRecord<T> {
         &self.key
     }
 
+    /// Returns the value that was read; `None`: the key is absent.
+    pub(crate) fn value(&self) -> Option<&[u8]> {
+        self.value.as_deref()
+    }
+
     /// Returns the guard that the store still holds the read value.
     pub(crate) fn build_guard(&self) -> Guard {
         Guard { key: self.key.name.clone(), value: self.value.clone() }

@@ -208,8 +208,8 @@ impl TaskSettlement<'_> {
         head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
         head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
         if let Some(input) = &splice.pack_compaction {
-            let sealed = input.compact_packs(keys, head, changes.puts_mut())?;
-            changes.add_puts(sealed);
+            let compacted = input.compact_packs(keys, head, changes.puts())?;
+            changes.add_puts(compacted);
         }
         let act = JournalAction::Compact { summary: id, made: record.to_provenance(), before };
         let head = self.loaded.commit_changes(session, self.call, act, changes)?;
