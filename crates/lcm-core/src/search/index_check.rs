@@ -188,7 +188,7 @@ fn check_segment(
             Corpus::Messages => rebuild_messages(session, &history, index, (first, last), builder)?,
             Corpus::Summaries => {
                 for (id, size) in
-                    index.read_summary_refs(session, &(first..=last).collect::<Vec<u64>>())?
+                    index.read_summaries(session, &(first..=last).collect::<Vec<u64>>())?
                 {
                     match summaries.get(&id) {
                         Some((record, bytes)) if *bytes == size => {
