@@ -31,7 +31,7 @@ enum IdentityKind {
 #[derive(Clone, Debug)]
 pub(crate) struct IdentityLookup {
     kind: IdentityKind,
-    pub(crate) hash: [u8; 32],
+    hash: [u8; 32],
 }
 
 impl IdentityLookup {
