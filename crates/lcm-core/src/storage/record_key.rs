@@ -110,7 +110,7 @@ impl RecordReads {
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn read(self, session: &mut StoreSession<'_>) -> Result<RecordValues> {
         Ok(RecordValues::new(session.read_uncached(&self.names)?))
     }

@@ -1,4 +1,4 @@
-//! The records by which messages are recognised: which message has an identity.
+//! The records of identities, by which stored messages are recognised.
 //!
 //! An identity is an entry id or event key of the host, or the id of a tool call.
 
