@@ -94,7 +94,7 @@ impl Changes {
     }
 
     /// Returns the writes.
-    pub(crate) fn puts(&self) -> &[Put] {
+    pub(crate) fn list_puts(&self) -> &[Put] {
         &self.puts
     }
 

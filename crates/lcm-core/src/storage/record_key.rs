@@ -69,8 +69,8 @@ impl<T> GuardedRecord<T> {
         &self.key
     }
 
-    /// Returns the value that was read; `None`: the key is absent.
-    pub(crate) fn value(&self) -> Option<&[u8]> {
+    /// Returns the value that the store held; `None`: the key was absent.
+    pub(crate) fn stored_value(&self) -> Option<&[u8]> {
         self.value.as_deref()
     }
 

@@ -203,7 +203,7 @@ impl TaskSettlement<'_> {
         head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
         head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
         if let Some(input) = &splice.pack_compaction {
-            let compacted = input.compact_packs(keys, head, changes.puts())?;
+            let compacted = input.compact_packs(keys, head, changes.list_puts())?;
             changes.add_puts(compacted);
         }
         let act = JournalAction::Compact { summary: id, made: record.to_provenance(), before };

@@ -145,7 +145,12 @@ impl<'a> VectorUpdate<'a> {
             let Some(read) =
                 SignBlock::from_value(&key, value.as_deref(), self.count_dimensions())?
             else {
-                return Err(diagnose_damage(session, self.call.keys, self.read.value(), &key));
+                return Err(diagnose_damage(
+                    session,
+                    self.call.keys,
+                    self.read.stored_value(),
+                    &key,
+                ));
             };
             block = read;
         }
@@ -156,7 +161,7 @@ impl<'a> VectorUpdate<'a> {
     /// Deletes as many of the newest blocks as fit a commit, without reading them.
     pub(crate) fn delete_blocks(&mut self, corpora: &[Corpus]) {
         for corpus in corpora {
-            while self.changes.puts().len() < DELETED_BLOCKS_MAX * 65 {
+            while self.changes.list_puts().len() < DELETED_BLOCKS_MAX * 65 {
                 let vectors = self.record.corpus_vectors_mut(*corpus);
                 let Some(last) = vectors.count_blocks().checked_sub(1) else { break };
                 vectors.set(last, None);
@@ -177,7 +182,7 @@ impl<'a> VectorUpdate<'a> {
     /// `conflict`: another call committed first; `limit-exceeded`; errors of the store.
     pub(crate) fn commit(self, session: &mut StoreSession<'_>) -> Result<()> {
         let Self { read, mut record, mut changes, .. } = self;
-        if changes.is_empty() && read.value().is_none() {
+        if changes.is_empty() && read.stored_value().is_none() {
             return Ok(());
         }
         if record.is_empty() {
