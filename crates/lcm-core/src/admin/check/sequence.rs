@@ -9,6 +9,7 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     head::ConversationHead,
     history::{self, MessageHistory},
+    keys::ConversationKeys,
     pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
     record_key::RecordKey,
     records::identity::{IdentityLookup, StoredIdentity, collect_lookups},
@@ -145,10 +146,7 @@ fn check_pack(
         }
         message.unique_call_id = stored.call_key;
         let lookups = collect_lookups(&raw, &message).into_iter();
-        identities.extend(lookups.map(|lookup| {
-            let key = StoredIdentity::key(history.keys, &lookup);
-            PlacedIdentity { key, lookup, seq }
-        }));
+        identities.extend(lookups.map(|lookup| PlacedIdentity::new(history.keys, lookup, seq)));
     }
     if running.seq == history.head.compressed_through {
         report.expect_sound(running.frontier == history.head.compressed_frontier, || {
@@ -232,6 +230,12 @@ struct PlacedIdentity {
     key: RecordKey<StoredIdentity>,
     lookup: IdentityLookup,
     seq: u64,
+}
+
+impl PlacedIdentity {
+    fn new(keys: &ConversationKeys, lookup: IdentityLookup, seq: u64) -> Self {
+        Self { key: StoredIdentity::key(keys, &lookup), lookup, seq }
+    }
 }
 
 /// Checks that every id, event key and call key leads to its message.
