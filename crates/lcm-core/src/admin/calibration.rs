@@ -34,7 +34,7 @@ impl CommandContext<'_, '_> {
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &self.loaded.head.conversation);
         if changed {
-            changes.write_record(&target.record_key(), &record)?;
+            changes.write_record(target.key(), &record)?;
             self.commit(JournalAction::Calibrate, changes)?;
         }
         Ok(answer)

@@ -115,7 +115,7 @@ pub(crate) fn run_command(
 ///
 /// # Errors
 ///
-/// `invalid-input`: there is an argument.
+/// `invalid-input`: an argument is given.
 pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<String> {
     parse_arguments(arguments_json)?.finish(ARGUMENTS)?;
     Ok(prompts::list_prompts(config)?.end_object())

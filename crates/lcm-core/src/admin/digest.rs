@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 use crate::storage::{
     codec,
     context::ContextItem,
+    conversation_list,
     head::{ConversationHead, LoadedHead},
     history::MessageHistory,
     keys::ConversationKeys,
-    read_scope,
     store_session::StoreSession,
     summary::Summary,
 };
@@ -29,7 +29,7 @@ use lcm_text::base::{error::Result, int};
 pub(crate) fn digest(session: &mut StoreSession<'_>, logical: bool) -> Result<String> {
     let mut hasher = Sha256::new();
     if logical {
-        for id in read_scope::list_all_conversations(session)? {
+        for id in conversation_list::list_all_conversations(session)? {
             hash_conversation(session, &id, &mut hasher)?;
         }
     } else {

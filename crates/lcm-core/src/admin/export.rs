@@ -1,8 +1,8 @@
 //! Export: one conversation, or all conversations, as lines that any store can import.
 //!
 //! In: a conversation and a cursor. Out: a page of lines. An export holds messages, summaries and
-//! the context with all their fields. It leaves out the records of one store: journal, breakers,
-//! ledgers, attempts, grants, the last question, and uploads that no message refers to.
+//! the context with all their fields. Records that belong to one store are left out: journal,
+//! breakers, ledgers, attempts, grants, the last question, and uploads that no message refers to.
 
 use alloc::string::String;
 use lcm_text::base::hash;

@@ -10,7 +10,8 @@ use crate::{
         head::{ConversationHead, LoadedHead},
         keys,
         records::{
-            calibration, focus::FocusBrief, model_breaker::ModelBreaker, usage::UsageRecord,
+            calibration::Calibration, focus::FocusBrief, model_breaker::ModelBreaker,
+            usage::UsageRecord,
         },
         session::SessionLifecycle,
         store_session::StoreSession,
@@ -132,13 +133,13 @@ fn read_details(
         let kind = key.get(skip..).and_then(|rest| rest.chars().next());
         bytes.add_bytes(kind, int::to_u64(key.len() + value.len()));
         if kind == Some('c') {
-            calibrations.push_object(calibration::decode_record(key, value)?.to_object());
+            calibrations.push_object(codec::decode::<Calibration>(key, value)?.to_object());
         }
         if kind == Some('e') {
-            usage = UsageRecord::decode(key, value)?;
+            usage = codec::decode(key, value)?;
         }
         if kind == Some('y') {
-            focus = Some(FocusBrief::read(key, value)?);
+            focus = Some(codec::decode::<FocusBrief>(key, value)?);
         }
         if kind == Some('s') {
             let record: Summary = codec::decode(key, value)?;

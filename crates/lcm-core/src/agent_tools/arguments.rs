@@ -244,7 +244,7 @@ impl ToolArguments {
         }
     }
 
-    /// Copies arguments into an object. Each pair has the name here and the name there.
+    /// Copies arguments into an object. Each pair has the argument's name and the object's name.
     pub(super) fn copy_into(&self, names: &[(&str, &str)], to: &mut JsonWriter) {
         for (from, key) in names {
             match self.find_value(from) {

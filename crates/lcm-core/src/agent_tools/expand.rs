@@ -339,7 +339,7 @@ fn root_ids(roots: &[ExpandRoot]) -> Vec<&str> {
 
 /// Formats the arguments of a call like this call for other ids.
 ///
-/// `after`: an id below the first of them, after which the call continues.
+/// `after`: an id below the first summary, after which the call continues.
 fn repeat_arguments(
     invocation: &ToolInvocation<'_>,
     ids: &[&str],

@@ -47,6 +47,6 @@ impl<'a> ToolInvocation<'a> {
 /// Reply of a tool.
 pub(super) struct ToolReply {
     pub(super) text: String,
-    /// Tokens of the stored text in it, which a grant pays for.
+    /// Tokens of the stored text in the reply, which are charged to a grant.
     pub(super) tokens: u32,
 }

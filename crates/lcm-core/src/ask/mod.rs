@@ -131,7 +131,7 @@ fn prepare_question(
         let note = paid.build_grant_note(0);
         return Ok(AskPreparation::Ended(outcome::build_plan_step(&question, &evidence, note)));
     }
-    let record = slot.create_next(call, now, question.deadline_ms);
+    let record = slot.create_next(call, question.deadline_ms);
     let open = build_open_question(&question, evidence, truncated);
     if open.passages.is_empty() {
         let ending = AskOutcome::without_answer(&open, AskStatus::NoEvidence, 0);

@@ -112,12 +112,10 @@ impl QuestionSlot {
     }
 
     /// Creates the record of the question that follows the question of the slot.
-    pub(super) fn create_next(
-        &self,
-        call: Call<'_>,
-        now: Timestamp,
-        deadline_ms: u64,
-    ) -> QuestionRecord {
+    ///
+    /// The time of the call must be the effective time.
+    pub(super) fn create_next(&self, call: Call<'_>, deadline_ms: u64) -> QuestionRecord {
+        let now = call.now;
         let number = self.0.record.as_ref().map_or(0, |record| record.number).saturating_add(1);
         let conversation = call.keys.conversation_hash();
         let parts: [&[u8]; 4] =

@@ -16,7 +16,7 @@ const DEPTH_MAX: u32 = 10;
 const CANDIDATE_TOKENS: u64 = 220;
 /// Factor of the estimate if messages are read, in hundredths.
 const MESSAGES_FACTOR: u64 = 190;
-/// What each level of depth below the first adds to the factor of the estimate, in hundredths.
+/// Increase of the factor of the estimate for each level of depth after the first, in hundredths.
 const DEPTH_FACTOR: u64 = 65;
 /// Factor of the estimate for a broad question, in hundredths.
 const BROAD_FACTOR: u64 = 135;

@@ -16,7 +16,7 @@ use crate::storage::context::{ContextItem, MessageRun};
 const FRESH_TAIL: &str = "fresh-tail";
 /// Reason of the newest user message outside the fresh tail.
 const PINNED: &str = "pinned";
-/// Reason of what the budget has no room for.
+/// Reason of pieces that do not fit the budget.
 const OVER_BUDGET: &str = "over-budget";
 /// Reason of messages that a new session withdrew.
 const WITHDRAWN: &str = "withdrawn";

@@ -161,7 +161,7 @@ impl AssemblyInput<'_> {
             () if old.focus != self.focus_name() => "focus",
             () if is_new_summary && old.summaries < self.history.head.summaries => "compaction",
             () if old.budget != self.policy.budget.to_string() => "budget",
-            // An item before this one left the context, or came back.
+            // An earlier item left the context, or returned to it.
             () if is_old || new.has_hash_from(equal, hash) => "eviction",
             () => "edit",
         };

@@ -31,7 +31,7 @@ pub(crate) struct RenderCache {
 }
 
 impl RenderCache {
-    /// Empties the cache if it has another generation: the store is another one, or was restored.
+    /// Empties the cache if it has another generation: the host replaced or restored the store.
     pub(super) fn drop_stale(&mut self, generation: u64) {
         if self.generation != generation {
             *self = Self { generation, ..Self::default() };

@@ -234,7 +234,7 @@ fn build_advice(
 /// The parts of a context, in tokens.
 #[derive(Clone, Copy, Debug)]
 struct ContextTokens {
-    /// Tokens that compaction leaves: of the host, of the fresh tail and of the pinned message.
+    /// Tokens that compaction cannot remove: the host's, the fresh tail and the pinned message.
     fixed: u64,
     summaries: u64,
     /// Raw messages outside the tail.

@@ -82,7 +82,7 @@ pub(crate) fn plan(
     Ok(PlanResult { status, reason: String::new(), revision, requests, sweep })
 }
 
-/// What a plan decides.
+/// The decision of a plan.
 pub(crate) enum PlanDecision {
     /// There are tasks.
     Tasks(PlannedTasks),

@@ -1,4 +1,4 @@
-//! The planner: which sources of a context become tasks, and with which targets.
+//! The planner: chooses the sources of the next tasks and their targets.
 
 use alloc::vec::Vec;
 
@@ -31,7 +31,7 @@ use super::{
 /// Most candidates that are read beyond the tasks asked for.
 const SPARE_CANDIDATES_MAX: usize = 32;
 
-/// A task with what its request is made from.
+/// A task with the inputs of its request.
 pub(crate) struct PlannedTask {
     pub(crate) task: SummaryTask,
     pub(crate) gathered: GatheredSources,
@@ -62,7 +62,7 @@ pub(super) struct TaskSearch {
     pub(super) count: usize,
     /// Effective time of the call.
     now: Timestamp,
-    /// Whether the search skipped sources of which nothing smaller can be made.
+    /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
 }
 
@@ -79,7 +79,7 @@ impl TaskSearch {
     }
 }
 
-/// What a planner is opened with.
+/// The inputs of a planner.
 #[derive(Clone, Copy)]
 pub(super) struct PlannerInput<'a> {
     pub(super) call: Call<'a>,

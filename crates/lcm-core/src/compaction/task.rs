@@ -1,4 +1,4 @@
-//! Tasks: what a completion is asked for, printed as one token with every detail.
+//! Tasks: each is one summary to be made, encoded as one token with every detail.
 //!
 //! `apply` gets the token back, so the engine needs no memory. The token has the sources by place,
 //! count and hash, the level and attempt, the token targets, the prompt version and the scope of

@@ -150,7 +150,8 @@ impl AlignmentAnchor {
     }
 }
 
-/// Aligns entries by id, and the entries beside them that match the messages beside theirs.
+/// Aligns the entries known by id, and the neighbouring entries that match the neighbouring
+/// messages.
 fn align_around_anchors(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

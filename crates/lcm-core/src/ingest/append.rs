@@ -86,8 +86,7 @@ pub(crate) fn append(
         }
         AppendMode::New => int::to_usize(u64::from(repeated)),
     };
-    let identities = core::mem::take(&mut stored.identities);
-    let mut decision = select_new(&loaded.head, &candidates, identities, aligned);
+    let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, aligned);
     // A call with `revision` carries out a plan of `reconcile`, which compared the whole
     // transcript. Equal messages of the plan are new, so no warning is due unless `refuse_replay`
     // asks for warnings.

@@ -95,8 +95,8 @@ fn remember_batch(head: &mut ConversationHead, batch_record: Option<BatchRecord>
     head.recent_hashes.drain(..excess);
 }
 
-/// Adds the conversation to a family and returns the records that say so; without a family, or in
-/// this family already, there are none.
+/// Adds the conversation to a family and returns the changes; empty: no family is named, or the
+/// conversation belongs to the family already.
 ///
 /// # Errors
 ///

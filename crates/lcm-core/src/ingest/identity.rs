@@ -1,4 +1,4 @@
-//! Which messages are stored already, by their identities.
+//! Recognition of stored messages by their identities.
 //!
 //! An entry id or event key of the host is authoritative. A call id counts only together with equal
 //! content, because providers re-use short ids.

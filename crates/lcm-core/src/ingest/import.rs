@@ -74,8 +74,7 @@ pub(crate) fn import_messages(
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
-    let identities = core::mem::take(&mut stored.identities);
-    let decision = select_new(&loaded.head, &candidates, identities, 0);
+    let decision = select_new(&loaded.head, &candidates, &mut stored.identities, 0);
     let are_all_new = decision.new_messages.iter().map(|new| new.index).eq(0..candidates.len());
     if !are_all_new {
         let new_messages = (0..).zip(&decision.new_messages);

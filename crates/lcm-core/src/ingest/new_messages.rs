@@ -1,4 +1,4 @@
-//! Which candidates of an append are new messages.
+//! Selection of the candidates of an append that are new messages.
 
 use alloc::{string::String, vec::Vec};
 
@@ -35,11 +35,12 @@ pub(super) struct AppendDecision {
     pub(super) is_likely_replay: bool,
 }
 
-/// Decides of each candidate after the first `aligned`, which are stored, whether it is new.
+/// Selects the new messages among the candidates after the first `aligned`, which are stored, and
+/// adds their identities to `known`.
 pub(super) fn select_new(
     head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],
-    mut known: KnownIdentities,
+    known: &mut KnownIdentities,
     aligned: usize,
 ) -> AppendDecision {
     let mut decided = AppendDecision::default();
@@ -47,7 +48,7 @@ pub(super) fn select_new(
         if candidate.message.is_failed_and_empty {
             continue;
         }
-        let matched = identity::match_identities(&candidate.lookups, &candidate.message, &known);
+        let matched = identity::match_identities(&candidate.lookups, &candidate.message, known);
         let IdentityMatch::New { keeps_call_id } = matched else { continue };
         let seq = head.messages + int::to_u64(decided.new_messages.len()) + 1;
         for lookup in &candidate.lookups {

@@ -1,4 +1,4 @@
-//! Reconcile: which entries of a whole transcript are missing in the store.
+//! Reconcile: finds the entries of a whole transcript that the store lacks.
 //!
 //! The host computes nothing: [`identify`](super::identify) returns an entry for each message, and
 //! [`reconcile`] compares the list of entries with the stored messages. One hash proves that the

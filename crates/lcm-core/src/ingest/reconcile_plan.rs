@@ -19,7 +19,7 @@ use super::{
     transcript::{ReconcileRequest, TranscriptEntry},
 };
 
-/// What a plan is made from.
+/// The inputs of a plan.
 pub(super) struct PlanInput<'a> {
     pub(super) config: &'a Config,
     pub(super) head: &'a ConversationHead,

@@ -22,7 +22,7 @@ const COVERED_BYTES_MAX: usize = 1_024;
 /// evidence.
 const LITERAL_BYTES_MIN: usize = 48;
 
-/// The original of a redacted text, as far as the text shows it.
+/// A redacted copy: what the copy shows of its original.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct RedactedCopy {
     /// Bytes before the mark.
@@ -34,8 +34,8 @@ pub(super) struct RedactedCopy {
 }
 
 impl RedactedCopy {
-    /// Returns the original of a message; `None`: the text has no mark, several marks or too little
-    /// text beside its mark, or the message has an id and is therefore another message.
+    /// Reads a message as a redacted copy; `None`: the text has no mark, several marks or too
+    /// little text beside its mark, or the message has an id and is therefore no copy.
     pub(super) fn from_message(raw: &str, message: &ParsedMessage) -> Option<Self> {
         if message.entry_id.is_some() || message.event_key.is_some() {
             return None;

@@ -64,7 +64,7 @@ pub(super) fn add_replay_warnings(
     }
 }
 
-/// Refuses a likely replay if `refuse_replay`.
+/// Refuses a likely replay if `refuse_replay` is set.
 ///
 /// # Errors
 ///

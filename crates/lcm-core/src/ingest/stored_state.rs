@@ -1,4 +1,4 @@
-//! What an append reads of the stored messages: identities, large texts and one directory node.
+//! The stored records that an append reads: identities, large texts and one directory node.
 
 use alloc::vec::Vec;
 

@@ -165,10 +165,13 @@ impl TranscriptComparison<'_> {
         Ok(TranscriptDiff::new("none", &[]))
     }
 
-    /// Returns a run at the start of the transcript. If the messages stored before the run follow
-    /// it, also returns that run and its continuation: older messages were inserted before the
-    /// stored messages and are stored after them. The messages before need enough anchors, because
-    /// few messages may well be said again.
+    /// Returns `first`, a run at the start of the transcript, and the two runs after `first` if the
+    /// transcript is rotated.
+    ///
+    /// A transcript is rotated if older messages were inserted at its start after the rest was
+    /// stored, so the store has the older messages after the rest. The second run is all messages
+    /// stored before `first`, and the third run the messages stored after `first`. The second run
+    /// needs enough anchors, because few messages may well be said again.
     fn find_rotated_runs(
         &self,
         session: &mut StoreSession<'_>,

@@ -69,10 +69,8 @@ pub(crate) fn expand(
 ) -> Result<String> {
     let permit = GrantAccess::for_call(session, call, grant)?;
     let within = ReadLimits::from_permit(permit.as_ref());
-    let lookup = IdLookup { id, permit: within.permit, all_conversations: false };
-    let answer = read_scope::find_in_family(session, call, lookup, &|session, call| {
-        expand_in_conversation(session, call, id, parse_expand_options(options_json)?, within)
-    })?;
+    let options = parse_expand_options(options_json)?;
+    let answer = expand_uncharged(session, call, id, &options, within)?;
     read_scope::charge_answer(session, answer, permit)
 }
 

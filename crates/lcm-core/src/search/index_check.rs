@@ -24,19 +24,15 @@ use super::{
 };
 use crate::storage::{
     codec, head::ConversationHead, history::MessageHistory, keys::ConversationKeys,
-    store_session::StoreSession, summary::Summary,
+    store_session::StoreSession, summary_records::SizedSummaries,
 };
 use lcm_text::base::{
     error::{Error, ErrorCode, Result},
     int,
-    sort::SortedMap,
 };
 
 /// Blocks read in one call.
 const BLOCKS_AT_ONCE: usize = 32;
-
-/// Summaries by id, each with the bytes of its record.
-type IndexedSummaries = SortedMap<[u8; 8], (Summary, u32)>;
 
 /// Checksums of the postings of each document and each unit.
 #[derive(Debug)]
@@ -123,7 +119,7 @@ pub(crate) fn check(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     head: &ConversationHead,
-    summaries: &IndexedSummaries,
+    summaries: &SizedSummaries,
 ) -> Result<Vec<String>> {
     let index = SearchIndex::open(session, keys, head)?;
     let context = CheckContext { keys, head, summaries, index: &index };
@@ -160,7 +156,7 @@ pub(crate) fn check(
 struct CheckContext<'c> {
     keys: &'c ConversationKeys,
     head: &'c ConversationHead,
-    summaries: &'c IndexedSummaries,
+    summaries: &'c SizedSummaries,
     index: &'c SearchIndex,
 }
 
@@ -192,7 +188,7 @@ fn check_segment(
             Corpus::Messages => rebuild_messages(session, &history, index, (first, last), builder)?,
             Corpus::Summaries => {
                 for (id, size) in
-                    index.read_summary_refs(session, &(first..=last).collect::<Vec<u64>>())?
+                    index.read_summaries(session, &(first..=last).collect::<Vec<u64>>())?
                 {
                     match summaries.get(&id) {
                         Some((record, bytes)) if *bytes == size => {

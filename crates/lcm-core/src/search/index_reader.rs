@@ -72,7 +72,7 @@ struct BlockLookup<'s> {
 }
 
 impl SearchIndex {
-    /// Reads the manifest.
+    /// Reads the manifest; an absent manifest is an empty index.
     ///
     /// # Errors
     ///
@@ -83,11 +83,10 @@ impl SearchIndex {
         keys: &ConversationKeys,
         head: &ConversationHead,
     ) -> Result<Self> {
-        let key = keys.manifest_key();
-        let value = session.read_one_uncached(&key)?;
-        let manifest = IndexManifest::read(keys, value.as_deref())?;
+        let key = IndexManifest::key(keys);
+        let manifest = session.read_record(&key)?.unwrap_or_default();
         if !manifest.matches_head(head) {
-            return Err(session.missing_record_error(&key));
+            return Err(session.missing_record_error(key.name()));
         }
         let unflushed = (head.indexed.messages + 1, head.messages);
         Ok(Self { keys: keys.clone(), manifest, unflushed })
@@ -424,15 +423,6 @@ impl SearchIndex {
     /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
     /// store.
     pub(crate) fn read_summaries(
-        &self,
-        session: &mut StoreSession<'_>,
-        ordinals: &[u64],
-    ) -> Result<Vec<([u8; 8], u32)>> {
-        self.read_summary_refs(session, ordinals)
-    }
-
-    /// Reads the ids like [`SearchIndex::read_summaries`].
-    pub(super) fn read_summary_refs(
         &self,
         session: &mut StoreSession<'_>,
         ordinals: &[u64],

@@ -18,7 +18,7 @@ use crate::storage::{
     keys::ConversationKeys,
     record_key::RecordKey,
 };
-use lcm_text::base::{error::Result, int};
+use lcm_text::base::int;
 
 /// Most segments of one corpus, so that the manifest takes at most half of its reserve in a commit.
 /// Merging keeps fewer than 64, unless a thousand commits in a row lack room for a merge step. Then
@@ -126,19 +126,6 @@ impl SoundRecord for IndexManifest {
 }
 
 impl IndexManifest {
-    /// Decodes the value under the key of the manifest; an absent value is an empty index.
-    ///
-    /// # Errors
-    ///
-    /// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value
-    /// has a newer format.
-    pub(super) fn read(keys: &ConversationKeys, value: Option<&[u8]>) -> Result<Self> {
-        match value {
-            None => Ok(Self::default()),
-            Some(value) => codec::decode(&keys.manifest_key(), value),
-        }
-    }
-
     /// Returns the key of the manifest.
     pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
         RecordKey::new(keys.manifest_key())

@@ -235,8 +235,9 @@ fn compare(store: &mut Memory, messages: &[String], place: &str) {
 
 fn manifest(store: &Memory) -> manifest::IndexManifest {
     let keys = ConversationKeys::new("c").unwrap();
-    let value = store.entries.get(&keys.manifest_key()).map(Vec::as_slice);
-    manifest::IndexManifest::read(&keys, value).unwrap()
+    let key = manifest::IndexManifest::key(&keys);
+    let value = store.entries.get(key.name());
+    value.map_or_else(manifest::IndexManifest::default, |value| key.decode(value).unwrap())
 }
 
 fn levels(store: &Memory) -> u32 {
@@ -375,8 +376,7 @@ fn damaged_values_are_errors_and_no_panics() {
     let messages: Vec<String> = (0..900).map(sample).collect();
     let store = ingest(&messages, 45, false);
     let names = ConversationKeys::new("c").unwrap();
-    let value = store.entries.get(&names.manifest_key()).cloned();
-    let manifest = manifest::IndexManifest::read(&names, value.as_deref()).unwrap();
+    let manifest = manifest(&store);
     let mut keys = alloc::vec![names.manifest_key()];
     for segment in &manifest.messages.segments {
         keys.extend(segment::segment_keys(&names, &segment.id, segment.blocks));

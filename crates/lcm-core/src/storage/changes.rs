@@ -93,7 +93,12 @@ impl Changes {
         self.guards.extend(other.guards);
     }
 
-    /// Returns the writes, for the storage and search layers to add to and to measure.
+    /// Returns the writes.
+    pub(crate) fn list_puts(&self) -> &[Put] {
+        &self.puts
+    }
+
+    /// Returns the writes, for the search layer to add to and to measure.
     pub(crate) fn puts_mut(&mut self) -> &mut Vec<Put> {
         &mut self.puts
     }

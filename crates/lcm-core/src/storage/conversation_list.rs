@@ -1,7 +1,7 @@
-//! The list of the store's conversations, in the order of their keys.
+//! The list of the store's conversations.
 //!
-//! In: a cursor. Out: ids, or a page of conversations with their heads. The order of keys is the
-//! order of hashes, which does not change when conversations are added.
+//! In: a cursor. Out: ids, or a page of conversations with their heads, in the order of their keys.
+//! The order of keys is the order of hashes, which does not change when conversations are added.
 
 use alloc::{string::String, vec::Vec};
 
@@ -14,7 +14,7 @@ use crate::storage::{
 };
 use lcm_text::base::{
     error::{Error, Result},
-    limits,
+    limits, sort,
 };
 
 /// A conversation of the list.
@@ -28,6 +28,27 @@ pub(crate) struct ConversationPage {
     pub(crate) conversations: Vec<ListedConversation>,
     /// `None`: this is the last page.
     pub(crate) cursor: Option<String>,
+}
+
+/// Decodes an entry of the list and returns the id of its conversation.
+fn decode_id(key: &str, value: &[u8]) -> Result<String> {
+    let (_, id): (String, String) = codec::decode(key, value)?;
+    Ok(id)
+}
+
+/// Lists the ids of all conversations of the store, in order.
+///
+/// # Errors
+///
+/// `corrupt`; errors of the store.
+pub(crate) fn list_all_conversations(session: &mut StoreSession<'_>) -> Result<Vec<String>> {
+    let mut ids: Vec<String> = Vec::new();
+    session.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
+        ids.push(decode_id(key, value)?);
+        Ok(())
+    })?;
+    sort::sort(&mut ids);
+    Ok(ids)
 }
 
 /// Returns the number of conversations.
@@ -60,8 +81,7 @@ pub(crate) fn next_conversation(
     );
     let (entries, _) = session.scan_page(&start, keys::NAMES_END, 1)?;
     let Some(entry) = entries.first() else { return Ok(None) };
-    let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
-    Ok(Some(id))
+    decode_id(&entry.key, &entry.value).map(Some)
 }
 
 /// Reads a page of at most `count_max` conversations; `None`: the cursor is not a cursor of this
@@ -85,8 +105,7 @@ pub(crate) fn read_conversation_page(
     entries.truncate(count_max);
     let mut conversations = Vec::new();
     for entry in &entries {
-        let (_, id): (String, String) = codec::decode(&entry.key, &entry.value)?;
-        conversations.push(ConversationKeys::new(&id)?);
+        conversations.push(ConversationKeys::new(&decode_id(&entry.key, &entry.value)?)?);
     }
     let head_keys: Vec<String> = conversations.iter().map(ConversationKeys::head_key).collect();
     let mut heads: Vec<ConversationHead> = Vec::new();

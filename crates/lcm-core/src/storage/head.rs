@@ -63,7 +63,7 @@ pub(crate) struct CompletionLedger {
     pub(crate) window_tokens: u64,
     /// Rejected answers of the window since the last stored summary.
     pub(crate) window_rejected: u32,
-    /// End of the pause in which no model is asked unless the caller forces it; 0: no pause.
+    /// End of the pause in which no model is asked unless compaction is forced; 0: no pause.
     pub(crate) paused_until: Timestamp,
 }
 

@@ -209,8 +209,7 @@ impl<'a> MessageHistory<'a> {
     ) -> Result<Vec<PlacedMessage>> {
         let from = from.max(1);
         let to = to.min(self.head.messages);
-        let wanted: Vec<(String, u32)> =
-            refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+        let wanted = self.list_pack_keys(refs);
         let mut out = Vec::new();
         let mut next = from;
         let values = session.read_immutable(&wanted)?;
@@ -351,8 +350,7 @@ impl<'a> MessageHistory<'a> {
     ) -> Result<Vec<PlacedMessage>> {
         let ranges: Vec<(u64, u64)> = seqs.iter().map(|seq| (*seq, *seq)).collect();
         let refs = self.find_pack_refs_of_ranges(session, &ranges)?;
-        let wanted: Vec<(String, u32)> =
-            refs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+        let wanted = self.list_pack_keys(&refs);
         let values = session.read_immutable(&wanted)?;
         let mut out: Vec<PlacedMessage> = Vec::new();
         for (place, value) in refs.iter().zip(values) {
@@ -425,8 +423,7 @@ impl<'a> MessageHistory<'a> {
             let count = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             rest = later;
-            let wanted: Vec<(String, u32)> =
-                now.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect();
+            let wanted = self.list_pack_keys(now);
             let values = session.read_immutable_uncached(&wanted)?;
             for (place, value) in now.iter().zip(values) {
                 self.visit_messages_of_pack(session, place, &value, ranges, each)?;

@@ -57,7 +57,7 @@ pub(crate) fn list_pack_keys(
     until: u64,
 ) -> Result<Vec<(String, u32)>> {
     let refs = select_pack_refs(session, history, until)?;
-    Ok(refs.iter().map(|pack| (pack.key(history.keys), pack.bytes)).collect())
+    Ok(history.list_pack_keys(&refs))
 }
 
 /// Lists the stored directory nodes from the first message that is not compressed.
@@ -115,7 +115,7 @@ pub(crate) fn read_compactable_packs(
     let Some(last) = refs.last() else { return Ok(None) };
     let head = history.head;
     let keys = history.keys;
-    let wanted: Vec<(String, u32)> = refs.iter().map(|pack| (pack.key(keys), pack.bytes)).collect();
+    let wanted = history.list_pack_keys(&refs);
     let values = session.read_immutable(&wanted)?;
     let mut packs = Vec::with_capacity(refs.len());
     for (place, value) in refs.iter().zip(values) {

@@ -18,7 +18,7 @@ pub(crate) struct PayloadPart<'a> {
     pub(crate) file: &'a PayloadRecord,
     /// Where the part begins.
     pub(crate) start: SeekPoint,
-    /// Bytes of JSON after which the read ends, about.
+    /// Bytes of JSON after which the read ends, at the end of a piece.
     pub(crate) written_bytes_max: u64,
 }
 

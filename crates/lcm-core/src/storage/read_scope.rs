@@ -4,7 +4,6 @@
 //! the conversation or another one of its family, and what limits the read. Not here: what a grant
 //! is ([`crate::storage::records::grants`]).
 
-use crate::storage::session::list_other_members;
 use alloc::{string::String, vec::Vec};
 
 use lcm_text::{
@@ -18,10 +17,11 @@ use lcm_text::{
 
 use crate::storage::{
     call::Call,
-    codec,
+    conversation_list,
     head::LoadedHead,
-    keys::{self, ConversationKeys},
+    keys::ConversationKeys,
     records::grants::{self, GrantAccess},
+    session::list_other_members,
     store_session::StoreSession,
     summary::{self, Summary},
 };
@@ -119,7 +119,7 @@ pub(crate) fn charge_answer(
     Ok(answer.json)
 }
 
-/// An id to find in a conversation or in another one.
+/// An id to find in the conversation of a call, or in another conversation.
 #[derive(Clone, Copy)]
 pub(crate) struct IdLookup<'a> {
     /// Text that contains the id.
@@ -166,7 +166,7 @@ pub(crate) fn find_in_family<T>(
     };
     if all_conversations && permit.is_none() {
         let family = others.len();
-        let names = list_all_conversations(session)?;
+        let names = conversation_list::list_all_conversations(session)?;
         let is_further = |name: &String| !others.iter().take(family).any(|known| known == name);
         let further: Vec<String> = names.into_iter().filter(is_further).collect();
         others.extend(further);
@@ -179,18 +179,6 @@ pub(crate) fn find_in_family<T>(
         }
     }
     permit.and_then(GrantAccess::uncovered_error).map_or(answer, Err)
-}
-
-/// Lists the ids of all conversations of the store, in order.
-pub(crate) fn list_all_conversations(session: &mut StoreSession<'_>) -> Result<Vec<String>> {
-    let mut names: Vec<String> = Vec::new();
-    session.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
-        let (_, name): (String, String) = codec::decode(key, value)?;
-        names.push(name);
-        Ok(())
-    })?;
-    lcm_text::base::sort::sort(&mut names);
-    Ok(names)
 }
 
 /// Lists the conversations that may have the id. A message id holds three bytes of the hash of its

@@ -69,6 +69,11 @@ impl<T> GuardedRecord<T> {
         &self.key
     }
 
+    /// Returns the value that the store held; `None`: the key was absent.
+    pub(crate) fn stored_value(&self) -> Option<&[u8]> {
+        self.value.as_deref()
+    }
+
     /// Returns the guard that the store still holds the read value.
     pub(crate) fn build_guard(&self) -> Guard {
         Guard { key: self.key.name.clone(), value: self.value.clone() }
@@ -105,7 +110,7 @@ impl RecordReads {
     ///
     /// # Errors
     ///
-    /// Of the store.
+    /// Errors of the store.
     pub(crate) fn read(self, session: &mut StoreSession<'_>) -> Result<RecordValues> {
         Ok(RecordValues::new(session.read_uncached(&self.names)?))
     }

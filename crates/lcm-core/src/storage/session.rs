@@ -74,7 +74,7 @@ pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(crate) fn list_other_members(
     session: &mut StoreSession<'_>,
     family: [u8; 16],
@@ -102,7 +102,7 @@ pub(crate) fn list_other_members(
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(crate) fn find_skip_reason(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -252,7 +252,7 @@ pub(crate) fn ensure_not_archived(
 ///
 /// # Errors
 ///
-/// Of the store.
+/// Errors of the store.
 pub(crate) fn find_successor(
     session: &mut StoreSession<'_>,
     archived: &ArchiveRecord,

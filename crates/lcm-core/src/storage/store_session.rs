@@ -504,7 +504,7 @@ impl<'a> StoreSession<'a> {
     /// # Errors
     ///
     /// Errors of the store; `limit-exceeded`: the values have more than 1 MiB together.
-    pub(crate) fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
+    pub(super) fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
         let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
         if int::to_u32(bytes) > limits::CALL_BYTES_MAX {
             return Err(Error::limit_exceeded(format_args!(

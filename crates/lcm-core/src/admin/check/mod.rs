@@ -25,13 +25,13 @@ use crate::{
         records::{grants, question::QuestionRecord},
         store_session::StoreSession,
         summary::Summary,
+        summary_records::SizedSummaries,
     },
 };
 use lcm_text::base::{
     error::{Error, ErrorCode, Result},
     int,
     json::JsonWriter,
-    sort::SortedMap,
 };
 
 /// Most bytes of a sound head.
@@ -225,17 +225,15 @@ fn check_journal(
     Ok(())
 }
 
-/// All summaries by id, with the sizes of their records.
-pub(crate) type SummaryRecords = SortedMap<[u8; 8], (Summary, u32)>;
-
+/// Reads all summaries; an unreadable or misplaced record is a finding.
 fn read_summaries(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     report: &mut CheckReport,
-) -> Result<SummaryRecords> {
+) -> Result<SizedSummaries> {
     report.begin_check("summary-records");
     let (start, end) = keys.record_range("s");
-    let mut out = SummaryRecords::default();
+    let mut out = SizedSummaries::default();
     let mut findings: Vec<String> = Vec::new();
     session.scan_range(&start, &end, &mut |key, value| {
         match codec::decode::<Summary>(key, value) {

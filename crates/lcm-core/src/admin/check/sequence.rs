@@ -9,7 +9,9 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     head::ConversationHead,
     history::{self, MessageHistory},
+    keys::ConversationKeys,
     pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
+    record_key::RecordKey,
     records::identity::{IdentityLookup, StoredIdentity, collect_lookups},
     store_session::StoreSession,
 };
@@ -107,7 +109,7 @@ fn check_pack(
         place.is_compressed == (place.seq_last() <= history.head.compressed_through),
         || format!("`{key}` is on the wrong side of message {}", history.head.compressed_through),
     );
-    let mut identities: Vec<(String, IdentityLookup, u64)> = Vec::new();
+    let mut identities: Vec<PlacedIdentity> = Vec::new();
     for placed in &pack.messages {
         let PlacedMessage { stored, frontier, .. } = placed;
         running.seq += 1;
@@ -144,7 +146,7 @@ fn check_pack(
         }
         message.unique_call_id = stored.call_key;
         let lookups = collect_lookups(&raw, &message).into_iter();
-        identities.extend(lookups.map(|one| (history.keys.identity_key(&one.hash), one, seq)));
+        identities.extend(lookups.map(|lookup| PlacedIdentity::new(history.keys, lookup, seq)));
     }
     if running.seq == history.head.compressed_through {
         report.expect_sound(running.frontier == history.head.compressed_frontier, || {
@@ -223,24 +225,37 @@ fn decode_pack(
     })
 }
 
+/// An identity of the message with a seq, with the key of its record.
+struct PlacedIdentity {
+    key: RecordKey<StoredIdentity>,
+    lookup: IdentityLookup,
+    seq: u64,
+}
+
+impl PlacedIdentity {
+    fn new(keys: &ConversationKeys, lookup: IdentityLookup, seq: u64) -> Self {
+        Self { key: StoredIdentity::key(keys, &lookup), lookup, seq }
+    }
+}
+
 /// Checks that every id, event key and call key leads to its message.
 fn check_identities(
     session: &mut StoreSession<'_>,
-    identities: &[(String, IdentityLookup, u64)],
+    identities: &[PlacedIdentity],
     report: &mut CheckReport,
 ) -> Result<()> {
-    let names: Vec<String> = identities.iter().map(|(key, ..)| key.clone()).collect();
-    for ((key, lookup, seq), value) in identities.iter().zip(session.read_uncached(&names)?) {
+    let names: Vec<String> = identities.iter().map(|one| one.key.name().into()).collect();
+    for (identity, value) in identities.iter().zip(session.read_uncached(&names)?) {
+        let PlacedIdentity { key, lookup, seq } = identity;
+        let name = key.name();
         let Some(value) = value else {
-            report.add_finding(format!("`{key}`, an identity of message {seq}, is missing"));
+            report.add_finding(format!("`{name}`, an identity of message {seq}, is missing"));
             continue;
         };
-        let Some(known) = report.catch_damage(codec::decode::<StoredIdentity>(key, &value))? else {
-            continue;
-        };
+        let Some(known) = report.catch_damage(key.decode(&value))? else { continue };
         let is_sound = known.seq == *seq || !known.matches_lookup(lookup);
         report.expect_sound(is_sound, || {
-            format!("`{key}` leads to message {} instead of {seq}", known.seq)
+            format!("`{name}` leads to message {} instead of {seq}", known.seq)
         });
     }
     Ok(())

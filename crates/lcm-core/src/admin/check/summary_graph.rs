@@ -10,13 +10,14 @@ use crate::storage::{
     keys::ConversationKeys,
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
+    summary_records::SizedSummaries,
 };
 use lcm_text::{
     base::{derivation_version::DERIVATION_VERSION, error::Result, tokens},
     message::trust::Trust,
 };
 
-use super::{CheckReport, SummaryRecords};
+use super::CheckReport;
 
 /// Checks that the items partition the sequence and match the stored records.
 ///
@@ -26,7 +27,7 @@ use super::{CheckReport, SummaryRecords};
 pub(super) fn check_context(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    summaries: &SummaryRecords,
+    summaries: &SizedSummaries,
     report: &mut CheckReport,
 ) -> Result<()> {
     let MessageHistory { keys, head } = *history;
@@ -91,7 +92,7 @@ pub(super) fn check_context(
 pub(super) fn check_summaries(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    summaries: &SummaryRecords,
+    summaries: &SizedSummaries,
     report: &mut CheckReport,
 ) -> Result<()> {
     let head = history.head;
@@ -209,7 +210,7 @@ pub(in crate::admin) fn least_trust(
 fn check_leaves(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    summaries: &SummaryRecords,
+    summaries: &SizedSummaries,
     report: &mut CheckReport,
 ) -> Result<()> {
     let head = history.head;

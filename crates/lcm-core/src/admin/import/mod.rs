@@ -150,8 +150,8 @@ impl OpenConversation {
     }
 }
 
-/// Refuses a section whose messages are not a prefix of the stored messages, if the store has as
-/// many.
+/// Refuses a section whose messages differ from the first stored messages, if the store has at
+/// least as many messages as the section.
 fn ensure_same_messages(
     session: &mut StoreSession<'_>,
     progress: &ImportProgress,

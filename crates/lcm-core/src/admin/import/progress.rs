@@ -81,9 +81,9 @@ pub(super) struct ImportSection {
     /// Last seq that the accepted items cover.
     seq_covered: u64,
     /// Number of messages that the store had when the section began; the import is refused if the
-    /// export has others there.
+    /// first messages of the export differ from them.
     pub(super) messages_stored: u64,
-    /// Their running hash.
+    /// Running hash of the messages that the store had.
     pub(super) stored_frontier: [u8; 16],
 }
 

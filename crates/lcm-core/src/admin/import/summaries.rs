@@ -187,7 +187,8 @@ fn verify_leaf(
     if is_sound { Ok(leaf) } else { Err(mismatch_error("messages")) }
 }
 
-/// Replaces the stored context by the context of the export; returns whether it replaced one.
+/// Replaces the stored context by the context of the export; returns whether a stored context was
+/// replaced.
 ///
 /// The stored context stays if it is equal or more compacted: [`is_more_compacted`] compares both.
 /// Creates the conversation if it does not exist.

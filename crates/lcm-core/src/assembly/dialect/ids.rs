@@ -45,7 +45,7 @@ pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
     }
 }
 
-/// Returns whether the first entry does not depend on the entries before it, nor they on it.
+/// Returns whether the first entry and the entries before it are independent of each other.
 ///
 /// A result without an id belongs to the newest call before it. Thinking belongs to the next block.
 pub(super) fn is_independent(turns: &[Turn<'_>]) -> bool {

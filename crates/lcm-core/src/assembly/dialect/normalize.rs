@@ -86,7 +86,7 @@ pub(super) struct TurnAnswer<'a> {
     pub(super) is_error: bool,
     /// JSON of its block or message, if its dialect is the target dialect.
     pub(super) native: Option<&'a str>,
-    /// Whether it has media that only its own dialect can express.
+    /// Whether the result has media that only its own dialect can express.
     pub(super) has_lost_media: bool,
 }
 

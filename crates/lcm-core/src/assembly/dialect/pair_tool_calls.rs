@@ -33,7 +33,7 @@ struct ToolEvent {
     id: Option<String>,
     name: String,
     is_call: bool,
-    /// Whether it is not the placeholder of an earlier assembly.
+    /// Whether the event is not the placeholder of an earlier assembly.
     is_real: bool,
     fate: CallFate,
 }

@@ -35,7 +35,7 @@ impl TaskSettlement<'_> {
     ///
     /// Errors of the store.
     pub(crate) fn record_model_failure(
-        self,
+        mut self,
         session: &mut StoreSession<'_>,
         code: CompletionErrorCode,
     ) -> Result<ApplyOutcome> {
@@ -51,14 +51,9 @@ impl TaskSettlement<'_> {
             let breaker = breaker.with_failure(self.now, self.call.config);
             changes.replace_record(&self.breaker, &breaker)?;
         }
-        match self.rejected_attempts {
+        match self.rejected_attempts.take() {
             // Answers were paid for and rejected before the model failed.
-            Some(attempts) => {
-                let sources = self.task.sources_hash;
-                changes.write_record(&TaskAttempts::key(self.call.keys, &sources), &attempts)?;
-                let act = JournalAction::Reject { sources };
-                self.loaded.commit_changes(session, self.call, act, changes)?;
-            }
+            Some(attempts) => self.commit_attempts(session, &attempts, changes)?,
             None if !changes.is_empty() => session.commit_changes(&changes)?,
             None => {}
         }
@@ -81,14 +76,14 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits an answer that became no summary.
+    /// Commits the attempts after answers that became no summary, with further changes.
     pub(super) fn commit_attempts(
         self,
         session: &mut StoreSession<'_>,
         attempts: &TaskAttempts,
+        mut changes: Changes,
     ) -> Result<()> {
         let sources = self.task.sources_hash;
-        let mut changes = Changes::default();
         changes.write_record(&TaskAttempts::key(self.call.keys, &sources), attempts)?;
         let act = JournalAction::Reject { sources };
         self.loaded.commit_changes(session, self.call, act, changes)?;
@@ -103,7 +98,7 @@ impl TaskSettlement<'_> {
     pub(crate) fn commit_pause(mut self, session: &mut StoreSession<'_>) -> Result<ApplyOutcome> {
         let outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
         let attempts = self.rejected_attempts.take().or_else(|| self.attempts.clone());
-        self.commit_attempts(session, &attempts.unwrap_or_default())?;
+        self.commit_attempts(session, &attempts.unwrap_or_default(), Changes::default())?;
         Ok(outcome)
     }
 
@@ -148,7 +143,7 @@ impl TaskSettlement<'_> {
         let tokens = known.tokens + completion.map_or(0, spend_limit::count_tokens);
         let attempts = TaskAttempts { is_exhausted: true, tokens, lease_until: 0, ..known };
         self.charge_answer(&mut outcome, completion, false);
-        self.commit_attempts(session, &attempts)?;
+        self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
     }
 
@@ -208,8 +203,8 @@ impl TaskSettlement<'_> {
         head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
         head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
         if let Some(input) = &splice.pack_compaction {
-            let sealed = input.compact_packs(keys, head, changes.puts_mut())?;
-            changes.add_puts(sealed);
+            let compacted = input.compact_packs(keys, head, changes.list_puts())?;
+            changes.add_puts(compacted);
         }
         let act = JournalAction::Compact { summary: id, made: record.to_provenance(), before };
         let head = self.loaded.commit_changes(session, self.call, act, changes)?;

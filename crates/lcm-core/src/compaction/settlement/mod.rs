@@ -9,6 +9,7 @@ use crate::{
     search::{IndexMaintenance, IndexManifest},
     storage::{
         call::Call,
+        changes::Changes,
         head::LoadedHead,
         record_key::{GuardedRecord, RecordReads},
         records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
@@ -152,13 +153,12 @@ impl<'a> TaskSettlement<'a> {
         let Some(splice) = self.locate_sources(session)? else {
             return self.settle_stale(session, completion);
         };
-        let known = self.attempts.clone().unwrap_or_default();
-        if known.is_exhausted {
+        if self.attempts.as_ref().is_some_and(|known| known.is_exhausted) {
             let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
             outcome.more = true;
             return self.commit_charge(session, completion, outcome);
         }
-        if known.attempt != self.task.attempt || known.completion_level() != self.task.level {
+        if !self.is_current() {
             return self.settle_stale(session, completion);
         }
         let Some(answer) = completion else { return self.fall_back(session, &splice, None) };
@@ -228,7 +228,7 @@ impl<'a> TaskSettlement<'a> {
         if self.count_answer(answer, false) {
             outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
         }
-        self.commit_attempts(session, &attempts)?;
+        self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
     }
 

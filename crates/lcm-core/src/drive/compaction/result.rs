@@ -12,7 +12,7 @@ use super::super::{
     instruction::{self, DriveReply},
 };
 
-/// The record of deferred compaction when there is no record.
+/// JSON of an absent record of deferred compaction.
 pub(super) const NULL: &str = "null";
 
 pub(super) fn build_turn_result(compact: bool, deferred: bool) -> String {

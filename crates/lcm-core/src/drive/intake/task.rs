@@ -16,14 +16,14 @@ pub(in crate::drive) struct IntakeTask {
     pub(super) bytes: u64,
     /// Bytes of the longest message.
     pub(super) bytes_longest: u64,
-    /// All messages are new, unless their ids are stored.
+    /// Whether a message is new unless its id is stored.
     pub(super) is_new: bool,
     /// Whether a later task may repeat this task: its appends are then parts of a named list.
     pub(super) is_list: bool,
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
     pub(super) refuse_replay: bool,
-    /// Number of first messages that are known to be stored, and the revision at which they are.
+    /// Number of first messages that are proven to be stored, and the revision of the proof.
     pub(super) proven: Option<(u64, u64)>,
 }
 
@@ -48,7 +48,7 @@ impl IntakeTask {
         }
     }
 
-    /// Whether one call takes everything.
+    /// Returns whether one call takes all messages.
     pub(super) fn is_whole(&self) -> bool {
         self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
     }
@@ -66,7 +66,7 @@ impl IntakeTask {
     }
 }
 
-/// Indexes from 0; `end` is behind the last.
+/// A range of message indexes from 0; `end` is the index after the last.
 #[derive(Clone, Copy)]
 pub(super) struct IndexRange {
     pub(super) from: u64,

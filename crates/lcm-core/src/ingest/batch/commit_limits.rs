@@ -1,4 +1,4 @@
-//! What one append may write and read, so that its commit stays under 1 MiB.
+//! Limits of one append, so that its commit stays under 1 MiB.
 
 /// Most identity records of one commit. The rest of the key limit is for packs, chunks and the
 /// head.

@@ -11,7 +11,7 @@ use crate::{
     search::{
         Corpus, SearchIndex,
         vectors::{
-            DocumentVector, VectorUpdate, quantization,
+            DocumentVector, VectorRecord, VectorUpdate, quantization,
             sign_block::{BLOCK_DOCUMENTS, document_at},
         },
     },
@@ -118,7 +118,7 @@ pub(crate) fn embed(
 ) -> Result<String> {
     let asked = EmbedRequest::read(vectors_json)?;
     let mut reads = RecordReads::default();
-    let record = reads.add_record(VectorUpdate::record_key(call));
+    let record = reads.add_record(VectorRecord::key(call.keys));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let loaded = loaded.require_existing()?;
     let has_changes = asked.forget || !asked.entries.is_empty();

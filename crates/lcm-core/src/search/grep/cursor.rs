@@ -102,7 +102,7 @@ fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     Some((name, corpus, document))
 }
 
-/// Stands in a cursor between the id of a file and a byte of the file.
+/// Separator of the id and the byte in the cursor of a scan of files.
 const BYTE_SEPARATOR: char = ':';
 
 /// Builds the cursor of a scan of files: the id of a file or message, and a byte of the file.

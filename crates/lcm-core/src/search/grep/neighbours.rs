@@ -83,7 +83,7 @@ fn add_neighbours_of_hits(
     };
     let mut seqs: Vec<u64> = found.iter().flat_map(|(_, seq)| neighbour_seqs(*seq)).collect();
     sort::sort_and_dedup_numbers(&mut seqs);
-    let history = MessageHistory { keys: &conversation.keys, head: &conversation.loaded.head };
+    let history = conversation.message_history();
     let placed = history.read_messages_at(session, &seqs)?;
     let rendered: Vec<RenderedHit> =
         placed.iter().map(|placed| render_neighbour(&history, placed)).collect();

@@ -9,7 +9,7 @@ use super::{bounds::GrepBounds, request::GrepQuery};
 use crate::{
     search::index_reader::SearchIndex,
     storage::{
-        head::LoadedHead, history::MessageHistory, keys::ConversationKeys, read_scope,
+        conversation_list, head::LoadedHead, history::MessageHistory, keys::ConversationKeys,
         records::grants::GrantAccess, session, store_session::StoreSession,
     },
 };
@@ -184,7 +184,7 @@ pub(super) fn read_searched_conversations(
         return Ok(conversations);
     }
     let mut conversations = Vec::new();
-    for name in read_scope::list_all_conversations(session)? {
+    for name in conversation_list::list_all_conversations(session)? {
         conversations.extend(SearchedConversation::read(session, &name, conversations.len())?);
     }
     Ok(conversations)

@@ -11,6 +11,7 @@ use crate::search::corpus::Corpus;
 use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
+    record_key::RecordKey,
     store_session::StoreSession,
 };
 use lcm_text::base::{
@@ -91,6 +92,11 @@ impl SoundRecord for VectorRecord {
 }
 
 impl VectorRecord {
+    /// Returns the key of the vector record of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.vectors_key())
+    }
+
     /// Decodes the record; `None`: nothing was attached.
     ///
     /// # Errors

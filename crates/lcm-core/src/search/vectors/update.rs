@@ -1,6 +1,6 @@
 //! Update of the vectors of a conversation: one commit, guarded by the vector record.
 //!
-//! Input: vectors of documents, or the wish to delete all. Output: the changes of the commit.
+//! Input: vectors of documents, or a request to delete all. Output: the changes of the commit.
 //! Elsewhere: the request of the host (`crate::recall`).
 
 use alloc::vec::Vec;
@@ -12,11 +12,7 @@ use super::{
 };
 use crate::search::corpus::Corpus;
 use crate::storage::{
-    call::Call,
-    changes::Changes,
-    codec,
-    record_key::{GuardedRecord, RecordKey},
-    store::Put,
+    call::Call, changes::Changes, codec, record_key::GuardedRecord, store::Put,
     store_session::StoreSession,
 };
 use lcm_text::base::{
@@ -48,11 +44,6 @@ pub(crate) struct VectorUpdate<'a> {
 }
 
 impl<'a> VectorUpdate<'a> {
-    /// Returns the key of the vector record of the call's conversation.
-    pub(crate) fn record_key(call: Call<'_>) -> RecordKey<VectorRecord> {
-        RecordKey::new(call.keys.vectors_key())
-    }
-
     /// Creates an update of the record as read.
     pub(crate) fn new(call: Call<'a>, mut read: GuardedRecord<VectorRecord>) -> Self {
         let record = read.record.take().unwrap_or_default();
@@ -119,7 +110,7 @@ impl<'a> VectorUpdate<'a> {
         int::to_usize(self.record.dimensions.into())
     }
 
-    /// Returns the covered documents of a block, lowest bit first.
+    /// Returns a bit mask of the covered documents of a block, lowest bit first.
     ///
     /// # Errors
     ///
@@ -154,8 +145,12 @@ impl<'a> VectorUpdate<'a> {
             let Some(read) =
                 SignBlock::from_value(&key, value.as_deref(), self.count_dimensions())?
             else {
-                let guard = self.read.build_guard();
-                return Err(diagnose_damage(session, self.call.keys, guard.value.as_deref(), &key));
+                return Err(diagnose_damage(
+                    session,
+                    self.call.keys,
+                    self.read.stored_value(),
+                    &key,
+                ));
             };
             block = read;
         }
@@ -166,7 +161,7 @@ impl<'a> VectorUpdate<'a> {
     /// Deletes as many of the newest blocks as fit a commit, without reading them.
     pub(crate) fn delete_blocks(&mut self, corpora: &[Corpus]) {
         for corpus in corpora {
-            while self.changes.puts_mut().len() < DELETED_BLOCKS_MAX * 65 {
+            while self.changes.list_puts().len() < DELETED_BLOCKS_MAX * 65 {
                 let vectors = self.record.corpus_vectors_mut(*corpus);
                 let Some(last) = vectors.count_blocks().checked_sub(1) else { break };
                 vectors.set(last, None);
@@ -187,7 +182,7 @@ impl<'a> VectorUpdate<'a> {
     /// `conflict`: another call committed first; `limit-exceeded`; errors of the store.
     pub(crate) fn commit(self, session: &mut StoreSession<'_>) -> Result<()> {
         let Self { read, mut record, mut changes, .. } = self;
-        if changes.is_empty() && read.build_guard().value.is_none() {
+        if changes.is_empty() && read.stored_value().is_none() {
             return Ok(());
         }
         if record.is_empty() {

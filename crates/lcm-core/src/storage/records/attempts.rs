@@ -24,9 +24,9 @@ pub(crate) struct TaskAttempts {
     pub(crate) findings: String,
     /// Tokens spent so far.
     pub(crate) tokens: u64,
-    /// Whether nothing smaller than the sources can be made of the sources.
+    /// Whether even the fallback was not smaller than the sources; plans then skip the sources.
     pub(crate) is_exhausted: bool,
-    /// Until when a planner has leased the sources; 0: no lease.
+    /// End of a planner's lease of the sources; 0: no lease.
     pub(crate) lease_until: Timestamp,
 }
 

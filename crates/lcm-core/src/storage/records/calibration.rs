@@ -142,7 +142,7 @@ impl Calibration {
 /// The model of a call, with the key of its calibration record.
 pub(crate) struct CalibratedModel {
     model: String,
-    pub(crate) key: String,
+    key: RecordKey<Calibration>,
 }
 
 impl CalibratedModel {
@@ -164,7 +164,7 @@ impl CalibratedModel {
                 model.len()
             )));
         }
-        let key = keys.calibration_key(&model);
+        let key = RecordKey::new(keys.calibration_key(&model));
         Ok(Self { model, key })
     }
 
@@ -187,10 +187,10 @@ impl CalibratedModel {
 
     /// Adds the record of this model to a read.
     pub(crate) fn add_to(&self, reads: &mut RecordReads) -> RecordSlot<Calibration> {
-        reads.add_record(self.record_key())
+        reads.add_record(self.key.clone())
     }
 
-    /// Decodes the record of this model from a read; `None`: nothing was reported of the model.
+    /// Decodes the record of this model from a read; `None`: the model has no report.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl CalibratedModel {
         Ok(values.decode(slot)?.filter(|record| record.model == self.model))
     }
 
-    /// Reads the record of this model; `None`: nothing was reported of the model.
+    /// Reads the record of this model; `None`: the model has no report.
     ///
     /// # Errors
     ///
@@ -213,29 +213,19 @@ impl CalibratedModel {
         &self,
         session: &mut StoreSession<'_>,
     ) -> Result<Option<Calibration>> {
-        let record = session.read_record(&self.record_key())?;
+        let record = session.read_record(&self.key)?;
         Ok(record.filter(|record| record.model == self.model))
     }
 
     /// Returns the key of the record of this model.
-    pub(crate) fn record_key(&self) -> RecordKey<Calibration> {
-        RecordKey::new(self.key.clone())
+    pub(crate) fn key(&self) -> &RecordKey<Calibration> {
+        &self.key
     }
 
     /// Creates the empty record of the model.
     pub(crate) fn new_calibration(&self) -> Calibration {
         Calibration { model: self.model.clone(), ..Calibration::default() }
     }
-}
-
-/// Decodes a record; never inlined, which keeps the component small.
-///
-/// # Errors
-///
-/// `corrupt`.
-#[inline(never)]
-pub(crate) fn decode_record(key: &str, value: &[u8]) -> Result<Calibration> {
-    codec::decode(key, value)
 }
 
 /// Reads all records of a conversation, in the order of their keys.
@@ -250,7 +240,7 @@ fn read_all(
     let mut records = Vec::new();
     let (start, end) = keys.record_range("c");
     session.scan_range(&start, &end, &mut |key, value| {
-        records.push((key.into(), decode_record(key, value)?));
+        records.push((key.into(), codec::decode(key, value)?));
         Ok(())
     })?;
     Ok(records)
@@ -261,7 +251,7 @@ fn read_all(
 ///
 /// # Errors
 ///
-/// `corrupt`: the record is damaged; errors of the store.
+/// `corrupt`: a record is damaged; errors of the store.
 pub(crate) fn evict_oldest(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

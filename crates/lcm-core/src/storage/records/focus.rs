@@ -79,16 +79,6 @@ impl FocusBrief {
         Ok(Self { seq_last, time, text })
     }
 
-    /// Decodes the record from the value of its key.
-    ///
-    /// # Errors
-    ///
-    /// `corrupt`.
-    #[inline(never)]
-    pub(crate) fn read(key: &str, value: &[u8]) -> Result<Self> {
-        codec::decode(key, value)
-    }
-
     /// Computes the id of the brief: a hash of its text.
     pub(crate) fn id(&self) -> [u8; 8] {
         hash::hash_prefix(&hash::hash_fields(&[b"lcm focus", self.text.as_bytes()]))

@@ -1,4 +1,4 @@
-//! The records by which messages are recognised: which message has an identity.
+//! The records of identities, by which stored messages are recognised.
 //!
 //! An identity is an entry id or event key of the host, or the id of a tool call.
 
@@ -31,7 +31,7 @@ enum IdentityKind {
 #[derive(Clone, Debug)]
 pub(crate) struct IdentityLookup {
     kind: IdentityKind,
-    pub(crate) hash: [u8; 32],
+    hash: [u8; 32],
 }
 
 impl IdentityLookup {

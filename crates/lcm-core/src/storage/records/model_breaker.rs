@@ -10,7 +10,7 @@ use lcm_text::{config::Config, types::api::Timestamp};
 pub(crate) struct ModelBreaker {
     /// Consecutive refusals of the key or by policy.
     pub(crate) failures: u32,
-    /// Until when the model is not asked; 0: the model may be asked.
+    /// End of the pause in which the model is not asked; 0: no pause.
     pub(crate) open_until: Timestamp,
 }
 

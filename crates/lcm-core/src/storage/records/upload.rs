@@ -104,7 +104,7 @@ impl Upload {
         }
     }
 
-    /// Reads the uploaded text, which nobody has verified yet.
+    /// Reads the uploaded text without verifying its SHA-256.
     ///
     /// # Errors
     ///

@@ -9,10 +9,7 @@ use alloc::{format, string::String};
 use serde::{Deserialize, Serialize};
 
 use crate::storage::{
-    codec::{self, SoundRecord},
-    keys::ConversationKeys,
-    record_key::RecordKey,
-    store_session::StoreSession,
+    codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey, store_session::StoreSession,
 };
 use lcm_text::{
     base::{
@@ -165,21 +162,7 @@ impl UsageRecord {
     ///
     /// `corrupt`; errors of the store.
     pub(crate) fn read(session: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
-        let key = keys.usage_key();
-        match session.read_one_uncached(&key)? {
-            Some(value) => Self::decode(&key, &value),
-            None => Ok(Self::default()),
-        }
-    }
-
-    /// Decodes a record; never inlined, which keeps the component small.
-    ///
-    /// # Errors
-    ///
-    /// `corrupt`.
-    #[inline(never)]
-    pub(crate) fn decode(key: &str, value: &[u8]) -> Result<Self> {
-        codec::decode(key, value)
+        Ok(session.read_record(&Self::key(keys))?.unwrap_or_default())
     }
 
     /// Adds a report; returns `false` for a repetition of the newest report with the same time.

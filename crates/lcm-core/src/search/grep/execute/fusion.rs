@@ -157,9 +157,11 @@ impl<'s> VectorSearch<'s> {
         }
     }
 
-    /// Ranks the documents of one corpus by the sign bits of their vectors: those documents of the
-    /// newest blocks, while bytes are left, that pass the filters of the query. Sets `rank`;
-    /// `score` stays `None`.
+    /// Ranks the documents of one corpus by the sign bits of their vectors. Sets `rank`; `score`
+    /// stays `None`.
+    ///
+    /// Only documents of the newest blocks are ranked, while bytes are left, and only documents
+    /// that pass the filters of the query.
     fn score_corpus(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::storage::{
     call::Call,
+    changes::Changes,
     codec,
     keys::ConversationKeys,
     store_session::StoreSession,
@@ -141,8 +142,8 @@ pub(crate) fn create_grant(
     };
     let (id, expires_at) = (grant.id, grant.expires_at);
     let answer = build_object(&grants, grant, &names).end_object();
-    let (guard, put) = grants.build_commit(&keys, now, bytes)?;
-    let (mut guards, mut puts) = (alloc::vec![guard], alloc::vec![put]);
+    let mut changes = Changes::default();
+    grants.write_to(&keys, now, bytes, &mut changes)?;
     for conversation in &mut covered {
         let Some((mut grants, bytes)) = conversation.record.take() else { continue };
         grants.remove_expired(now);
@@ -157,11 +158,9 @@ pub(crate) fn create_grant(
             conversation: keys.conversation_hash(),
             expires_at,
         });
-        let (guard, put) = grants.build_commit(&conversation.keys, now, bytes)?;
-        guards.push(guard);
-        puts.push(put);
+        grants.write_to(&conversation.keys, now, bytes, &mut changes)?;
     }
-    session.commit(&guards, &puts)?;
+    session.commit_changes(&changes)?;
     Ok(answer)
 }
 
@@ -377,8 +376,9 @@ pub(crate) fn revoke_grant(
         Some(grant) if !grant.revoked => grant.revoked = true,
         _ => return Ok(()),
     }
-    let (guard, put) = grants.build_commit(&keys, now, bytes)?;
-    session.commit(&[guard], &[put])
+    let mut changes = Changes::default();
+    grants.write_to(&keys, now, bytes, &mut changes)?;
+    session.commit_changes(&changes)
 }
 
 /// Lists the grants that a conversation issued, in order of creation, without removed grants.

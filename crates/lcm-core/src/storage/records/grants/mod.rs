@@ -7,8 +7,8 @@
 //!
 //! A read on a grant takes these steps: [`GrantAccess::from_grant`],
 //! [`GrantAccess::ensure_covers`], [`GrantAccess::ensure_tokens_left`], and a read of at most
-//! [`GrantAccess::tokens_left`] tokens. The call then commits the changes of
-//! [`GrantAccess::build_charge`] with its own changes, or calls [`GrantAccess::commit_charge`].
+//! [`GrantAccess::tokens_left`] tokens. The call then adds the charge to its own changes with
+//! [`GrantAccess::add_charge`], or calls [`GrantAccess::commit_charge`].
 
 mod lifecycle;
 
@@ -24,7 +24,7 @@ use crate::storage::{
     head::LoadedHead,
     keys::{self, ConversationKeys},
     record_key::{GuardedRecord, RecordKey},
-    store::{Guard, Put},
+    store::Guard,
     store_session::StoreSession,
     summary,
 };
@@ -201,16 +201,18 @@ impl GrantRecord {
         before != self.own_grants.len() + self.foreign_grants.len()
     }
 
-    /// Builds the guard and the put of a commit of this record.
-    fn build_commit(
+    /// Writes this record to the changes of a commit, guarded by the value that was read.
+    fn write_to(
         mut self,
         keys: &ConversationKeys,
         now: Timestamp,
-        old: Option<Vec<u8>>,
-    ) -> Result<(Guard, Put)> {
+        read_value: Option<Vec<u8>>,
+        changes: &mut Changes,
+    ) -> Result<()> {
         self.time = self.time.max(now);
-        let (key, value) = (keys.grants_key(), Some(codec::encode(&self)?));
-        Ok((Guard { key: key.clone(), value: old }, Put { key, value }))
+        changes.add_guard(Guard { key: keys.grants_key(), value: read_value });
+        changes.write_record(&Self::key(keys), &self)?;
+        Ok(())
     }
 }
 
@@ -440,26 +442,13 @@ impl GrantAccess {
 
     /// Adds the charge of `tokens` to the changes of a commit.
     ///
-    /// The guard is added even without tokens, so that the commit requires a valid grant.
+    /// The charge counts for the grant and its ancestors. The guard is added even without tokens,
+    /// so that the commit requires a valid grant.
     ///
     /// # Errors
     ///
     /// `denied`: the grant has fewer tokens left.
     pub(crate) fn add_charge(self, tokens: u32, changes: &mut Changes) -> Result<()> {
-        let (guard, put) = self.build_charge(tokens)?;
-        changes.add_guard(guard);
-        if tokens > 0 {
-            changes.add_put(put);
-        }
-        Ok(())
-    }
-
-    /// Builds the guard and the put that charge `tokens` to the grant and its ancestors.
-    ///
-    /// # Errors
-    ///
-    /// `denied`: the grant has fewer tokens left.
-    pub(crate) fn build_charge(self, tokens: u32) -> Result<(Guard, Put)> {
         if tokens > self.tokens_left() {
             return Err(denied_error(format_args!(
                 "the grant has {} tokens left, {tokens} are needed",
@@ -467,12 +456,16 @@ impl GrantAccess {
             )));
         }
         let LoadedGrants { keys, bytes, mut grants, now, .. } = self.record;
+        if tokens == 0 {
+            changes.add_guard(Guard { key: keys.grants_key(), value: bytes });
+            return Ok(());
+        }
         for index in grants.inheritance_chain(self.index) {
             if let Some(grant) = grants.own_grants.get_mut(index) {
                 grant.tokens_spent += tokens;
             }
         }
-        grants.build_commit(&keys, now, bytes)
+        grants.write_to(&keys, now, bytes, changes)
     }
 
     /// Charges `tokens` in a commit; 0 tokens need no commit.
@@ -485,8 +478,9 @@ impl GrantAccess {
         if tokens == 0 {
             return Ok(());
         }
-        let (guard, put) = self.build_charge(tokens)?;
-        session.commit(&[guard], &[put])
+        let mut changes = Changes::default();
+        self.add_charge(tokens, &mut changes)?;
+        session.commit_changes(&changes)
     }
 
     /// Builds the member of a result that reports the charged tokens, the tokens left, and whether
