@@ -11,6 +11,9 @@ use super::{
 /// Folder of the pages.
 const FOLDER: &str = "docs/reference";
 
+/// Link to the shapes of verbs.
+const OF_VERB: &str = "[of the verb](#verbs-of-admincall)";
+
 /// Writes a page for each subject, and the page that leads to them.
 #[must_use]
 pub(super) fn write_pages(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
@@ -32,8 +35,8 @@ fn write_index(schema: &Schema, exports: &Exports) -> String {
     }
     text.push_str("\n## Exports\n\n| export | JSON arguments | JSON result |\n|---|---|---|\n");
     for export in &exports.exports {
-        let arguments = list_places(schema, &export.arguments);
-        let results = list_places(schema, &export.results);
+        let [arguments, results] = [&export.arguments, &export.results]
+            .map(|places| list_places(schema, places, &link_shape, OF_VERB));
         text.push_str(&format!("| `{}` | {arguments} | {results} |\n", export.name));
     }
     text.push_str("\n## Verbs of `admin.call`\n\n| verb | arguments | answer |\n|---|---|---|\n");
@@ -58,12 +61,18 @@ fn write_index(schema: &Schema, exports: &Exports) -> String {
     text
 }
 
-fn list_places(schema: &Schema, places: &[(String, Payload)]) -> String {
-    let link = |shape: &Shape| link_shape(shape);
+/// Lists what JSON texts hold, each with its place; `of_verb` describes arguments and answers of
+/// verbs.
+pub(super) fn list_places(
+    schema: &Schema,
+    places: &[(String, Payload)],
+    link: &dyn Fn(&Shape) -> String,
+    of_verb: &str,
+) -> String {
     let place = |(place, payload): &(String, Payload)| {
         let words = match payload {
-            Payload::Of(kind) => describe_kind(schema, kind, &link),
-            Payload::Verb => "[of the verb](#verbs-of-admincall)".into(),
+            Payload::Of(kind) => describe_kind(schema, kind, link),
+            Payload::Verb => of_verb.into(),
         };
         if place.is_empty() { words } else { format!("`{place}`: {words}") }
     };
