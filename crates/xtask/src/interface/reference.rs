@@ -14,7 +14,7 @@ const FOLDER: &str = "docs/reference";
 /// Link to the shapes of verbs.
 const OF_VERB: &str = "[of the verb](#verbs-of-admincall)";
 
-/// Writes a page for each subject, and the page that leads to them.
+/// Writes a page for each subject, and an index page.
 #[must_use]
 pub(super) fn write_pages(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
     let mut pages = Vec::new();
@@ -136,19 +136,21 @@ fn write_row(schema: &Schema, member: &Member) -> String {
 ///
 /// # Errors
 ///
-/// A mark without its end, or a heading of the description that the page has not.
+/// A mark without its end, or a heading of the description that the page does not have.
 pub(super) fn rewrite_configuration(schema: &Schema, page: &str) -> Result<String> {
     let Form::Object(members) = &schema.shape("Configuration")?.form else {
-        anyhow::bail!("the configuration is no object");
+        anyhow::bail!("the configuration must be an object");
     };
     let mut groups: Vec<&str> = members.iter().filter_map(|one| one.group.as_deref()).collect();
     groups.dedup();
     let mut text = page.to_owned();
     for group in groups {
         let start = format!("<!-- keys: {group} -->\n");
-        let (before, behind) =
-            text.split_once(&start).with_context(|| format!("`{group}` is no mark of the page"))?;
-        let (_, rest) = behind.split_once("<!-- /keys -->").context("a mark has no end")?;
+        let (before, behind) = text
+            .split_once(&start)
+            .with_context(|| format!("the page must have the mark `keys: {group}`"))?;
+        let (_, rest) =
+            behind.split_once("<!-- /keys -->").context("every mark must have an end")?;
         let mut table = String::from("| key | value | default | meaning |\n|---|---|---|---|\n");
         let link = |shape: &Shape| {
             format!(
@@ -169,6 +171,6 @@ pub(super) fn rewrite_configuration(schema: &Schema, page: &str) -> Result<Strin
         }
         text = format!("{before}{start}{table}<!-- /keys -->{rest}");
     }
-    ensure!(members.iter().all(|member| member.group.is_some()), "a key has no heading");
+    ensure!(members.iter().all(|member| member.group.is_some()), "every key must have a heading");
     Ok(text)
 }

@@ -12,10 +12,10 @@ use super::{
 /// Folder of the structs.
 const FOLDER: &str = "crates/lcm-host/src/shapes";
 
-/// Words that are no names in Rust.
+/// Names of members that are keywords of Rust.
 const KEYWORDS: [&str; 4] = ["as", "do", "override", "type"];
 
-/// Files whose names are no names of modules here.
+/// Files whose modules have another name.
 const RENAMED: [(&str, &str); 1] = [("common", "shared")];
 
 /// What the module is for.
@@ -49,7 +49,7 @@ where
 }
 ";
 
-/// Writes the structs, one module for each subject, and the module that has all of them.
+/// Writes the structs, one module for each subject, and the module that exports all structs.
 #[must_use]
 pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
     let shapes: Vec<&Shape> = schema
