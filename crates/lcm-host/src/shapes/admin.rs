@@ -490,7 +490,7 @@ pub struct MaintainArguments {
     /// Model whose provider counts `budget` and `observed_tokens`, after `calibrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Reason with which the compaction ended that an earlier answer asked for.
+    /// Reason of the end of the compaction that an earlier answer requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<CompactionReason>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -516,7 +516,7 @@ pub struct MaintainAnswer {
     pub must: bool,
     /// Tokens above which compaction is due.
     pub threshold: u32,
-    /// Tokens that were compared.
+    /// Tokens of the context, stored or observed; compared with `threshold`.
     pub tokens: u32,
 }
 

@@ -74,9 +74,9 @@ pub struct DecisionRecord {
     /// `below-threshold`, `threshold`, `leaf-chunk`, `forced`, `disabled`, or the reason for which
     /// the session is not written to.
     pub reason: String,
-    /// Tokens that were compared.
+    /// Tokens of the context, stored or observed, or of a chunk; compared with `threshold`.
     pub tokens: u32,
-    /// Tokens with which they were compared.
+    /// Limit of `tokens`: the threshold, the target or the size of a chunk.
     pub threshold: u32,
     /// Explanation as JSON text.
     pub explanation_json: String,
@@ -125,7 +125,7 @@ pub struct Calibration {
     pub model: String,
     /// Factor by which estimates are multiplied, in thousandths, from 250 to 8000.
     pub factor_permille: u32,
-    /// Number of reports behind the factor.
+    /// Number of reports from which the factor was computed.
     pub reports: u64,
 }
 

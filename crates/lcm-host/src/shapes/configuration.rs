@@ -112,16 +112,18 @@ pub struct Configuration {
     /// start a pause; `force` ignores the pause. Default: 24.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_max_calls_per_window: Option<u32>,
-    /// Length of the window, in milliseconds. Default: 600,000.
+    /// Length of the window of `summary_max_calls_per_window`, in milliseconds. Default: 600,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_call_window_ms: Option<u32>,
-    /// Length of that pause, during which no model is asked, in milliseconds. Default: 1,800,000.
+    /// Length of the pause that `summary_max_calls_per_window` starts, in milliseconds; no model is
+    /// asked meanwhile. Default: 1,800,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_spend_backoff_ms: Option<u32>,
     /// Refused API keys in a row after which a model is not asked. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit_breaker_threshold: Option<u32>,
-    /// Time during which such a model is not asked, in milliseconds. Default: 1,800,000.
+    /// Time for which a model is not asked after `circuit_breaker_threshold` refused keys, in
+    /// milliseconds. Default: 1,800,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit_breaker_cooldown_ms: Option<u32>,
     /// Patterns of sessions of which nothing is stored.

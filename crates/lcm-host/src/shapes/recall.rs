@@ -155,7 +155,7 @@ pub struct MessageMatch {
     pub score: Option<u32>,
     /// Best passage on one line, at most 200 characters.
     pub snippet: String,
-    /// The snippet in parts; every second part is what matched.
+    /// The snippet in parts; every second part matched the pattern.
     pub snippet_parts: Vec<String>,
     /// With `neighbours`: messages before the match, oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,7 +194,7 @@ pub struct SummaryMatch {
     pub score: Option<u32>,
     /// Best passage on one line, at most 200 characters.
     pub snippet: String,
-    /// The snippet in parts; every second part is what matched.
+    /// The snippet in parts; every second part matched the pattern.
     pub snippet_parts: Vec<String>,
 }
 
@@ -215,9 +215,9 @@ pub struct FileMatch {
     pub conversation: String,
     /// Position of the newest message that has the file.
     pub seq: u64,
-    /// Author of that message.
+    /// Author of the newest message that has the file.
     pub role: Role,
-    /// Time of that message.
+    /// Time of the newest message that has the file.
     pub created_at: String,
     /// Line of the passage, from 1.
     pub line: u64,
@@ -227,7 +227,7 @@ pub struct FileMatch {
     pub score: Option<u32>,
     /// Passage on one line, at most 200 characters.
     pub snippet: String,
-    /// The snippet in parts; every second part is what matched.
+    /// The snippet in parts; every second part matched the pattern.
     pub snippet_parts: Vec<String>,
 }
 
@@ -249,7 +249,7 @@ pub struct NeighbourMessage {
 /// Vectors to attach to messages and summaries.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EmbedRequest {
-    /// Vectors; absent: the call only reports which documents have no vectors.
+    /// Vectors; absent: the call only reports which messages and summaries have no vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<Vec<Embedding>>,
     /// Name of the model that made the vectors.
@@ -266,7 +266,7 @@ pub struct EmbedRequest {
 pub struct Embedding {
     /// Id of the message or summary.
     pub id: String,
-    /// Finite numbers that are not all zero; null: the document gets no vector.
+    /// Finite numbers that are not all zero; null: the message or summary gets no vector.
     pub vector: Option<Vec<f64>>,
 }
 
@@ -275,13 +275,14 @@ pub struct Embedding {
 pub struct EmbedResult {
     /// Numbers of each vector; null: no vector exists.
     pub dimensions: Option<u32>,
-    /// Entries that were stored, from the first on.
+    /// Entries of `vectors` that were stored, from the first on.
     pub kept: u64,
-    /// Messages and summaries without an entry.
+    /// Messages and summaries for which no entry of `vectors` was stored.
     pub missing_count: u64,
     /// Model of the vectors; null: no model was named.
     pub model: Option<String>,
-    /// Ids of documents without an entry, summaries first, each newest first.
+    /// Ids of messages and summaries for which no entry was stored; summaries first, each newest
+    /// first.
     pub missing_ids: Vec<String>,
     /// Vectors of the conversation.
     pub stored: u64,
@@ -309,7 +310,7 @@ pub struct DescribeRequest {
     /// First byte of the range, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_byte: Option<u64>,
-    /// Byte behind the range.
+    /// First byte after the range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_byte: Option<u64>,
 }
@@ -442,12 +443,13 @@ pub struct FileDescription {
     /// First byte of the range; absent: no content was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_byte: Option<u64>,
-    /// Byte behind the range, at which the next range begins; absent: no content was requested.
+    /// First byte after the range, at which the next range begins; absent: no content was
+    /// requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_byte: Option<u64>,
     /// Id of the newest message that has the file.
     pub message_id: String,
-    /// Position of that message.
+    /// Position of the newest message that has the file.
     pub seq: u64,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -527,9 +529,9 @@ pub struct ExpandResult {
     pub summaries: Vec<ExpandedSummary>,
     /// With `include_messages`: source messages, oldest first.
     pub messages: Vec<StoredMessage>,
-    /// Estimated tokens of all of them.
+    /// Estimated tokens of the returned summaries and messages.
     pub tokens: u64,
-    /// Whether more follows.
+    /// Whether more sources follow.
     pub truncated: bool,
     /// Cursor of the next page; null: no page follows, or the next source alone is over
     /// `tokens_max` (see `left_out`).
