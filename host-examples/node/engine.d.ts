@@ -293,7 +293,7 @@ export interface Engine {
    */
   grant(conversation: string, options?: GrantOptions): Promise<Grant>;
   /**
-   * Ends a grant at once, with the grants below.
+   * Revokes a grant at once, with all grants that inherit from it.
    *
    * @example
    * ```js
@@ -451,7 +451,7 @@ export interface Engine {
    */
   prompts(): Promise<SummaryPrompt[]>;
   /**
-   * Checks every promise of the engine about a conversation.
+   * Checks the integrity of a conversation.
    *
    * @example
    * ```js
@@ -520,7 +520,7 @@ export interface Engine {
    */
   tools(dialect?: Dialect, options?: ToolListOptions): JsonObject[];
   /**
-   * Returns what to tell the agent about the tools.
+   * Returns the instructions for an agent with the tools.
    *
    * @example
    * ```js

@@ -3,13 +3,13 @@
 //! In: token counts of a provider, and prices. Out: sums and advice of the component. A caller that
 //! follows the advice compacts with `force`.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     error::Result,
     json,
     lcm::Lcm,
-    shapes::{AdviseAnswer, TokenPrices, UsagePurpose, UsageTotals},
+    shapes::{AdviseAnswer, TokenPrices, UsageAnswer, UsagePurpose, UsageTotals},
 };
 
 /// Tokens and cost of one model answer; 0: unknown.
@@ -100,13 +100,9 @@ impl Lcm {
     /// - `not-found`: the conversation does not exist; `denied`: the conversation is archived.
     /// - errors of the store.
     pub fn usage(&self, conversation: &str, report: &UsageReport, now: u64) -> Result<UsageTotals> {
-        #[derive(Deserialize)]
-        struct Answer {
-            usage: UsageTotals,
-        }
         let arguments = serde_json::json!(report).to_string();
         let text = self.admin_call(conversation, "usage", &arguments, now)?;
-        json::read::<Answer>("admin.call", &text).map(|answer| answer.usage)
+        json::read::<UsageAnswer>("admin.call", &text).map(|answer| answer.usage)
     }
 
     /// Compares the cost of compacting now and of waiting; changes nothing. To follow the advice

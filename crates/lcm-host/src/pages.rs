@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     json as text,
     lcm::Lcm,
-    shapes::GrantCharge,
+    shapes::{GrantCharge, StoreDigest},
 };
 
 /// Bytes of one page.
@@ -77,13 +77,6 @@ pub struct Checked {
 #[derive(Deserialize)]
 struct List {
     items: Vec<Box<RawValue>>,
-    cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Digest {
-    #[serde(default)]
-    sha256: String,
     cursor: Option<String>,
 }
 
@@ -232,15 +225,16 @@ impl Lcm {
     ///
     /// Errors of the component, and `cancelled`.
     pub fn digest_all(&self, logical: bool, cancel: &Cancel) -> Result<String> {
+        let missing = || Error::internal("`admin.digest` returned no digest");
         let mut cursor: Option<String> = None;
         loop {
             cancel.check()?;
             let page = self.digest(cursor.as_deref(), logical)?;
-            let page: Digest = text::read("admin.digest", &page)?;
+            let page: StoreDigest = text::read("admin.digest", &page)?;
             moved("admin.digest", cursor.as_ref(), page.cursor.as_ref())?;
             match page.cursor {
                 Some(next) => cursor = Some(next),
-                None => return Ok(page.sha256),
+                None => return page.sha256.ok_or_else(missing),
             }
         }
     }

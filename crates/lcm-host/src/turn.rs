@@ -53,15 +53,6 @@ pub struct TurnReport {
     pub failure: Option<Error>,
 }
 
-/// The decision after an append.
-#[derive(Deserialize)]
-pub(crate) struct TurnDecision {
-    /// Whether to compact now.
-    pub(crate) compact: bool,
-    /// Whether compaction is due and waits for [`Lcm::maintain`](crate::Lcm::maintain).
-    pub(crate) deferred: bool,
-}
-
 /// Result of [`Lcm::maintain`](crate::Lcm::maintain).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "MaintainResult")]
@@ -87,7 +78,7 @@ impl From<MaintainResult> for MaintainReport {
         let MaintainResult { debt, compacted, failure } = result;
         // A model that failed and was replaced by the fallback is in the report of the compaction.
         let refusal = failure.filter(|_| compacted.is_none());
-        let failure = refusal.map(|told| Error::new(Code::CompletionFailed, told.message));
+        let failure = refusal.map(|failure| Error::new(Code::CompletionFailed, failure.message));
         Self { debt, compacted, failure }
     }
 }

@@ -45,7 +45,7 @@ function deadline(ms, signal) {
 
 /**
  * Returns a function that answers a request with the caller's models, or without one; the function
- * never rejects. An answer takes at most `deadline_ms` of the needs.
+ * never rejects. An answer takes at most `deadline_ms` of the step.
  */
 export function completerOf(begun, models, options) {
   return async (request, { deadline_ms: limit }) => {

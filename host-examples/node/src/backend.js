@@ -1,16 +1,16 @@
-// How a call reaches the component: straight for a store that answers at once, through the adapter
-// for one that does not; again after a conflict. In which order calls are made is `calls.js`.
+// Calls of the component: directly over a synchronous store, through the adapter over an
+// asynchronous store, and again after a conflict. `calls.js` keeps the order of calls.
 
 import { Component } from "./component.js";
 import { pause } from "./queue.js";
 import { isAsyncStore, performAsync, SwitchedStore } from "./store-async.js";
 import { checkStore } from "./store-contract.js";
 
-/** How often a call that met another commit is repeated: each time another writer got further. */
+/** Most repeats of a call after conflicts; at each conflict another writer succeeded. */
 export const CONFLICT_RETRIES_MAX = 256;
 const CONFLICT_PAUSE_MS_MAX = 8;
 
-/** Waits before the repetition after `attempt` others; jitter keeps two writers from meeting. */
+/** Waits a random time before a repeat, so that two writers do not repeat at the same time. */
 export function conflictPause(attempt) {
   return pause(Math.random() * Math.min(2 ** attempt, CONFLICT_PAUSE_MS_MAX));
 }
@@ -43,13 +43,13 @@ export class Backend {
     }
   }
 
-  /** Drops the instance; with an argument, the next ones get another configuration. */
+  /** Drops the instance; with an argument, later instances get this configuration. */
   restart(configJson) {
     if (configJson === undefined) this.#component.drop();
     else this.#component.reconfigure(configJson);
   }
 
-  /** Calls `interface.function`. A `conflict` is retried; any other error is the caller's. */
+  /** Calls `interface.function`, and repeats the call after a `conflict`. */
   async call(name, args) {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -61,17 +61,17 @@ export class Backend {
     }
   }
 
-  /** As `call`, but a `conflict` is the caller's, too. */
+  /** As `call`, without a repeat after a `conflict`. */
   attempt(name, args) {
     return this.#perform(name, args);
   }
 
-  /** A call that reads no store and blocks on nothing; for short ones. */
+  /** Makes a short call that reads no store. */
   pure(name, args) {
     return this.#component.invoke(name, args);
   }
 
-  /** The same for those that take their time: they run where all others do. */
+  /** Makes a long call that reads no store, in the thread of all calls. */
   async compute(name, args) {
     return this.pure(name, args);
   }

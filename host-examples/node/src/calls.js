@@ -1,26 +1,28 @@
-// The calls of one engine: those of a conversation one after the other, in the order in which they
-// were made; compactions of it one at a time; and all of them before the store is closed.
+// The order of the calls of one engine.
 //
-// A place in the line of a conversation is held for the engine calls of one verb, never for a
-// completion: while a model is asked, others go on. Only the next compaction waits for it, since it
-// would ask the same.
+// Calls of a conversation run one after the other, in the order in which they were made.
+// Compactions of a conversation run one at a time. `close` waits for all calls.
+//
+// A verb holds the queue of its conversation during its engine calls, never during a completion:
+// other calls run while a model works. Only the next compaction waits for the model, because it
+// would request the same completions.
 
 import { invalid } from "./errors.js";
 import { Queue } from "./queue.js";
 
-/** Compactions of this thread, whichever engine makes them. */
+/** Compactions of all engines of this thread. */
 const compactions = new Queue();
 
 const numbers = new WeakMap();
 let count = 0;
 
-/** What names an object that is a store, for `Calls`. */
+/** Returns a name for a store object, the same for the same object. */
 export function placeOfObject(store) {
   if (!numbers.has(store)) numbers.set(store, (count += 1));
   return `object ${numbers.get(store)}`;
 }
 
-/** What a verb that has begun calls the engine by. */
+/** The engine calls of a running verb. */
 class Begun {
   #backend;
   #lines;
@@ -32,7 +34,7 @@ class Begun {
     this.#place = place;
   }
 
-  /** One call in the line of its conversation. */
+  /** Makes one call in the queue of its conversation. */
   call(name, args) {
     return this.inLine(args.conversation, (backend) => backend.call(name, args));
   }
@@ -42,14 +44,14 @@ class Begun {
     return this.#backend.compute(name, args);
   }
 
-  /** Runs `work(backend)` in the line of a conversation; it asks no model. */
+  /** Runs `work(backend)`, which asks no model, in the queue of a conversation. */
   inLine(conversation, work) {
     return this.#lines.run(conversation ?? "", () => work(this.#backend));
   }
 
   /**
-   * Runs `work`, which compacts, after the compactions of the conversation that began before. With
-   * an aborted `signal` it will ask no model, so it need not wait.
+   * Runs `work`, a compaction, after the earlier compactions of the conversation. With an aborted
+   * `signal` the work asks no model, so the work does not wait.
    */
   alone(conversation, signal, work) {
     return compactions.run(`${this.#place}\n${conversation}`, work, signal);
@@ -66,7 +68,7 @@ export class Calls {
   /**
    * @param {object} parts
    * @param {import("./backend.js").Backend} parts.backend
-   * @param {string} parts.place names the store: equal for engines over the same one
+   * @param {string} parts.place name of the store, equal for engines over the same store
    */
   constructor({ backend, place }) {
     this.#backend = backend;
@@ -83,22 +85,22 @@ export class Calls {
     return result;
   }
 
-  /** A verb that is one call. */
+  /** Makes one call as a whole verb. */
   call(name, args) {
     return this.begin((begun) => begun.call(name, args));
   }
 
-  /** The same, but that a `conflict` is the caller's. */
+  /** As `call`, without a repeat after a `conflict`. */
   attempt(name, args) {
     return this.inLine(args.conversation, (backend) => backend.attempt(name, args));
   }
 
-  /** A verb that is several calls with no other of the conversation between. */
+  /** Runs several calls as one verb; no other call of the conversation runs between. */
   inLine(conversation, work) {
     return this.begin((begun) => begun.inLine(conversation, work));
   }
 
-  /** Waits for the verbs that began before, then closes the store. None begins any more. */
+  /** Waits for running verbs, then closes the store. Later verbs are refused. */
   close() {
     this.#closed ??= this.#close();
     return this.#closed;

@@ -27,14 +27,14 @@ function alone(name, begun, { models, clock }, conversation, options) {
 
 /** Compacts until nothing is due; rejects with `completion-failed` when a model refuses its key. */
 export async function compact(...given) {
-  const { result, ...told } = await alone("compact", ...given);
-  return { ...result, ...told };
+  const { result, ...details } = await alone("compact", ...given);
+  return { ...result, ...details };
 }
 
 /** Does deferred compaction when it is due; resolves to `{debt, compacted, failure}`. */
 export async function maintain(...given) {
-  const { result, ...told } = await alone("maintain", ...given);
-  return { ...result, compacted: result.compacted && { ...result.compacted, ...told } };
+  const { result, ...details } = await alone("maintain", ...given);
+  return { ...result, compacted: result.compacted && { ...result.compacted, ...details } };
 }
 
 /** Returns a failure after the append, as a member beside the receipt. */

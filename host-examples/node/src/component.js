@@ -1,9 +1,8 @@
-// One instance of the component over one synchronous store: created when needed, dropped when in
-// doubt.
+// One instance of the component over one synchronous store.
 //
-// An instance is only a cache. It is dropped after a trap, after a commit whose outcome is unknown
-// and after a store answer that is no answer; the next call gets a new, newly configured one.
-// Nothing is awaited here and nothing is retried.
+// An instance is only a cache. A trap, a commit of unknown outcome or an invalid answer of the
+// store drops the instance; the next call gets a new, configured instance. This module awaits
+// nothing and retries nothing.
 
 import { lowerArguments, lowerValue, liftResult, liftValue, signatureOf } from "./convert.js";
 import { invalid, isErrorRecord, LcmError, textOf } from "./errors.js";
@@ -40,12 +39,12 @@ export class Component {
     this.#model = model;
   }
 
-  /** Drops the instance. Loses nothing but time. */
+  /** Drops the instance, which is only a cache. */
   drop() {
     this.#exports = null;
   }
 
-  /** Drops the instance and configures the following ones with `configJson`. */
+  /** Drops the instance and configures later instances with `configJson`. */
   reconfigure(configJson) {
     this.#configJson = configJson;
     this.drop();
@@ -85,7 +84,7 @@ export class Component {
     return exports;
   }
 
-  /** Runs an export; whatever it throws becomes an `LcmError`, and drops the instance if needed. */
+  /** Runs an export; any failure becomes an `LcmError`, and drops the instance if necessary. */
   #guarded(call) {
     let result;
     try {
@@ -97,7 +96,7 @@ export class Component {
       const message = `the engine failed: ${textOf(thrown)}`;
       throw this.#dropFor(new LcmError("trap", message, { cause: thrown }));
     }
-    // The engine must not swallow a broken answer, but if it ever did, nobody may rely on it.
+    // A result after an invalid answer of the store is not used, even if the engine succeeded.
     if (this.#fault) throw this.#dropFor(this.#fault);
     return result;
   }
@@ -107,7 +106,7 @@ export class Component {
     return error;
   }
 
-  /** Runs a function of the store; its errors reach the engine as records it can unwind on. */
+  /** Runs a function of the store; the engine gets errors as records. */
   #answered(name, call) {
     try {
       const answer = call();
@@ -139,7 +138,7 @@ export class Component {
       },
     };
     const llm = { complete: (request) => this.#complete(request) };
-    // The generated types name the imports with the version, the generated code without.
+    // The generated types name the imports with the version, the generated code without a version.
     return {
       "lcm:engine/store": store,
       "lcm:engine/store@0.1.0": store,

@@ -1,9 +1,9 @@
-// Conversion between plain JSON-like values and what the component's bindings take and give.
+// Conversion between plain JSON-like values and the values of the component's bindings.
 //
-// Driven by the signatures that the build reads from `wit/`: names are snake_case here and
-// camelCase there, none is null here and undefined there, u64 is a number here and a BigInt there,
-// a variant is `{case: payload}` here and `{tag, val}` there. Absent values get the first or empty
-// value of their type. Nothing is guessed: a wrong type or an unknown key is `invalid-input`.
+// The build reads the signatures from `wit/`. Plain values have snake_case names, null for none,
+// numbers for u64 and `{case: payload}` for variants; bindings have camelCase names, undefined,
+// BigInt and `{tag, val}`. An absent value gets the first or empty value of its type. A wrong type
+// or an unknown key is `invalid-input`.
 
 import { functions, types } from "../build/signatures.js";
 import { invalid, LcmError } from "./errors.js";
@@ -18,19 +18,19 @@ export function isWellFormed(text) {
     : !/\p{Surrogate}/u.test(text);
 }
 
-/** `text` with U+FFFD for each lone surrogate. */
+/** Returns `text` with U+FFFD for each lone surrogate. */
 export function wellFormedOf(text) {
   return text.toWellFormed?.() ?? text.replace(/\p{Surrogate}/gu, "\u{fffd}");
 }
 
-/** `text`, checked to be a string that survives as UTF-8. */
+/** Returns `text`, checked to be a string without lone surrogates. */
 export function wellFormed(text, path) {
   if (typeof text !== "string") throw invalid(`\`${path}\` must be a string`);
   if (!isWellFormed(text)) throw invalid(`\`${path}\` holds a lone surrogate`);
   return text;
 }
 
-/** Compact JSON of any JSON value. Lone surrogates become escapes. */
+/** Returns the compact JSON of a value; lone surrogates become escapes. */
 export function toJson(value, path) {
   let text;
   try {
@@ -90,7 +90,7 @@ function lowerVariant(cases, value, path) {
   };
 }
 
-/** A value for the component. `name` is the last name in `path`; it decides about `_json`. */
+/** Converts a plain value to a value of the bindings; a `name` with `_json` takes any value. */
 function lower(type, value, path, name) {
   const shape = shapeOf(type);
   if (shape === "string") return lowerString(value, path, name);
@@ -124,7 +124,7 @@ function lower(type, value, path, name) {
   throw new Error(`no conversion for ${JSON.stringify(shape)}`);
 }
 
-/** A plain value for the caller. */
+/** Converts a value of the bindings to a plain value. */
 function lift(type, value) {
   const shape = shapeOf(type);
   if (shape === "u64") {
@@ -138,7 +138,7 @@ function lift(type, value) {
   if (shape.option !== undefined) {
     return value === undefined || value === null ? null : lift(shape.option, value);
   }
-  // A list of numbers comes as a typed array, whose own `map` would make another one.
+  // A list of numbers is a typed array, whose `map` would return a typed array again.
   if (shape.list !== undefined) return Array.from(value, (item) => lift(shape.list, item));
   if (shape.tuple) return shape.tuple.map((item, i) => lift(item, value[i]));
   if (shape.record) {
@@ -150,7 +150,7 @@ function lift(type, value) {
   return { [value.tag]: payload === null ? null : lift(payload, value.val) };
 }
 
-/** The signature of `interface.function`, with the names the bindings use. */
+/** Returns the signature of `interface.function`, with the names of the bindings. */
 export function signatureOf(name) {
   const signature = functions[name];
   if (!signature) throw invalid(`there is no function \`${name}\``);
@@ -158,7 +158,7 @@ export function signatureOf(name) {
   return { ...signature, interfaceName, functionName: camel(functionName) };
 }
 
-/** Positional arguments for the component from an object of named ones. */
+/** Converts named arguments to the positional arguments of the bindings. */
 export function lowerArguments(signature, args) {
   const known = new Set(signature.params.map(([name]) => name));
   for (const key of Object.keys(args)) {
@@ -167,19 +167,19 @@ export function lowerArguments(signature, args) {
   return signature.params.map(([name, type]) => lower(type, args[name], name, name));
 }
 
-/** The result of a function as plain values. */
+/** Converts the result of a function to plain values. */
 export function liftResult(signature, value) {
   let type = signature.result;
   if (type && type.result !== undefined) type = type.result;
   return type === null ? null : lift(type, value);
 }
 
-/** A plain value of a named type, as the bindings give it; `llm` imports use it. */
+/** Converts a value of a named type from the bindings, for `llm` imports. */
 export function liftValue(ref, value) {
   return lift({ ref }, value);
 }
 
-/** A value of a named type for the bindings; `llm` imports use it. */
+/** Converts a value of a named type to the bindings, for `llm` imports. */
 export function lowerValue(ref, value) {
   return lower({ ref }, value, ref.split(".")[1], ref);
 }

@@ -4,7 +4,7 @@ function hex(buffer) {
   return Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** 64 lower-case hex digits. */
+/** Returns the SHA-256 of bytes as 64 lower-case hex digits. */
 export async function sha256Hex(bytes) {
   return hex(await crypto.subtle.digest("SHA-256", bytes));
 }
@@ -25,15 +25,15 @@ function concat(pieces) {
   return total;
 }
 
-/** Above every key: keys are printable ASCII. */
+/** End of the range of all keys, which are printable ASCII. */
 const KEY_END = "\u007f";
 const PAGE_ENTRIES_MAX = 1_000;
 const PAGE_BYTES_MAX = 1024 * 1024;
 
 /**
- * SHA-256 over every entry of a store in key order, each key and value preceded by its length as
- * u32 big-endian. Works on stores of either kind; for runners, which compare stores across hosts
- * without relying on the engine.
+ * Returns the SHA-256 over every entry of a store in key order, each key and value after its length
+ * as u32 big-endian. Takes stores of either kind. Runners compare the stores of hosts by this
+ * function, which does not use the engine.
  */
 export async function storeSha256(store) {
   const encoder = new TextEncoder();

@@ -25,7 +25,7 @@ function numbers(vector) {
   return ArrayBuffer.isView(vector) ? Array.from(vector) : vector;
 }
 
-/** Returns options as the engine takes them, the members of `extra_json` among them. */
+/** Returns options with `model` and `mark_caches` as members of `extra_json`. */
 function withExtra({ model, mark_caches, ...options }) {
   const extra = { model, mark_caches };
   const isGiven = Object.values(extra).some((value) => value !== undefined);
@@ -195,7 +195,7 @@ export class Engine {
    */
   async embed(conversation, options) {
     return mapCall("embed", options, async ({ vectors, ...others }) => {
-      // A value of another shape passes as it is: the engine reports what is wrong with it.
+      // A value of another shape passes unchanged, and the engine reports the error.
       const entry = (one) => (one?.vector ? { ...one, vector: numbers(one.vector) } : one);
       const listed = Array.isArray(vectors) ? vectors.map(entry) : vectors;
       const vectors_json = toJson({ ...others, vectors: listed }, "options");
@@ -275,7 +275,7 @@ export class Engine {
     });
   }
 
-  /** Ends a grant at once, with the grants below. */
+  /** Revokes a grant at once, with all grants that inherit from it. */
   async revoke(conversation, grant, options) {
     return mapCall("revoke", options, async (given) => {
       const now = this.#timeOf(given);
@@ -373,7 +373,7 @@ export class Engine {
     return mapCall("prompts", undefined, async () => (await this.#verb("prompts", "")).prompts);
   }
 
-  /** Calls a verb: its options, and the arguments that have a place of their own. */
+  /** Calls a verb with its options and its positional arguments. */
   #command(method, conversation, options, fixed) {
     const verb = method === "newSession" ? "new" : method;
     return mapCall(method, options, (given) => {
@@ -397,7 +397,7 @@ export class Engine {
     });
   }
 
-  /** Returns what to tell the agent about these tools. */
+  /** Returns the instructions for an agent with these tools. */
   instructions(dialect = "lcm", hasSummaries = true) {
     return this.#backend.pure("tools.instructions", { dialect, has_summaries: hasSummaries });
   }
@@ -440,7 +440,7 @@ export class Engine {
     return { ...done, failure };
   }
 
-  /** What carries out a task beside the engine: the models and the clock. */
+  /** The models and the clock, which a task needs beside the engine. */
   get #host() {
     return { models: this.#models, clock: this.#clock };
   }
@@ -480,7 +480,7 @@ export class Engine {
     });
   }
 
-  /** Checks every promise of the engine about a conversation: `{ok, checks, metrics}`. */
+  /** Checks the integrity of a conversation: `{ok, checks, metrics}`. */
   async check(conversation) {
     return mapCall("check", undefined, async () => {
       const pages = await this.#pages("admin.check", { conversation });

@@ -1,7 +1,7 @@
-// The one error of the package, and how foreign exceptions become one.
+// The error class of the package, and the conversion of foreign exceptions.
 //
-// `code` is what programs read; it is one of the engine's closed list, or `trap` when the engine
-// itself failed (a bug: the instance is replaced, nothing half-written remains).
+// Programs read `code`: a code of the engine, or `trap` after a fault of the engine. A fault
+// replaces the instance and leaves no partial write.
 
 /** The closed list of the engine's error codes, as in `wit/types.wit`. */
 export const ERROR_CODES = Object.freeze([
@@ -32,12 +32,12 @@ export class LcmError extends Error {
   }
 }
 
-/** An `invalid-input` error. */
+/** Returns an `invalid-input` error. */
 export function invalid(message) {
   return new LcmError("invalid-input", message);
 }
 
-/** Whether `value` carries one of the engine's codes and a message. */
+/** Whether `value` has a code of the engine and a message. */
 export function isErrorRecord(value) {
   return (
     typeof value === "object" &&
@@ -47,14 +47,14 @@ export function isErrorRecord(value) {
   );
 }
 
-/** The text of anything that was thrown, on one line. */
+/** Returns the text of a thrown value, on one line. */
 export function textOf(thrown) {
   const said = thrown instanceof Error ? thrown.message : thrown;
   let text;
   try {
     text = String(said);
   } catch {
-    // An object without a text of its own.
+    // The object has no text.
     text = typeof said;
   }
   return text.replace(/\s+/g, " ").trim();

@@ -13,8 +13,8 @@ export { MemoryStore } from "./store-memory.js";
  * Opens a store and returns an engine over it.
  *
  * `store` is the path of an SQLite file, `memory:`, an object with getMany, scan and commit, or
- * such an object wrapped in `asyncStore`. With `worker` engine and store are in a thread of their
- * own, and `store` is a string.
+ * such an object wrapped in `asyncStore`. With `worker`, engine and store run in a separate thread,
+ * and `store` must be a string.
  */
 export function open(options) {
   const runtime = { instantiate, openPath, placeOfPath, startThread, warn };

@@ -1,4 +1,4 @@
-// How messages are stored: the newest of a conversation, or what is missing of a whole transcript.
+// Intake of the newest messages of a conversation, or of a whole transcript.
 
 import { drive, Messages } from "./drive.js";
 

@@ -1,18 +1,18 @@
 // Messages as a caller gives them, and the JSON texts that the engine takes.
 //
-// They are read before a verb returns, so that nobody can change them any more. Ten thousand objects
-// become text in 15 to 20 ms (Node 20), for which the event loop would stand still; a copy of them
-// takes a third of that, and the texts are made a part at a time.
+// A verb reads its messages before it returns, so later changes of the caller have no effect.
+// Writing 10,000 objects as JSON blocks the event loop for 15 to 20 ms (Node 20). Copying the
+// objects takes a third of that time, so the texts are written later, in parts.
 
 import { toJson, wellFormed } from "./convert.js";
 import { invalid } from "./errors.js";
 import { pause } from "./queue.js";
 
-/** So many messages become text in one turn of the event loop: about a millisecond. */
+/** Most messages that become text in one turn of the event loop: about a millisecond. */
 const TEXTS_AT_ONCE_MAX = 500;
-/** Copied are objects to this depth; deeper ones, and those that hold themselves, become text. */
+/** Greatest depth of a copied object; deeper and circular objects become text at once. */
 const COPY_DEPTH_MAX = 32;
-/** In place of a copy. */
+/** Result of a copy that cannot be made. */
 const UNKNOWN = Symbol("unknown");
 
 function messageText(message, index) {
@@ -29,19 +29,19 @@ function checked(messages) {
   return messages;
 }
 
-/** Messages as JSON texts: strings as they are, objects as compact JSON. */
+/** Returns messages as JSON texts: strings unchanged, objects as compact JSON. */
 export function messageTexts(messages) {
   return Array.from(checked(messages), messageText);
 }
 
-/** Whether a value of this prototype has the JSON that its own members have. */
+/** Whether the JSON of a value has exactly its own members. */
 function isPlain(value, prototype) {
   return Object.getPrototypeOf(value) === prototype && typeof value.toJSON !== "function";
 }
 
 /**
- * A copy that has the JSON of `value`; `UNKNOWN` where only `JSON.stringify` knows what that is, as
- * of dates, instances of classes and raw JSON.
+ * Returns a copy with the JSON of `value`; `UNKNOWN` for values whose JSON only `JSON.stringify`
+ * knows: dates, instances of classes and raw JSON.
  */
 function copied(value, depth) {
   if (typeof value !== "object" || value === null) return value;
@@ -66,22 +66,22 @@ function copiedMembers(members, depth) {
   const copy = {};
   for (const key of Object.keys(members)) {
     const part = copied(members[key], depth);
-    // To assign to `__proto__` makes no member.
+    // An assignment to `__proto__` creates no member.
     if (part === UNKNOWN || key === "__proto__") return UNKNOWN;
     copy[key] = part;
   }
   return copy;
 }
 
-/** What a message is at this moment: an object that nobody else has, or its text. */
+/** Returns a snapshot of a message: a copy, or its text. */
 function readMessage(message, index) {
   const copy = copied(message, 0);
   return copy === UNKNOWN ? messageText(message, index) : copy;
 }
 
 /**
- * Reads messages, of which nothing that is changed later counts. Returns a function that resolves to
- * their texts; of a long list it lets other work go on in between.
+ * Takes a snapshot of messages. Returns a function that resolves to their texts; for a long list
+ * the function lets other work run between parts.
  */
 export function reader(messages) {
   if (checked(messages).length <= TEXTS_AT_ONCE_MAX) {

@@ -1,7 +1,7 @@
-// Which functions of the caller are asked for which purpose.
+// The model functions of the caller, by purpose.
 //
-// In: `complete` as it was given. Out: a list of functions by purpose, each a fallback of the one
-// before it; an empty list: there is no model, and the engine makes the text itself.
+// In: `complete` of the caller. Out: a list of functions by purpose, each a fallback of the
+// function before; an empty list: there is no model, and the engine makes the text.
 
 import { invalid } from "./errors.js";
 
@@ -16,8 +16,8 @@ function listOf(given, name) {
 }
 
 /**
- * The models of `complete`: one function, several as a fallback chain, an object of these by
- * purpose (with `default` for all that it does not name), or none.
+ * Returns the models of `complete`: a function, a fallback chain of functions, an object of these
+ * by purpose (`default` for all other purposes), or no model.
  */
 export function modelsOf(complete) {
   if (complete === null || typeof complete !== "object" || Array.isArray(complete)) {
@@ -33,7 +33,7 @@ export function modelsOf(complete) {
   return models;
 }
 
-/** The models that are asked for this purpose, in order. */
+/** Returns the models of a purpose, in order. */
 export function modelsFor(models, purpose) {
   const own = models[purpose] ?? [];
   return own.length > 0 ? own : models.default;

@@ -6,7 +6,7 @@
 import { invalid, LcmError } from "./errors.js";
 import { METHODS, SHAPES, toCamel, toSnake } from "./shapes.js";
 
-/** Returns the options of `method` under the engine's names, as an object of its own. */
+/** Returns the options of `method` under the engine's names, as a new object. */
 function mapOptions(method, options) {
   const given = options ?? {};
   if (typeof given !== "object" || Array.isArray(given)) {

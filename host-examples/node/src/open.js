@@ -1,5 +1,5 @@
-// `open` without a runtime: puts store, models and configuration together. The entries for Node
-// and for workers add where the component's modules come from.
+// `open` without a runtime: combines store, models and configuration. The entries for Node and for
+// workers add the source of the component's modules.
 
 import { Backend } from "./backend.js";
 import { Calls, placeOfObject } from "./calls.js";
@@ -10,17 +10,17 @@ import { settingsOf } from "./settings.js";
 import { storeOf } from "./store-async.js";
 import { MemoryStore } from "./store-memory.js";
 
-/** Names a store that nobody else has. */
+/** Name of a store in memory, which only one engine has. */
 const MEMORY = "memory:";
 
 const OPTIONS = ["store", "complete", "config", "now", "environment", "worker"];
 
 /**
- * An engine over `options.store`.
+ * Opens an engine over `options.store`.
  *
- * `instantiate` makes an instance of the component synchronously; `openPath` opens a store that is
- * given as a string, and `placeOfPath` says which one that is; `startThread`, where the runtime has
- * threads, makes a backend in one; `warn` is told each thing that is odd, as one line.
+ * `instantiate` makes an instance of the component synchronously. `openPath` opens a store that is
+ * given as a string, and `placeOfPath` returns the name of the store. `startThread`, if the runtime
+ * has threads, makes a backend in a thread. `warn` receives warnings of one line.
  */
 export async function openWith(runtime, options) {
   for (const key of Object.keys(options)) {
@@ -34,7 +34,7 @@ export async function openWith(runtime, options) {
   try {
     await configured(backend, config, environment, runtime.warn);
   } catch (error) {
-    // A store of the caller stays open for the caller.
+    // A store that the caller opened stays open.
     if (typeof store === "string") await backend.close();
     throw error;
   }
@@ -43,7 +43,7 @@ export async function openWith(runtime, options) {
   return new Engine({ backend, calls: new Calls({ backend, place }), models, clock: now });
 }
 
-/** Configures every instance of `backend`; rejects with what is wrong. */
+/** Configures every instance of `backend`; rejects when the configuration is invalid. */
 async function configured(backend, config, environment, warn) {
   const configure = (config_json) => backend.compute("setup.configure", { config_json });
   const { json, unknown } = await settingsOf(config, environment, configure);
@@ -62,7 +62,7 @@ function inThread({ startThread }, store) {
   return startThread(store);
 }
 
-/** The store that a string names. */
+/** Opens the store that a string names. */
 export function storeAt(name, openPath) {
   return name === MEMORY ? new MemoryStore() : openPath(name);
 }

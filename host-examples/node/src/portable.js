@@ -1,23 +1,22 @@
-// Imports of exports. What the lines say, and whether they are whole, is the engine's business;
-// here they are moved within the bounds of a call.
+// Imports the lines of an export, in parts that fit a call. The engine verifies the lines.
 
 import { invalid, LcmError } from "./errors.js";
 
 /** Bytes of one page of an export. */
 export const EXPORT_BYTES_MAX = 512 * 1024;
-/** Bounds of one import call. The lines of a context have to fit one; there are at most 33. */
+/** Bounds of one import call; the lines of a context, at most 33, must fit one call. */
 const CALL_LINES_MAX = 128;
 const CALL_BYTES_MAX = 768 * 1024;
 
 const encoder = new TextEncoder();
 
-/** A line without its end, checked to be one. */
+/** Returns a line without its line end, checked to be a string. */
 function bare(line) {
   if (typeof line !== "string") throw invalid("`lines` must be strings");
   return line.replace(/\r?\n$/, "");
 }
 
-/** All lines of an iterable, asynchronous or not. They may be wanted twice, so they are kept. */
+/** Collects the lines of an iterable, asynchronous or not; an import reads them twice. */
 export async function linesOf(given) {
   if (Array.isArray(given)) return given.map(bare);
   const iterable = given?.[Symbol.asyncIterator] ?? given?.[Symbol.iterator];
@@ -29,7 +28,7 @@ export async function linesOf(given) {
   return lines;
 }
 
-/** The lines of the next call, from `at` on. */
+/** Returns the lines of the next call, from `at` on. */
 function nextLines(lines, at) {
   let bytes = 0;
   let end = at;
@@ -41,8 +40,8 @@ function nextLines(lines, at) {
 }
 
 /**
- * Hands the lines of an export over, as often as the engine wants to see them; resolves to its
- * report. `now()` is the time of a call.
+ * Imports lines, from the first line again when the engine rewinds; resolves to the report.
+ * `now()` returns the time of a call.
  */
 export async function importLines(backend, lines, now) {
   let at = 0;

@@ -1,6 +1,6 @@
-// Waiting lines: what is queued under one key runs one after the other, others do not wait.
+// Queues: work of one key runs one after the other; different keys do not wait for each other.
 
-/** Resolves when `signal` is aborted; `forget` ends the listening. */
+/** Returns a promise of the abort of `signal`, and `forget`, which removes the listener. */
 function abortingOf(signal) {
   let forget = () => {};
   const aborted = new Promise((resolve) => {
@@ -11,13 +11,13 @@ function abortingOf(signal) {
   return { aborted, forget };
 }
 
-/** One line per key. */
+/** One queue per key. */
 export class Queue {
   #tails = new Map();
 
   /**
-   * Runs `work` after everything that was queued under `key` before it: at once, before this
-   * returns, when there is nothing. Once `signal` is aborted it does not wait any more.
+   * Runs `work` after all earlier work of `key`. Without earlier work, `work` begins before this
+   * method returns. After an abort of `signal`, `work` does not wait any more.
    */
   run(key, work, signal) {
     const before = this.#tails.get(key);
@@ -25,7 +25,7 @@ export class Queue {
     const tail = new Promise((resolve) => {
       end = resolve;
     });
-    // In the line before it runs: what `work` queues itself comes after it.
+    // Queued before `work` runs, so that work queued by `work` itself comes later.
     this.#tails.set(key, tail);
     const result = this.#turn(before, signal, work);
     Promise.allSettled([before, result]).then(() => {

@@ -1,4 +1,4 @@
-// What the package needs of Node: the component's modules, instances of them, and store files.
+// The parts of the package that need Node: the component's modules, instances and store files.
 
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 
@@ -17,17 +17,17 @@ function coreModule(name) {
   return modules.get(name);
 }
 
-/** Modules that this thread compiled, by name; they may be sent to another. */
+/** Modules that this thread compiled, by name; another thread can receive the modules. */
 export function compiledModules() {
   return new Map(modules);
 }
 
-/** Takes over what another thread compiled. */
+/** Receives the modules that another thread compiled. */
 export function adoptModules(compiled) {
   for (const [name, module] of compiled) modules.set(name, module);
 }
 
-/** A new instance of the component over `imports`. */
+/** Makes an instance of the component over `imports`. */
 export function instantiate(imports) {
   return instantiateGlue(
     coreModule,
@@ -36,7 +36,7 @@ export function instantiate(imports) {
   );
 }
 
-/** The store that a string names. */
+/** Opens the store that a string names. */
 export function openPath(path) {
   if (/^postgres(ql)?:\/\//.test(path)) {
     throw new LcmError(
@@ -47,12 +47,12 @@ export function openPath(path) {
   return openSqliteStore(path);
 }
 
-/** Names the file of a store that was opened, under whichever path. */
+/** Returns a name for the file of an open store, the same for every path to the file. */
 export function placeOfPath(path) {
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-/** Says on standard error, or to whom listens for warnings of the process, what is odd. */
+/** Emits a warning of the process, which Node writes to standard error by default. */
 export function warn(line) {
   process.emitWarning(line, "LcmWarning");
 }

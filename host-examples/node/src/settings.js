@@ -1,12 +1,11 @@
-// The configuration of an engine: what was given to `open`, and what `LCM_...` variables say.
+// The configuration of an engine: the object given to `open`, and `LCM_...` variables.
 //
-// What a key means, whether there is one of this name and which values it may have only the engine
-// knows; it is asked.
+// Only the engine knows the keys and their values; this module asks the engine.
 
 import { toJson } from "./convert.js";
 import { LcmError } from "./errors.js";
 
-/** Variables of this program that are no configuration keys. */
+/** Variables of this program that do not configure the engine. */
 const OTHER_VARIABLES = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
 
 const PREFIX = "LCM_";
@@ -17,7 +16,7 @@ function environmentKey(name) {
   return first + others.map((word) => word[0].toUpperCase() + word.slice(1)).join("");
 }
 
-/** Whether a variable is of the engine; the rest of its name may be in any case. */
+/** Whether a variable configures the engine; the case of the key does not matter. */
 function isConfiguration(name) {
   const key = name.startsWith(PREFIX) ? name.slice(PREFIX.length) : "";
   return /[^_]/.test(key) && !OTHER_VARIABLES.includes(name);
@@ -32,9 +31,9 @@ function environmentValue(text) {
 }
 
 /**
- * Configuration keys given by `LCM_...` variables, under their reference names:
- * `LCM_FRESH_TAIL_COUNT` is `freshTailCount`, and so is `LCM_fresh_tail_count`. Values are JSON
- * where they parse as such, else strings.
+ * Returns the configuration keys of `LCM_...` variables, under their reference names:
+ * `LCM_FRESH_TAIL_COUNT` and `LCM_fresh_tail_count` are `freshTailCount`. A value that does not
+ * parse as JSON is a string.
  */
 export function environmentConfig(environment) {
   const names = Object.keys(environment).filter(isConfiguration);
@@ -43,7 +42,7 @@ export function environmentConfig(environment) {
   );
 }
 
-/** What the engine makes of one source of configuration; an error names the source. */
+/** Returns the engine's report of one source; an error names the source. */
 async function reportOf(configure, json, source) {
   try {
     return JSON.parse(await configure(json));
@@ -53,10 +52,10 @@ async function reportOf(configure, json, source) {
 }
 
 /**
- * The configuration as JSON text, and the keys of `config` that there are not; the text is null
- * when nothing is configured. Variables go before keys of `config`, under whichever name.
+ * Returns the configuration as JSON text, and the unknown keys of `config`; the text is null without
+ * a configuration. Variables take precedence over keys of `config`, under any name of a key.
  *
- * `configure(json)` resolves to the engine's report. Rejects with what is wrong.
+ * `configure(json)` resolves to the engine's report. Rejects when a value is invalid.
  */
 export async function settingsOf(config, environment, configure) {
   const ownJson = toJson(config ?? {}, "config");

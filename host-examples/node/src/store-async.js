@@ -1,15 +1,15 @@
 // The adapter for a store that answers with promises, over an engine that cannot await.
 //
-// The engine is called with a face that answers from a per-call log of fetched reads and says
-// `would-block` for the first read it does not have. That read is fetched and the call repeated.
-// A commit is captured and performed after the export returned; the result is handed over only
-// when it succeeded. The n-th equal read of one call gets the n-th answer, so that a read which
-// the engine repeats on purpose is fetched again.
+// The engine reads from a log of the fetched reads of the call. The first read without an entry in
+// the log returns `would-block`; this module fetches the read and repeats the call. A commit is
+// captured, and performed after the export returned; the caller gets the result only after the
+// commit succeeded. The n-th equal read of a call gets the n-th answer, so a read that the engine
+// repeats on purpose is fetched again.
 
 import { LcmError } from "./errors.js";
 import { checkPage, checkStore, checkValues, storeError } from "./store-contract.js";
 
-/** Bound against a store and an engine that would keep each other busy for ever. */
+/** Most fetches of one call; more would be an endless loop of store and engine. */
 const FETCHES_MAX = 10_000;
 
 const MARK = Symbol("asynchronous store");
@@ -18,7 +18,7 @@ const MARK = Symbol("asynchronous store");
  * Declares that the functions of `store` may return promises.
  *
  * `getMany`, `scan` and `commit` have the same arguments and answers as those of a synchronous
- * store. A commit must be atomic all the same, and a failed guard rejects with code `conflict`.
+ * store. A commit must be atomic, and a failed guard must reject with code `conflict`.
  */
 export function asyncStore(store) {
   checkStore(store);
@@ -36,28 +36,28 @@ export function isAsyncStore(store) {
   return store?.[MARK] !== undefined;
 }
 
-/** The caller's own object behind what was given as a store; undefined: there is none. */
+/** Returns the caller's store object; undefined: the store was given as a string. */
 export function storeOf(given) {
   return typeof given === "string" ? undefined : (given[MARK] ?? given);
 }
 
-/** What the engine sees during one call: answers from the log, or `would-block`. */
+/** The store of the engine during one call: answers from the log, or `would-block`. */
 export class ReadLog {
   #answers = new Map();
   #seen = new Map();
-  /** The read that has to be fetched next; null: none. */
+  /** The next read to fetch; null: no read. */
   wanted = null;
-  /** The commit the engine asked for; null: none. */
+  /** The commit that the engine requested; null: no commit. */
   captured = null;
 
-  /** Starts the call over; what was fetched stays. */
+  /** Prepares a repeat of the call; fetched reads stay. */
   rewind() {
     this.#seen.clear();
     this.wanted = null;
     this.captured = null;
   }
 
-  /** Puts the answer of the wanted read into the log. */
+  /** Adds the answer of the wanted read to the log. */
   answer(value) {
     const { id } = this.wanted;
     this.#answers.set(id, [...(this.#answers.get(id) ?? []), value]);
@@ -98,9 +98,9 @@ async function fetchWanted(store, { name, args }) {
   }
 }
 
-/** A synchronous face whose log changes from call to call. */
+/** A synchronous store whose log is replaced at each call. */
 export class SwitchedStore {
-  /** The log of the call that is running. */
+  /** The log of the running call. */
   log = new ReadLog();
   getMany(keys) {
     return this.log.getMany(keys);
@@ -116,9 +116,9 @@ export class SwitchedStore {
 /**
  * Performs one engine call over an asynchronous store.
  *
- * `component` must have been made over `face`. Rejects with `conflict` when the captured commit
- * failed a guard, and with its error when its outcome is unknown; in both cases the instance, which
- * believes that the commit happened, is dropped.
+ * `component` must use `face` as its store. Rejects with `conflict` when a guard of the captured
+ * commit failed, and with the error of the store when the outcome is unknown. Both drop the
+ * instance, whose cache has the values of the commit.
  */
 export async function performAsync({ component, face, store }, name, args) {
   const log = new ReadLog();

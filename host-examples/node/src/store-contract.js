@@ -1,7 +1,7 @@
-// What the component may be told by a store: every answer is checked before it crosses.
+// Checks the answers of a store before the component reads them.
 //
 // A store is foreign code. jco would read a promise as an empty list and a wrong length as damage;
-// here each becomes a clear `store-unavailable`. Nothing is repaired and nothing is retried.
+// this module throws `store-unavailable` instead. It repairs nothing and retries nothing.
 
 import { ERROR_CODES, isErrorRecord, LcmError, textOf } from "./errors.js";
 
@@ -12,7 +12,7 @@ function broken(message) {
 /** Throws when `answer` is a promise: a synchronous import cannot await. */
 export function refusePromise(answer, name) {
   if (typeof answer?.then !== "function") return;
-  // The promise is nobody's any more; its rejection must not end the process.
+  // Nobody awaits the promise; an unhandled rejection would end the process.
   answer.then(undefined, () => {});
   throw broken(`store answered \`${name}\` with a promise; wrap it in \`asyncStore\``);
 }
@@ -24,7 +24,7 @@ function checkValue(value, name) {
   return value;
 }
 
-/** The answer of `getMany`: one Uint8Array, or null or undefined, for every key. */
+/** Checks the answer of `getMany`: a Uint8Array, null or undefined for every key. */
 export function checkValues(answer, keys) {
   if (!Array.isArray(answer)) throw broken("store answered `getMany` with no array");
   if (answer.length !== keys.length) {
@@ -35,7 +35,7 @@ export function checkValues(answer, keys) {
   );
 }
 
-/** The answer of `scan`: `[entries, more]` with sorted keys inside the range, within the bounds. */
+/** Checks the answer of `scan`: `[entries, more]`, keys sorted and in the range, within bounds. */
 export function checkPage(answer, [start, end, reverse, entriesMax, bytesMax]) {
   if (!Array.isArray(answer) || answer.length !== 2 || !Array.isArray(answer[0])) {
     throw broken("store answered `scan` with no `[entries, more]`");
@@ -46,7 +46,7 @@ export function checkPage(answer, [start, end, reverse, entriesMax, bytesMax]) {
   if (entries.length > entriesMax) {
     throw broken(`store answered \`scan\` with ${entries.length} entries, ${entriesMax} at most`);
   }
-  // The engine would take it for the end.
+  // The engine would read an empty page as the end of the range.
   if (more && entries.length === 0) {
     throw broken("store answered `scan` with no entry, although more follow");
   }
@@ -62,7 +62,7 @@ export function checkPage(answer, [start, end, reverse, entriesMax, bytesMax]) {
     bytes += key.length + checkValue(entry.value, "scan").length;
     last = key;
   }
-  // One entry is answered whatever its size.
+  // A page may exceed its bytes with a single entry.
   if (entries.length > 1 && bytes > bytesMax) {
     throw broken(`store answered \`scan\` with ${bytes} bytes, ${bytesMax} at most`);
   }
@@ -79,10 +79,10 @@ export function checkStore(store) {
 }
 
 /**
- * Anything a store threw, as an error with a code.
+ * Converts anything that a store threw to an error with a code.
  *
- * What carries one of the engine's codes keeps it; all else is `store-unavailable`. Of a commit only
- * `conflict` says that nothing was written, so any other error of it is `store-unavailable`, too.
+ * An error with a code of the engine keeps the code; any other error is `store-unavailable`. After
+ * a commit only `conflict` means that nothing was written; any other error is `store-unavailable`.
  */
 export function storeError(thrown, name) {
   const codes = name === "commit" ? ["conflict", "store-unavailable"] : ERROR_CODES;

@@ -1,7 +1,7 @@
 // A store in the SQLite storage of a Durable Object: synchronous and transactional.
 //
-// Same table as the other hosts. The runtime holds back responses until writes are durable, so a
-// commit that was reported also survives (S2).
+// The table is that of the other hosts. The runtime delays responses until writes are durable, so a
+// reported commit survives (S2).
 
 import { conflictAt, guardHolds, pageOf } from "./store-memory.js";
 
@@ -12,12 +12,12 @@ function bytes(value) {
   return value === undefined ? undefined : new Uint8Array(value);
 }
 
-/** The entries that rows are. */
+/** Converts rows to entries. */
 function* entriesOf(rows) {
   for (const { k: key, v } of rows) yield { key, value: bytes(v) };
 }
 
-/** The store in `storage` (`ctx.storage` of a Durable Object with SQLite). */
+/** Makes a store of `storage`, the `ctx.storage` of a Durable Object with SQLite. */
 export function durableStore(storage) {
   const { sql } = storage;
   sql.exec("CREATE TABLE IF NOT EXISTS kv (k TEXT PRIMARY KEY, v BLOB NOT NULL)");

@@ -4,19 +4,19 @@
 
 import { LcmError } from "./errors.js";
 
-/** Whether a stored value (undefined: absent) is what a guard demands. */
+/** Whether a stored value (undefined: absent) equals the value of a guard. */
 export function guardHolds(stored, wanted) {
   if (wanted === undefined || wanted === null) return stored === undefined || stored === null;
   if (stored === undefined || stored === null || stored.length !== wanted.length) return false;
   return wanted.every((byte, i) => byte === stored[i]);
 }
 
-/** The error of a commit whose guard did not hold. */
+/** Returns the error of a commit whose guard did not hold. */
 export function conflictAt(key) {
   return new LcmError("conflict", `\`${key}\` was changed by another commit`);
 }
 
-/** A page of sorted entries: one at least, `entriesMax` and `bytesMax` of keys and values at most. */
+/** Returns a page of sorted entries within `entriesMax` and `bytesMax`, but at least one entry. */
 export function pageOf(entries, entriesMax, bytesMax) {
   const page = [];
   let bytes = 0;
@@ -32,12 +32,12 @@ export function pageOf(entries, entriesMax, bytesMax) {
 export class MemoryStore {
   #map = new Map();
 
-  /** Values of `keys` in their order; undefined where a key is absent. */
+  /** Returns the values of `keys` in order; undefined where a key is absent. */
   getMany(keys) {
     return keys.map((key) => this.#map.get(key));
   }
 
-  /** `[entries, more]` of [start, end) in key order, or in reverse order. */
+  /** Returns `[entries, more]` of [start, end) in key order, or in reverse order. */
   scan(start, end, reverse, entriesMax, bytesMax) {
     const keys = [...this.#map.keys()].filter((key) => key >= start && key < end).sort();
     if (reverse) keys.reverse();

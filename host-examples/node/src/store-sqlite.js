@@ -1,4 +1,4 @@
-// The embedded default store: one SQLite file, the same that the other hosts of this engine open.
+// The embedded default store: one SQLite file, in the format of all hosts.
 //
 // One table `kv(k TEXT PRIMARY KEY, v BLOB NOT NULL)`, write-ahead log, full synchronisation.
 // SQLite comes from `node:sqlite` where Node has it, else from `@photostructure/sqlite`, which has
@@ -9,7 +9,7 @@ import { conflictAt, guardHolds, pageOf } from "./store-memory.js";
 
 /** "lcm1": marks the file as a store of this engine. */
 const APPLICATION_ID = 0x6c636d31;
-/** Version of the store format; a file of a newer one is refused. */
+/** Version of the store format; a file of a newer format is refused. */
 const STORE_FORMAT = 1;
 
 const SQLITE_BUSY = 5;
@@ -22,7 +22,7 @@ async function loadSqlite() {
     try {
       return (await import(name)).DatabaseSync;
     } catch {
-      // The next one; when there is none the error below says what to do.
+      // Tries the next module; without any module the error below names both.
     }
   }
   throw new LcmError(
@@ -31,12 +31,12 @@ async function loadSqlite() {
   );
 }
 
-/** The primary code of an error of SQLite; 0: it is none. */
+/** Returns the primary code of an error of SQLite; 0: the error has another origin. */
 function primaryCode(thrown) {
   return (thrown?.errcode ?? 0) & 0xff;
 }
 
-/** An error of SQLite as one of the engine's. */
+/** Converts an error of SQLite to an error with a code of the engine. */
 function fileError(thrown, path) {
   if (thrown instanceof LcmError) return thrown;
   const code = [SQLITE_READONLY, SQLITE_NOTADB].includes(primaryCode(thrown))
@@ -49,7 +49,7 @@ function pragma(database, name) {
   return Object.values(database.prepare(`PRAGMA ${name}`).get())[0];
 }
 
-/** Whether the file has no page at all, so that it may become a store. */
+/** Whether the file has no page and may become a store. */
 function isEmpty(database) {
   return pragma(database, "page_count") === 0;
 }
@@ -67,11 +67,11 @@ function checkFile(database, path) {
   }
 }
 
-/** Makes an empty file a store. The mark is in the file before there is a write-ahead log. */
+/** Makes an empty file a store. The file is marked before a write-ahead log exists. */
 function create(database) {
   database.exec("PRAGMA page_size = 4096");
   database.exec("BEGIN IMMEDIATE");
-  // Another process may have been faster.
+  // Another process may have made the store meanwhile.
   const { count } = database.prepare("SELECT count(*) AS count FROM sqlite_master").get();
   if (count === 0) {
     database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
@@ -81,13 +81,13 @@ function create(database) {
   database.exec("COMMIT");
 }
 
-/** How long a writer waits for others, and how long SQLite does before it looks again. */
+/** Time for which a writer waits for other writers, and SQLite between two attempts. */
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 2;
 
 /**
- * Begins to write. SQLite waits up to 100 ms between two looks at the lock, and whoever writes
- * without a pause is first again each time; so it is looked at often.
+ * Begins a write. SQLite waits up to 100 ms between two attempts to lock, and a writer without
+ * pauses would win each time; so this function attempts to lock more often.
  */
 function beginWriting(database) {
   const until = performance.now() + PATIENCE_MS;
@@ -116,7 +116,7 @@ function prepareFile(database, path) {
   database.exec("PRAGMA cache_size = -32000");
 }
 
-/** A store in one SQLite file. Made by `openSqliteStore`. */
+/** A store in one SQLite file, made by `openSqliteStore`. */
 export class SqliteStore {
   #database;
   #path;
@@ -134,12 +134,12 @@ export class SqliteStore {
     this.#delete = database.prepare("DELETE FROM kv WHERE k = ?");
   }
 
-  /** Values of `keys` in their order, as of one moment; undefined where a key is absent. */
+  /** Returns the values of `keys` in order, of one moment; undefined where a key is absent. */
   getMany(keys) {
     return this.#reading(() => keys.map((key) => this.#get.get(key)?.v));
   }
 
-  /** `[entries, more]` of [start, end) in key order, or in reverse order. */
+  /** Returns `[entries, more]` of [start, end) in key order, or in reverse order. */
   scan(start, end, reverse, entriesMax, bytesMax) {
     const order = reverse ? "DESC" : "ASC";
     const sql = `SELECT k AS key, v AS value FROM kv WHERE k >= ? AND k < ? ORDER BY k ${order}`;
@@ -186,7 +186,7 @@ export class SqliteStore {
     try {
       this.#database.exec("ROLLBACK");
     } catch {
-      // There was no transaction left to end; the first error is the one that counts.
+      // The transaction ended already; the caller gets the first error.
     }
   }
 }
@@ -194,8 +194,8 @@ export class SqliteStore {
 /**
  * Opens the file at `path`, or creates it.
  *
- * Rejects with `unsupported` for a file that is no store of this engine, of another format or
- * read-only, and with `store-unavailable` for one that is locked or cannot be reached.
+ * Rejects with `unsupported` for a foreign file, another format or a read-only file, and with
+ * `store-unavailable` for a file that is locked or out of reach.
  */
 export async function openSqliteStore(path) {
   const DatabaseSync = await loadSqlite();

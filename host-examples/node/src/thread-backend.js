@@ -1,5 +1,5 @@
-// A backend whose component and store are in a worker thread, so that the thread of the caller,
-// where the models are asked, waits for neither.
+// A backend whose component and store are in a worker thread. The thread of the caller, which asks
+// the models, does not wait for the thread.
 
 import { Worker } from "node:worker_threads";
 
@@ -8,14 +8,14 @@ import { invalid, LcmError, textOf } from "./errors.js";
 import { adoptModules, instantiate } from "./runtime.js";
 import { received } from "./thread-errors.js";
 
-/** No call that comes here reads a store. */
+/** The store of short calls, which never read a store. */
 const NO_STORE = { getMany: refuse, scan: refuse, commit: refuse };
 
 function refuse() {
   throw new LcmError("store-unavailable", "the store is in another thread");
 }
 
-/** The same calls as `Backend`; made by `startThread`. */
+/** A backend with the methods of `Backend`; `startThread` makes it. */
 export class ThreadBackend {
   #worker;
   #component;
@@ -30,14 +30,14 @@ export class ThreadBackend {
     worker.on("message", (answer) => this.#answer(answer));
     worker.on("error", (error) => this.#end(textOf(error)));
     worker.on("exit", (code) => this.#end(`it exited with ${code}`));
-    // An engine that waits for nothing keeps no process alive, as one without a thread.
+    // An idle engine does not keep the process alive, as without a thread.
     worker.unref();
   }
 
   /** See `Backend.restart`. */
   restart(configJson) {
     this.#component.reconfigure(configJson);
-    // An error would be the thread's end, which the next call tells.
+    // An error ends the thread; the next call reports the end.
     this.#send("restart", [configJson]).catch(() => {});
   }
 
@@ -51,7 +51,7 @@ export class ThreadBackend {
     return this.#send("attempt", [name, args]);
   }
 
-  /** A short call that reads no store, in this thread. */
+  /** Makes a short call that reads no store, in this thread. */
   pure(name, args) {
     return this.#component.invoke(name, args);
   }
@@ -115,7 +115,7 @@ export class ThreadBackend {
 export function startThread(store) {
   const worker = new Worker(new URL("./thread.js", import.meta.url), {
     workerData: { store },
-    // Flags of the program, such as `--input-type`, are not for a module of ours.
+    // Flags of the program, such as `--input-type`, must not apply to the thread.
     execArgv: [],
   });
   return new Promise((resolve, reject) => {

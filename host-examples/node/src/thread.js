@@ -1,7 +1,7 @@
-// What runs in the worker thread of `open({ worker: true })`: the component and its store.
+// The worker thread of `open({ worker: true })`: the component and its store.
 //
 // In: `{id, verb, args}`, calls of the backend. Out: `{modules}` or `{error}` once, then
-// `{id, result}` or `{id, error}` for each call. Models stay in the thread that opened.
+// `{id, result}` or `{id, error}` for each call. Models run in the thread that called `open`.
 
 import { parentPort, workerData } from "node:worker_threads";
 
@@ -13,7 +13,7 @@ import { sent } from "./thread-errors.js";
 async function opened(name) {
   const store = await storeAt(name, openPath);
   const backend = new Backend({ instantiate, store, configJson: null });
-  // The first call compiles, so that the other thread need not.
+  // The first call compiles here and not in the other thread.
   backend.pure("setup.version", {});
   return backend;
 }

@@ -2,7 +2,7 @@
 // tests/vectors/README.md.
 //
 // In: one vector, the component and an empty store. Out: `{failures, sha256}`.
-// Knows no files and no process, so that it also runs inside a worker.
+// The runner uses no files and no process, so the runner also works inside a worker.
 
 import { Backend } from "./backend.js";
 import { signatureOf } from "./convert.js";
@@ -28,12 +28,12 @@ function onlyFields(object, fields, what) {
   }
 }
 
-/** `start`, cut or filled up with `letter` to exactly 4 x `tokens` characters. */
+/** Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters. */
 function padded(start, letter, tokens) {
   return start.slice(0, 4 * tokens).padEnd(4 * tokens, letter);
 }
 
-/** What `{"$generate": ...}` stands for. */
+/** Returns the messages of `{"$generate": ...}`. */
 function generated({ count, tokens, roles, first = 1 }) {
   return Array.from({ length: count }, (_, i) => {
     const content = padded(`message ${first + i} `, "x", tokens);
@@ -60,7 +60,7 @@ function pathValue(results, reference) {
   return value;
 }
 
-/** `value` with repeats, references and lists of messages replaced. */
+/** Returns `value` with repeats, references and lists of messages replaced. */
 function resolved(value, results, name) {
   if (typeof value === "string") {
     return /^\$\d+(\.|$)/.test(value) ? pathValue(results, value) : value;
@@ -76,7 +76,7 @@ function resolved(value, results, name) {
   );
 }
 
-/** Arguments of a function with the defaults of the vector format. */
+/** Returns the arguments of a function with the defaults of the vector format. */
 function withDefaults(name, args) {
   const filled = { ...args };
   for (const [param, type] of signatureOf(name).params) {
@@ -107,7 +107,7 @@ const MATCHERS = {
   $absent: (wanted, actual) => (actual === undefined || actual === null) === wanted,
 };
 
-/** Differences between what was expected and what came, each one line. */
+/** Lists the differences between an expected and an actual value, each one line. */
 export function differences(expected, actual, path = "result") {
   const mismatch = [`${path}: expected ${show(expected)}, found ${show(actual)}`];
   let found = actual;
@@ -143,7 +143,7 @@ function parseOr(text) {
   }
 }
 
-/** Hands out the scripted completions of a vector, the first fitting one that is not used up. */
+/** Returns the scripted completions of a vector: the first fitting completion with uses left. */
 class Script {
   constructor(completions) {
     this.entries = completions.map((entry) => ({ entry, left: entry.times ?? 1 }));
@@ -155,7 +155,7 @@ class Script {
     );
     if (!found)
       throw new Error(`no scripted completion fits a request of purpose ${request.purpose}`);
-    // 0 stands for ever; -1 for used up.
+    // 0: any number of uses; -1: no use is left.
     if (found.left > 0) found.left = found.left === 1 ? -1 : found.left - 1;
     this.used += 1;
     const { text, tokens, error, finish = "stop", model = "scripted" } = found.entry;
@@ -163,11 +163,11 @@ class Script {
     const spoken = text ?? padded(`summary ${this.used} `, "s", tokens);
     return { done: { text: spoken, finish, model, input_tokens: 0, output_tokens: 0 } };
   }
-  /** What was handed out so far, for `rewind`. */
+  /** Returns a mark of the uses so far, for `rewind`. */
   mark() {
     return { used: this.used, left: this.entries.map(({ left }) => left) };
   }
-  /** Takes back what was handed out since `mark`. */
+  /** Undoes the uses since `mark`. */
   rewind({ used, left }) {
     this.used = used;
     this.entries.forEach((entry, i) => {
@@ -229,7 +229,7 @@ class Run {
     if (!this.repeats) return this.backend.attempt(name, args);
     this.mark = this.script.mark();
     const result = await this.backend.call(name, args);
-    // A refused commit replaces the instance: the next one is to be configured alike.
+    // A refused commit replaces the instance; the next instance gets the same configuration.
     const { config_json: config } = args;
     if (name === "setup.configure") {
       this.backend.restart(typeof config === "string" ? config : JSON.stringify(config));
@@ -237,7 +237,7 @@ class Run {
     return result;
   }
 
-  /** A commit was refused, so that the call is made again: its completions are not used up. */
+  /** Undoes the uses of a call that is repeated after a refused commit. */
   refused() {
     this.script.rewind(this.mark);
   }
@@ -255,7 +255,7 @@ class Run {
       const plan = await this.perform("compaction.plan", asked);
       for (let request of plan.requests) {
         while (request !== null) {
-          // Asked here and not earlier: the script hands out its answers in the order of use.
+          // Requested here and not earlier: the script returns answers in the order of use.
           const args = { conversation, request_id: request.id, answer: answer(request), now };
           const outcome = await this.perform("compaction.apply", args);
           passes.push(outcome);
@@ -274,7 +274,7 @@ class Run {
   }
 }
 
-/** The same store behind promises, so that every first read of a call answers `would-block`. */
+/** Returns the store behind promises, so that every first read of a call is `would-block`. */
 function promised(store) {
   return asyncStore({
     getMany: async (keys) => store.getMany(keys),
@@ -283,7 +283,7 @@ function promised(store) {
   });
 }
 
-/** How a store is faced: `face(store, refused)`, and whether conflicts are repeated. */
+/** Modes: `face(store, refused)` wraps the store; whether the runner repeats conflicts. */
 const MODES = {
   normal: { face: (store) => store, repeats: false },
   "would-block": { face: promised, repeats: false },
@@ -292,10 +292,10 @@ const MODES = {
 /**
  * Runs one vector over an empty synchronous store.
  *
- * `mode` is `normal`, `would-block`, where the store is reached through the adapter for
- * asynchronous stores, or an object as in `MODES`, whose `face` calls `refused` for every conflict
- * of its own making. Resolves to `{failures, sha256}`: readable lines, none when the vector passed,
- * and the digest of the store at the end.
+ * `mode` is `normal`, `would-block` (the store behind the adapter for asynchronous stores), or an
+ * object as in `MODES`, whose `face` calls `refused` for every conflict that `face` makes. Resolves
+ * to `{failures, sha256}`: lines of text, none when the vector passed, and the digest of the store
+ * at the end.
  */
 export async function runVector(vector, mode, instantiate, store) {
   const failures = [];

@@ -18,7 +18,7 @@ async function appendAll(lcm, lines) {
   return receipt;
 }
 
-/** Runs the walkthrough over an empty store and returns what there is to say. */
+/** Runs the walkthrough over an empty store; resolves to the lines for a person. */
 export async function walkthrough(lcm, lines) {
   const said = [];
   const receipt = await appendAll(lcm, lines);

@@ -1,6 +1,6 @@
 // The package's entry for workers, which may not compile modules from bytes.
 //
-// Stores are objects here; `durableStore` makes one of a Durable Object's SQLite storage.
+// A store is an object; `durableStore` makes a store of a Durable Object's SQLite storage.
 
 import { instantiate as instantiateGlue } from "../build/lcm.js";
 import { modules } from "../build/modules.js";
@@ -12,7 +12,7 @@ export { asyncStore } from "./store-async.js";
 export { durableStore } from "./store-durable.js";
 export { MemoryStore } from "./store-memory.js";
 
-/** A new instance of the component over `imports`. */
+/** Makes an instance of the component over `imports`. */
 export function instantiate(imports) {
   return instantiateGlue(
     (name) => modules[name],

@@ -40,7 +40,7 @@ export interface PrefixReport {
   brokenBy: string | null;
   /** Reason of the divergence; null: no item differs. */
   brokenWhy: DivergenceCause | null;
-  /** Indexes of the messages behind which a cache may end, from 0, ascending. */
+  /** Indexes of the messages after which a cache may end, from 0, ascending. */
   breakpoints: number[];
   /** Hash chain over the elements, 64 hex digits. */
   sha256: string;

@@ -21,9 +21,9 @@ export interface Decision {
    * session is not written to.
    */
   reason: string;
-  /** Tokens that were compared. */
+  /** Tokens of the context, stored or observed, or of a chunk; compared with `threshold`. */
   tokens: number;
-  /** Tokens with which they were compared. */
+  /** Limit of `tokens`: the threshold, the target or the size of a chunk. */
   threshold: number;
   /** Inputs and rule of the decision, for people. */
   explanation: DecisionExplanation;
@@ -69,7 +69,7 @@ export interface Calibration {
   model: string;
   /** Factor by which estimates are multiplied, in thousandths, from 250 to 8000. */
   factorPermille: number;
-  /** Number of reports behind the factor. */
+  /** Number of reports from which the factor was computed. */
   reports: number;
 }
 

@@ -315,7 +315,7 @@ export interface DescribeOptions {
   endLine?: number;
   /** First byte of the range, from 0. */
   startByte?: number;
-  /** Byte behind the range. */
+  /** First byte after the range. */
   endByte?: number;
   /** Milliseconds since the epoch; absent: the clock. */
   now?: number;

@@ -74,7 +74,7 @@ export interface MessageMatch {
   score: number | null;
   /** Best passage on one line, at most 200 characters. */
   snippet: string;
-  /** The snippet in parts; every second part is what matched. */
+  /** The snippet in parts; every second part matched the pattern. */
   snippetParts: string[];
   /** With `neighbours`: messages before the match, oldest first. */
   neighboursBefore?: NeighbourMessage[];
@@ -110,7 +110,7 @@ export interface SummaryMatch {
   score: number | null;
   /** Best passage on one line, at most 200 characters. */
   snippet: string;
-  /** The snippet in parts; every second part is what matched. */
+  /** The snippet in parts; every second part matched the pattern. */
   snippetParts: string[];
 }
 
@@ -130,9 +130,9 @@ export interface FileMatch {
   conversation: string;
   /** Position of the newest message that has the file. */
   seq: number;
-  /** Author of that message. */
+  /** Author of the newest message that has the file. */
   role: Role;
-  /** Time of that message. */
+  /** Time of the newest message that has the file. */
   createdAt: string;
   /** Line of the passage, from 1. */
   line: number;
@@ -142,7 +142,7 @@ export interface FileMatch {
   score: number | null;
   /** Passage on one line, at most 200 characters. */
   snippet: string;
-  /** The snippet in parts; every second part is what matched. */
+  /** The snippet in parts; every second part matched the pattern. */
   snippetParts: string[];
 }
 
@@ -162,7 +162,7 @@ export interface NeighbourMessage {
 
 /** Vectors to attach to messages and summaries. */
 export interface EmbedRequest {
-  /** Vectors; absent: the call only reports which documents have no vectors. */
+  /** Vectors; absent: the call only reports which messages and summaries have no vectors. */
   vectors?: Embedding[];
   /** Name of the model that made the vectors. */
   model?: string;
@@ -176,7 +176,7 @@ export interface EmbedRequest {
 export interface Embedding {
   /** Id of the message or summary. */
   id: string;
-  /** Finite numbers that are not all zero; null: the document gets no vector. */
+  /** Finite numbers that are not all zero; null: the message or summary gets no vector. */
   vector: ArrayLike<number> | null;
 }
 
@@ -184,13 +184,16 @@ export interface Embedding {
 export interface EmbedResult {
   /** Numbers of each vector; null: no vector exists. */
   dimensions: number | null;
-  /** Entries that were stored, from the first on. */
+  /** Entries of `vectors` that were stored, from the first on. */
   kept: number;
-  /** Messages and summaries without an entry. */
+  /** Messages and summaries for which no entry of `vectors` was stored. */
   missingCount: number;
   /** Model of the vectors; null: no model was named. */
   model: string | null;
-  /** Ids of documents without an entry, summaries first, each newest first. */
+  /**
+   * Ids of messages and summaries for which no entry was stored; summaries first, each newest
+   * first.
+   */
   missingIds: string[];
   /** Vectors of the conversation. */
   stored: number;
@@ -312,11 +315,13 @@ export interface FileDescription {
   truncated: boolean;
   /** First byte of the range; absent: no content was requested. */
   startByte?: number;
-  /** Byte behind the range, at which the next range begins; absent: no content was requested. */
+  /**
+   * First byte after the range, at which the next range begins; absent: no content was requested.
+   */
   endByte?: number;
   /** Id of the newest message that has the file. */
   messageId: string;
-  /** Position of that message. */
+  /** Position of the newest message that has the file. */
   seq: number;
   /** Tokens spent of the grant; absent: the read used no grant. */
   grant?: GrantCharge;
@@ -374,9 +379,9 @@ export interface ExpandResult {
   summaries: ExpandedSummary[];
   /** With `includeMessages`: source messages, oldest first. */
   messages: StoredMessage[];
-  /** Estimated tokens of all of them. */
+  /** Estimated tokens of the returned summaries and messages. */
   tokens: number;
-  /** Whether more follows. */
+  /** Whether more sources follow. */
   truncated: boolean;
   /**
    * Cursor of the next page; null: no page follows, or the next source alone is over `tokensMax`

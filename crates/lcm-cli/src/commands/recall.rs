@@ -67,7 +67,7 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
 /// Formats the grant that a call was charged to, if any.
 pub(crate) fn granted(grant: Option<&Value>) -> String {
     let grant = grant.and_then(|grant| GrantCharge::deserialize(grant).ok());
-    grant.as_ref().map(taken).unwrap_or_default()
+    grant.as_ref().map(describe_charge).unwrap_or_default()
 }
 
 /// Formats a grant.

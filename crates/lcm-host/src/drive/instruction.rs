@@ -10,10 +10,9 @@ use crate::{
     ingest::IngestError,
 };
 
-/// An instruction of the component. A member that the instruction does not take is empty.
-#[derive(Deserialize)]
+/// An instruction of the component. A member that the instruction does not have is empty.
+#[derive(Default, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 pub(super) struct Instruction {
     #[serde(rename = "do")]
     pub(super) kind: String,
@@ -49,7 +48,7 @@ pub(super) struct Instruction {
 pub(super) struct TaskRange {
     index_first: usize,
     count: usize,
-    /// Bytes of the messages of one call, or of the longest message that is not uploaded.
+    /// Most bytes of the messages of one call; for uploads, of a message that is not uploaded.
     pub(super) bytes_max: usize,
 }
 
@@ -60,7 +59,7 @@ impl TaskRange {
     }
 }
 
-/// Why a task failed.
+/// The error of a failed task.
 #[derive(Deserialize)]
 pub(super) struct TaskFailure {
     code: String,
@@ -70,7 +69,7 @@ pub(super) struct TaskFailure {
 
 impl From<TaskFailure> for IngestError {
     fn from(TaskFailure { code, message, index }: TaskFailure) -> Self {
-        // `index` says where the message is, and callers name the place in their own words.
+        // `index` names the message; a caller adds the place, such as a file and a line.
         let placed = message.strip_prefix("messages[").and_then(|rest| rest.split_once("]: "));
         let reason = placed.filter(|_| index.is_some()).map(|(_, reason)| reason);
         let code = Code::from_name(&code).unwrap_or(Code::Corrupt);

@@ -105,16 +105,16 @@ impl Driver<'_> {
         let answer = self.lcm.call_json(function, arguments)?;
         let mut next: Instruction = json::read(function, answer.as_str().unwrap_or_default())?;
         if let Some(pass) = next.pass.take() {
-            if let (Some(told), Ok(pass)) = (&mut self.parts.on_pass, Pass::deserialize(&pass)) {
-                told(&pass);
+            if let (Some(on_pass), Ok(pass)) = (&mut self.parts.on_pass, Pass::deserialize(&pass)) {
+                on_pass(&pass);
             }
             self.state.passes.push(pass);
         }
         let appended = next.messages.filter(|_| next.call == "ingest.append");
         let finished = (next.kind == "done").then_some(self.parts.messages.len());
         let finished = appended.map(|range| range.to_indices().start).or(finished);
-        if let (Some(told), Some(finished)) = (&mut self.parts.on_messages, finished) {
-            told(finished);
+        if let (Some(on_messages), Some(finished)) = (&mut self.parts.on_messages, finished) {
+            on_messages(finished);
         }
         for warning in next.warnings.drain(..) {
             if !self.state.warnings.contains(&warning) {

@@ -7,7 +7,8 @@ use crate::{
     error::{Code, Result},
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
-    turn::{MaintainReport, TurnDecision, TurnOptions, TurnReport},
+    shapes::TurnResult,
+    turn::{MaintainReport, TurnOptions, TurnReport},
 };
 
 impl CompactOptions {
@@ -38,8 +39,9 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(usize),
     ) -> IngestResult<IngestReport> {
-        let (clock, told) = (options.clock, &mut |finished| progress(finished));
-        let parts = Parts { clock, cancel, messages, on_messages: Some(told), on_pass: None };
+        let (clock, on_messages) = (options.clock, &mut |finished| progress(finished));
+        let parts =
+            Parts { clock, cancel, messages, on_messages: Some(on_messages), on_pass: None };
         self.drive(&options.build_task(options.task_name(), conversation, messages), parts)
     }
 
@@ -115,7 +117,7 @@ impl Lcm {
         self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
         let ingested = self.append_end(conversation, messages, ingest, cancel)?;
         let task = options.build_task(conversation);
-        let decision: TurnDecision = self.drive(&task, compact.parts(cancel, None))?;
+        let decision: TurnResult = self.drive(&task, compact.parts(cancel, None))?;
         let deferred = decision.deferred;
         let mut report = TurnReport { ingested, compacted: None, deferred, failure: None };
         if decision.compact {

@@ -37,7 +37,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OrderedVisitor<T> {
         let mut entries: Vec<(String, T)> = Vec::new();
         while let Some((key, value)) = map.next_entry::<String, T>()? {
             if entries.iter().any(|(known, _)| *known == key) {
-                return Err(serde::de::Error::custom(format!("`{key}` stands twice")));
+                return Err(serde::de::Error::custom(format!("`{key}` must occur once")));
             }
             entries.push((key, value));
         }
@@ -85,25 +85,25 @@ pub(super) enum NodeType {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Node {
-    /// One sentence.
+    /// Description in one sentence.
     pub(super) description: String,
     /// Type, or type and null.
     #[serde(rename = "type")]
     pub(super) kind: Option<NodeType>,
-    /// Shape that is meant.
+    /// Reference to a shape.
     #[serde(rename = "$ref")]
     pub(super) reference: Option<String>,
     /// Alternatives.
     #[serde(rename = "oneOf")]
     pub(super) one_of: Vec<Node>,
-    /// Values.
+    /// Allowed values.
     #[serde(rename = "enum")]
     pub(super) choices: Vec<serde_json::Value>,
     /// Members of an object.
     pub(super) properties: Ordered<Node>,
-    /// Names of members that must be there.
+    /// Names of required members.
     pub(super) required: Vec<String>,
-    /// False: no other members.
+    /// False: the object has no other members.
     #[serde(rename = "additionalProperties")]
     pub(super) additional: Option<bool>,
     /// Elements of an array.
@@ -114,7 +114,7 @@ pub(super) struct Node {
     /// Greatest number of elements.
     #[serde(rename = "maxItems")]
     pub(super) max_items: Option<usize>,
-    /// Least number.
+    /// Smallest number.
     pub(super) minimum: Option<i64>,
     /// Greatest number.
     pub(super) maximum: Option<i64>,
@@ -141,13 +141,13 @@ pub(super) struct Node {
     /// Type of a package's own value, in TypeScript.
     #[serde(rename = "x-typescript")]
     pub(super) typescript: Option<String>,
-    /// Shapes whose members this one has, too.
+    /// Shapes whose members this shape includes.
     #[serde(rename = "x-extends")]
     pub(super) extends: Vec<String>,
-    /// Members of those shapes that this one has not.
+    /// Members of the extended shapes that this shape omits.
     #[serde(rename = "x-omit")]
     pub(super) omit: Vec<String>,
-    /// Whether the shape is that of the verb that is called.
+    /// Whether the value has the shape of the called verb.
     #[serde(rename = "x-verbs")]
     pub(super) is_verb: bool,
 }

@@ -1,4 +1,4 @@
-//! Which export takes and returns which shape, read from `schema/exports.json`.
+//! The shapes that each export takes and returns, read from `schema/exports.json`.
 //!
 //! Input: the file. Output: arguments and results of exports, verbs, lists and methods of the
 //! packages.
@@ -71,7 +71,7 @@ pub struct Exports {
 pub struct Export {
     /// `interface.function`, in kebab-case.
     pub name: String,
-    /// Places of JSON texts in the arguments, as `query-json` or `options.extra-json`.
+    /// Places of JSON texts in the arguments, such as `query-json` or `options.extra-json`.
     pub arguments: Vec<(String, Payload)>,
     /// Places of JSON texts in the result; an empty place is the result itself.
     pub results: Vec<(String, Payload)>,
@@ -82,7 +82,7 @@ pub struct Export {
 pub enum Payload {
     /// A value of this kind.
     Of(Kind),
-    /// Arguments or answer of the verb that is called.
+    /// Arguments or answer of the called verb.
     Verb,
 }
 
@@ -113,7 +113,7 @@ impl Exports {
     ///
     /// # Errors
     ///
-    /// The file is not such a list.
+    /// The file cannot be read, or has an unknown or missing member.
     pub fn load(root: &Path) -> Result<Self> {
         let path = root.join("schema/exports.json");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -124,7 +124,7 @@ impl Exports {
     ///
     /// # Errors
     ///
-    /// The text is not such a list.
+    /// The text has an unknown or missing member.
     pub fn parse(text: &str) -> Result<Self> {
         let file: ExportsFile = serde_json::from_str(text).context("schema/exports.json")?;
         let name_of = |node: &Node| target_name(node.reference.as_deref().unwrap_or_default());
@@ -195,7 +195,7 @@ fn read_export(name: String, node: ExportNode) -> Result<Export> {
     let arguments = arguments.collect::<Result<_>>()?;
     let mut results = Vec::new();
     if let Some(result) = node.result {
-        // A description has a keyword of its own; anything else names places in a record.
+        // A description has one of these keywords; otherwise the object names places in a record.
         let is_one = ["$ref", "type", "x-verbs"].iter().any(|key| result.get(key).is_some());
         if is_one {
             results.push((String::new(), read_payload(&serde_json::from_value(result)?)?));

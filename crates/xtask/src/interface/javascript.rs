@@ -13,8 +13,8 @@ use super::{
 const HEAD: &str = "\
 //
 // Each shape lists its members: the name in this package, the name in the engine, and the shape of
-// the value where there is one. What has no shape passes as it is: messages, arguments of tools,
-// answers of models, the configuration.
+// the value, if any. Values without a shape pass unchanged: messages, arguments of tools, answers
+// of models, the configuration.
 
 import { invalid } from \"./errors.js\";
 
@@ -24,6 +24,7 @@ const FUNCTIONS: &str = r#"
 const toSnakeNames = new Map();
 const toCamelNames = new Map();
 
+/** Returns the names of members of `shape`, from a cache. */
 function namesOf(cache, shape, from, to) {
   let names = cache.get(shape);
   if (names === undefined) {
@@ -34,6 +35,7 @@ function namesOf(cache, shape, from, to) {
   return names;
 }
 
+/** Returns a value with `map` applied to the objects of `shape`. */
 function mapped(value, shape, map) {
   if (shape === undefined || value === null || typeof value !== "object") return value;
   if (Array.isArray(value)) return value.map((element) => mapped(element, shape, map));
@@ -41,8 +43,8 @@ function mapped(value, shape, map) {
 }
 
 /**
- * Options of `shape` under the engine's names. A member that is undefined is left out; one that the
- * shape has not is refused. `path` names the options in errors.
+ * Returns options of `shape` under the engine's names. An undefined member is left out, an unknown
+ * member is refused. `path` names the options in errors.
  */
 export function toSnake(shape, options, path) {
   const names = namesOf(toSnakeNames, shape, 0, 1);
@@ -58,7 +60,7 @@ export function toSnake(shape, options, path) {
   return result;
 }
 
-/** A result of `shape` under this package's names; an undescribed member stays as it is. */
+/** Returns a result of `shape` under this package's names; unlisted members pass unchanged. */
 export function toCamel(shape, result) {
   if (Array.isArray(result)) return result.map((element) => toCamel(shape, element));
   const names = namesOf(toCamelNames, shape, 1, 0);

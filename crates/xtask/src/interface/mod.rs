@@ -1,8 +1,8 @@
-//! One description of the JSON of the interface, and what is written from it.
+//! The description of the JSON of the interface, and the files generated from the description.
 //!
 //! In: `schema/*.json`. Out: lists in the prose of `wit/`, types of the packages for Node and
 //! Python, structs of the Rust host, reference pages; and a check of values against the
-//! description. No file that is written here is edited by hand.
+//! description. A generated file is never edited by hand.
 
 mod document;
 mod exports;
@@ -30,7 +30,7 @@ pub use schema::{Form, FreeJson, Kind, Member, Schema, SchemaFile, Shape};
 pub struct GeneratedFile {
     /// Path below the workspace.
     pub path: String,
-    /// What it must hold.
+    /// Required content.
     pub text: String,
 }
 
@@ -41,7 +41,7 @@ const CONFIGURATION_PAGE: &str = "docs/configuration.md";
 ///
 /// # Errors
 ///
-/// The description is not sound, or a file with marks is not there.
+/// The description is inconsistent, or a file with marks is missing.
 pub fn generate(root: &Path) -> Result<Vec<GeneratedFile>> {
     let schema = Schema::load(root)?;
     let exports = Exports::load(root)?;
@@ -88,7 +88,7 @@ fn read(root: &Path, path: &str) -> Result<String> {
     fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"))
 }
 
-/// Paths of generated files that differ from what they must hold.
+/// Returns the paths of generated files whose content is stale.
 ///
 /// # Errors
 ///

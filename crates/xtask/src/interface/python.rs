@@ -14,10 +14,10 @@ const PACKAGE: &str = "host-examples/python/src/lcm_engine";
 /// Widest line of a docstring, beside its indent.
 const WIDTH: usize = 92;
 
-/// Words that are no names in Python.
+/// Names of members that are keywords of Python.
 const KEYWORDS: [&str; 6] = ["as", "from", "in", "is", "not", "or"];
 
-/// Writes the types, one module for each subject, and the module that has all of them.
+/// Writes the types, one module for each subject, and the module that exports all types.
 #[must_use]
 pub(super) fn write_types(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
     let shapes = schema.closure(exports.package_roots());
@@ -53,7 +53,7 @@ pub(super) fn write_types(schema: &Schema, exports: &Exports) -> Vec<(String, St
 
 fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
     let mut body = String::new();
-    // Names of unions are values, which need what they are made of.
+    // Python evaluates a union at import, so its members are defined first.
     let (unions, others): (Vec<&Shape>, Vec<&Shape>) =
         own.iter().partition(|shape| matches!(shape.form, Form::Union(_)));
     let (choices, objects): (Vec<&Shape>, Vec<&Shape>) =
@@ -122,7 +122,7 @@ fn write_shape(shape: &Shape) -> String {
             };
             format!("\n{}", documented(value))
         }
-        // Whoever evaluates annotations at run time cannot resolve an alias of itself.
+        // Code that evaluates annotations at run time cannot resolve a recursive alias.
         Form::Free(FreeJson::Value) => format!(
             "\nif TYPE_CHECKING:\n    {name}: TypeAlias = (\n        \
              \"None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]\"\n    )\n\

@@ -11,7 +11,10 @@ use super::{
 /// Folder of the pages.
 const FOLDER: &str = "docs/reference";
 
-/// Writes a page for each subject, and the page that leads to them.
+/// Link to the shapes of verbs.
+const OF_VERB: &str = "[of the verb](#verbs-of-admincall)";
+
+/// Writes a page for each subject, and an index page.
 #[must_use]
 pub(super) fn write_pages(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
     let mut pages = Vec::new();
@@ -32,8 +35,8 @@ fn write_index(schema: &Schema, exports: &Exports) -> String {
     }
     text.push_str("\n## Exports\n\n| export | JSON arguments | JSON result |\n|---|---|---|\n");
     for export in &exports.exports {
-        let arguments = list_places(schema, &export.arguments);
-        let results = list_places(schema, &export.results);
+        let [arguments, results] = [&export.arguments, &export.results]
+            .map(|places| list_places(schema, places, &link_shape, OF_VERB));
         text.push_str(&format!("| `{}` | {arguments} | {results} |\n", export.name));
     }
     text.push_str("\n## Verbs of `admin.call`\n\n| verb | arguments | answer |\n|---|---|---|\n");
@@ -58,12 +61,18 @@ fn write_index(schema: &Schema, exports: &Exports) -> String {
     text
 }
 
-fn list_places(schema: &Schema, places: &[(String, Payload)]) -> String {
-    let link = |shape: &Shape| link_shape(shape);
+/// Lists what JSON texts hold, each with its place; `of_verb` describes arguments and answers of
+/// verbs.
+pub(super) fn list_places(
+    schema: &Schema,
+    places: &[(String, Payload)],
+    link: &dyn Fn(&Shape) -> String,
+    of_verb: &str,
+) -> String {
     let place = |(place, payload): &(String, Payload)| {
         let words = match payload {
-            Payload::Of(kind) => describe_kind(schema, kind, &link),
-            Payload::Verb => "[of the verb](#verbs-of-admincall)".into(),
+            Payload::Of(kind) => describe_kind(schema, kind, link),
+            Payload::Verb => of_verb.into(),
         };
         if place.is_empty() { words } else { format!("`{place}`: {words}") }
     };
@@ -127,19 +136,21 @@ fn write_row(schema: &Schema, member: &Member) -> String {
 ///
 /// # Errors
 ///
-/// A mark without its end, or a heading of the description that the page has not.
+/// A mark without its end, or a heading of the description that the page does not have.
 pub(super) fn rewrite_configuration(schema: &Schema, page: &str) -> Result<String> {
     let Form::Object(members) = &schema.find_shape("Configuration")?.form else {
-        anyhow::bail!("the configuration is no object");
+        anyhow::bail!("the configuration must be an object");
     };
     let mut groups: Vec<&str> = members.iter().filter_map(|one| one.group.as_deref()).collect();
     groups.dedup();
     let mut text = page.to_owned();
     for group in groups {
         let start = format!("<!-- keys: {group} -->\n");
-        let (before, behind) =
-            text.split_once(&start).with_context(|| format!("`{group}` is no mark of the page"))?;
-        let (_, rest) = behind.split_once("<!-- /keys -->").context("a mark has no end")?;
+        let (before, behind) = text
+            .split_once(&start)
+            .with_context(|| format!("the page must have the mark `keys: {group}`"))?;
+        let (_, rest) =
+            behind.split_once("<!-- /keys -->").context("every mark must have an end")?;
         let mut table = String::from("| key | value | default | meaning |\n|---|---|---|---|\n");
         let link = |shape: &Shape| {
             format!(
@@ -160,6 +171,6 @@ pub(super) fn rewrite_configuration(schema: &Schema, page: &str) -> Result<Strin
         }
         text = format!("{before}{start}{table}<!-- /keys -->{rest}");
     }
-    ensure!(members.iter().all(|member| member.group.is_some()), "a key has no heading");
+    ensure!(members.iter().all(|member| member.group.is_some()), "every key must have a heading");
     Ok(text)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     exports::Exports,
+    reference::list_places,
     schema::{Form, FreeJson, JSON_OBJECT, JSON_VALUE, Kind, Member, Schema, Shape},
     words::{describe_default, generated_line, pascal_case, wrap_text},
 };
@@ -11,11 +12,30 @@ use super::{
 /// Folder of the structs.
 const FOLDER: &str = "crates/lcm-host/src/shapes";
 
-/// Words that are no names in Rust.
+/// Names of members that are keywords of Rust.
 const KEYWORDS: [&str; 4] = ["as", "do", "override", "type"];
 
-/// Files whose names are no names of modules here.
+/// Files whose modules have another name.
 const RENAMED: [(&str, &str); 1] = [("common", "shared")];
+
+/// What the module is for.
+const HEAD: &str = "\
+//! The JSON arguments and results of the component, as structs.
+//!
+//! A method that takes or returns JSON text uses these shapes:
+//!
+//! ```
+//! use lcm_host::shapes::{GrepQuery, GrepResult};
+//!
+//! # fn search(lcm: &lcm_host::Lcm) -> Result<GrepResult, Box<dyn std::error::Error>> {
+//! let query: GrepQuery = serde_json::from_str(r#\"{\"pattern\": \"key\", \"limit\": 5}\"#)?;
+//! let text = lcm.grep(\"chat-1\", &serde_json::to_string(&query)?, None, 0)?;
+//! let result: GrepResult = serde_json::from_str(&text)?;
+//! # Ok(result)
+//! # }
+//! ```
+//!
+";
 
 /// Reads a member for which null and absence differ: serde alone reads both as `None`.
 const READ_NULLABLE: &str = r"
@@ -29,7 +49,7 @@ where
 }
 ";
 
-/// Writes the structs, one module for each subject, and the module that has all of them.
+/// Writes the structs, one module for each subject, and the module that exports all structs.
 #[must_use]
 pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
     let shapes: Vec<&Shape> = schema
@@ -51,8 +71,9 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
         modules.push((module, file.description.clone()));
     }
     modules.sort_unstable();
-    let mut text = format!("//! {}\n//!\n", generated_line());
-    text.push_str("//! The JSON arguments and results of the component, as structs.\n\n");
+    let mut text = format!("// {}\n\n{HEAD}", generated_line());
+    text.push_str(&list_functions(schema, exports));
+    text.push('\n');
     text.push_str("use serde::{Deserialize, Deserializer};\n\n");
     for (module, _) in &modules {
         text.push_str(&format!("mod {module};\n"));
@@ -66,6 +87,31 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
     files
 }
 
+/// Lists the shapes of every function and verb.
+fn list_functions(schema: &Schema, exports: &Exports) -> String {
+    let link = |shape: &Shape| format!("[`{}`]", shape.name);
+    let places = |places: &[_]| list_places(schema, places, &link, "shape of the verb");
+    let functions = exports.exports.iter().map(|export| {
+        (format!("`{}`", export.name), places(&export.arguments), places(&export.results))
+    });
+    let verbs = exports.verbs.iter().map(|verb| {
+        let [arguments, answer] = [&verb.arguments, &verb.answer].map(|name| format!("[`{name}`]"));
+        (format!("verb `{}`", verb.name), arguments, answer)
+    });
+    let mut text = String::new();
+    for (name, arguments, results) in functions.chain(verbs) {
+        let line = match (arguments.as_str(), results.as_str()) {
+            ("", results) => format!("{name} returns {results}"),
+            (arguments, "") => format!("{name} takes {arguments}"),
+            (arguments, results) => format!("{name} takes {arguments}; returns {results}"),
+        };
+        for (index, line) in wrap_text(&line, 94).iter().enumerate() {
+            text.push_str(&format!("//! {} {line}\n", if index == 0 { "-" } else { " " }));
+        }
+    }
+    text
+}
+
 fn module_name(file: &str) -> String {
     let renamed = RENAMED.iter().find(|(name, _)| *name == file);
     renamed.map_or(file, |(_, module)| module).to_owned()
@@ -77,7 +123,7 @@ fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
         body.push('\n');
         body.push_str(&write_shape(schema, shape));
     }
-    let mut text = format!("//! {}\n//!\n//! {description}\n\n", generated_line());
+    let mut text = format!("// {}\n\n//! {description}\n\n", generated_line());
     text.push_str("use serde::{Deserialize, Serialize};\n");
     if body.contains("Map<") {
         text.push_str("use serde_json::{Map, Value};\n");

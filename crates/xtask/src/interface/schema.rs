@@ -1,8 +1,8 @@
 //! The description of the interface: shapes of JSON, read from `schema/*.json`.
 //!
 //! Input: the files. Output: shapes by name, in the order of the files. A shape of `packages.json`
-//! may take over the members of other shapes (`x-extends`), less some of them (`x-omit`); such
-//! members are written out here.
+//! may include the members of other shapes (`x-extends`), except some of them (`x-omit`); the
+//! output has all included members.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -60,7 +60,7 @@ pub struct Shape {
     pub name: String,
     /// Name of its file.
     pub file: String,
-    /// One sentence.
+    /// Description in one sentence.
     pub description: String,
     /// What a value may be.
     pub form: Form,
@@ -81,12 +81,12 @@ pub enum Form {
     Host(String),
 }
 
-/// What is known of a value that passes unread.
+/// The kinds of values that pass unread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FreeJson {
-    /// Nothing.
+    /// Any value.
     Value,
-    /// That it is an object.
+    /// Any object.
     Object,
 }
 
@@ -95,11 +95,11 @@ pub enum FreeJson {
 pub struct Member {
     /// Name in snake_case.
     pub name: String,
-    /// One sentence.
+    /// Description in one sentence.
     pub description: String,
     /// What its value may be.
     pub kind: Kind,
-    /// Whether the member must be there.
+    /// Whether the member is required.
     pub is_required: bool,
     /// What an absent member means, as JSON.
     pub default: Option<serde_json::Value>,
@@ -114,23 +114,23 @@ pub struct Member {
 pub enum Kind {
     /// Null.
     Null,
-    /// True or false; the field: only true.
+    /// True or false; with `true` in the variant, only true.
     Bool(bool),
-    /// A whole number between two bounds; no greatest: none.
+    /// A whole number with a lower bound and an upper bound; `None`: no upper bound.
     Integer(i64, Option<u64>),
     /// Any number.
     Number,
-    /// A text of so many bytes.
+    /// A text with bounds of its bytes.
     Text(Option<usize>, Option<usize>),
     /// A time in ISO 8601 with milliseconds.
     Time,
-    /// This text only.
+    /// One fixed text.
     Constant(String),
-    /// An array of so many elements.
+    /// An array with bounds of its length.
     List(Box<Kind>, Option<usize>, Option<usize>),
     /// A value of the shape of this name.
     Ref(String),
-    /// Null, or what the kind inside says.
+    /// Null, or a value of the inner kind.
     Nullable(Box<Kind>),
     /// A value of a package, in its own words.
     Host(String),
@@ -203,10 +203,13 @@ impl Schema {
         let mut shapes = Vec::new();
         for (shape, node) in document.defs.entries {
             let description = node.description.clone();
-            ensure!(!description.is_empty(), "`{shape}` has no description");
+            ensure!(!description.is_empty(), "`{shape}` must have a description");
             let form = self.read_form(&node).with_context(|| format!("`{shape}`"))?;
             let known = Shape { name: shape.clone(), file: name.to_owned(), description, form };
-            ensure!(self.shapes.insert(shape.clone(), known).is_none(), "`{shape}` stands twice");
+            ensure!(
+                self.shapes.insert(shape.clone(), known).is_none(),
+                "`{shape}` must be defined once"
+            );
             shapes.push(shape);
         }
         self.files.push(SchemaFile {
@@ -228,17 +231,28 @@ impl Schema {
         }
         if !node.choices.is_empty() {
             let texts = node.choices.iter().map(|choice| choice.as_str().map(str::to_owned));
-            return texts.collect::<Option<_>>().map(Form::Choice).context("`enum` has no text");
+            return texts
+                .collect::<Option<_>>()
+                .map(Form::Choice)
+                .context("`enum` must hold texts");
         }
         if !node.one_of.is_empty() {
             let names = node.one_of.iter().map(|one| one.reference.as_deref().map(target_name));
-            return names.collect::<Option<_>>().map(Form::Union).context("`oneOf` has no `$ref`");
+            return names
+                .collect::<Option<_>>()
+                .map(Form::Union)
+                .context("`oneOf` must hold references");
         }
         ensure!(node.is_closed(), "must be an object with `additionalProperties` false");
         let mut members: Vec<Member> = Vec::new();
         for base in &node.extends {
-            let base = self.shapes.get(&target_name(base)).context("`x-extends` has no target")?;
-            let Form::Object(inherited) = &base.form else { bail!("`x-extends` of no object") };
+            let base = self
+                .shapes
+                .get(&target_name(base))
+                .context("`x-extends` must name earlier shapes")?;
+            let Form::Object(inherited) = &base.form else {
+                bail!("`x-extends` must name objects")
+            };
             for member in inherited {
                 let is_omitted = node.omit.contains(&member.name);
                 if !is_omitted && members.iter().all(|known| known.name != member.name) {
@@ -254,7 +268,10 @@ impl Schema {
             members.push(member);
         }
         for name in &node.required {
-            ensure!(node.properties.get(name).is_some(), "`required` names no member `{name}`");
+            ensure!(
+                node.properties.get(name).is_some(),
+                "`required` must name members, got `{name}`"
+            );
         }
         Ok(Form::Object(members))
     }
@@ -298,7 +315,7 @@ impl Schema {
 }
 
 impl Shape {
-    /// Names of the shapes that this one refers to.
+    /// Names of the shapes that this shape refers to.
     #[must_use]
     pub fn references(&self) -> Vec<&str> {
         match &self.form {
@@ -321,8 +338,8 @@ pub(super) fn target_name(reference: &str) -> String {
 }
 
 fn read_member(name: &str, node: &Node, is_required: bool) -> Result<Member> {
-    ensure!(!node.description.is_empty(), "has no description");
-    ensure!(node.default.is_none() || !is_required, "is required and has a default");
+    ensure!(!node.description.is_empty(), "must have a description");
+    ensure!(node.default.is_none() || !is_required, "must not have a default if it is required");
     Ok(Member {
         name: name.to_owned(),
         description: node.description.clone(),
@@ -358,7 +375,7 @@ pub(super) fn read_kind(node: &Node) -> Result<Kind> {
             }
             _ => bail!("`type` must be a type and null"),
         },
-        None => bail!("has no `type` and no `$ref`"),
+        None => bail!("must have `type` or `$ref`"),
     }
 }
 
@@ -368,20 +385,20 @@ fn read_simple(name: &str, node: &Node) -> Result<Kind> {
         "boolean" => Kind::Bool(!node.choices.is_empty()),
         "integer" => Kind::Integer(
             node.minimum.unwrap_or(0),
-            node.maximum.map(u64::try_from).transpose().context("`maximum` is below 0")?,
+            node.maximum.map(u64::try_from).transpose().context("`maximum` must be at least 0")?,
         ),
         "number" => Kind::Number,
         "string" => match node.choices.as_slice() {
             [] if node.format.as_deref() == Some("date-time") => Kind::Time,
             [] => Kind::Text(node.bytes_min, node.bytes_max),
-            [only] => Kind::Constant(only.as_str().context("`enum` has no text")?.to_owned()),
-            _ => bail!("more than one text needs a shape of its own"),
+            [only] => Kind::Constant(only.as_str().context("`enum` must hold texts")?.to_owned()),
+            _ => bail!("`enum` of several texts must be a named shape"),
         },
         "array" => {
-            let items = node.items.as_deref().context("has no `items`")?;
+            let items = node.items.as_deref().context("must have `items`")?;
             Kind::List(Box::new(read_kind(items)?), node.min_items, node.max_items)
         }
-        other => bail!("`type` `{other}` is not part of the subset"),
+        other => bail!("`type` must be part of the subset, got `{other}`"),
     })
 }
 

@@ -1,5 +1,5 @@
 //! Writes the types of the package for Node: options and results with members in camelCase, and
-//! the configuration with its keys as they are.
+//! the configuration with its keys unchanged.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{
 /// Folder of the types by subject.
 const FOLDER: &str = "host-examples/node/types";
 
-/// Writes the types, one file for each subject, and the file that has all of them.
+/// Writes the types, one file for each subject, and the file that exports all types.
 #[must_use]
 pub(super) fn write_types(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
     let writer = Writer::new(schema);
@@ -54,7 +54,7 @@ fn write_import(names: &[&str]) -> String {
 
 struct Writer<'a> {
     schema: &'a Schema,
-    /// Members that are spelled otherwise in this package.
+    /// Members whose names are camelCase in this package.
     respelled: BTreeSet<&'a str>,
 }
 

@@ -1,7 +1,7 @@
 //! Compares JSON with its description.
 //!
-//! Input: a value and the kind or shape that it should have. Output: what differs, one line each
-//! with the path of the value. Members that no description has are findings, as missing ones are.
+//! Input: a value and the kind or shape that it should have. Output: the differences, one line
+//! each with the path of the value. Undescribed members and missing members are findings.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::schema::{Form, FreeJson, Kind, Member, Schema};
 
 impl Schema {
-    /// Lists what a value has against its kind; an empty list: nothing.
+    /// Lists the differences between a value and its kind.
     #[must_use]
     pub fn compare(&self, kind: &Kind, value: &Value) -> Vec<String> {
         let mut findings = Vec::new();
@@ -156,8 +156,8 @@ impl Schema {
         }
     }
 
-    /// A value of a union is of exactly one of its shapes; if it is of none, the nearest shape says
-    /// why.
+    /// Compares a value with the shapes of a union, exactly one of which must fit. If no shape
+    /// fits, the findings are those of the nearest shape.
     fn compare_union(
         &self,
         names: &[String],
@@ -205,7 +205,7 @@ fn bounds_text(least: i64, most: Option<u64>) -> String {
     }
 }
 
-/// Whether a text is such as `2026-01-02T03:04:05.000Z`.
+/// Whether a text is a time like `2026-01-02T03:04:05.000Z`.
 fn is_time(text: &str) -> bool {
     let pattern = "0000-00-00T00:00:00.000Z";
     text.len() == pattern.len()

@@ -1,7 +1,7 @@
 //! Writes the lists of members into the prose of `wit/`.
 //!
 //! A list stands between two lines with the name of a shape, `/// <!-- GrepQuery -->` and
-//! `/// <!-- /GrepQuery -->`. What stands between them is replaced.
+//! `/// <!-- /GrepQuery -->`. The text between the two lines is replaced.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::{
 ///
 /// # Errors
 ///
-/// A mark without its end, or of no shape.
+/// A mark without its end, or a mark that names no shape.
 pub(super) fn rewrite_blocks(
     schema: &Schema,
     text: &str,
@@ -30,12 +30,15 @@ pub(super) fn rewrite_blocks(
         let indent = line.strip_suffix(line.trim_start()).unwrap_or_default();
         match (mark, &open) {
             (Some(name), Some(known)) => {
-                ensure!(name.strip_prefix('/') == Some(known), "`{name}` inside of `{known}`");
+                ensure!(
+                    name.strip_prefix('/') == Some(known),
+                    "`{known}` must end before `{name}`"
+                );
                 open = None;
             }
             (Some(name), None) => {
-                ensure!(!name.starts_with('/'), "`{name}` ends what did not begin");
-                ensure!(seen.insert(name.to_owned()), "`{name}` is listed twice");
+                ensure!(!name.starts_with('/'), "`{name}` must follow its start mark");
+                ensure!(seen.insert(name.to_owned()), "`{name}` must be listed once");
                 out.push_str(&format!("{line}\n{}", write_list(schema, name, indent)?));
                 open = Some(name.to_owned());
                 continue;
@@ -47,12 +50,12 @@ pub(super) fn rewrite_blocks(
         out.push('\n');
     }
     if let Some(name) = open {
-        bail!("`{name}` has no end");
+        bail!("`{name}` must have an end mark");
     }
     Ok(out)
 }
 
-/// Names the shapes of the wire that no file lists.
+/// Returns the names of wire shapes that no file lists.
 #[must_use]
 pub(super) fn list_missing(
     schema: &Schema,

@@ -55,9 +55,9 @@ def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[res
         receipt=receipt, decision=decision, compacted=None, deferred=False, failure=None
     )
     try:
-        told = (yield from drive(work.task("turn", defer=defer), work.now)).result
-        done["decision"], done["deferred"] = read_decision(told["decision"]), told["deferred"]
-        if told["compact"]:
+        result = (yield from drive(work.task("turn", defer=defer), work.now)).result
+        done["decision"], done["deferred"] = read_decision(result["decision"]), result["deferred"]
+        if result["compact"]:
             compacted = done["compacted"] = yield from compact(work)
             done["failure"] = read_failure(compacted["failure"])
     except LcmError as error:

@@ -23,7 +23,7 @@ from .texts import byte_length, piece, to_json, upload_id
 
 @dataclass
 class Outcome:
-    """What a task did; `result` has the members that the task has by `wit/drive.wit`."""
+    """The outcome of a task; `wit/drive.wit` describes the members of `result`."""
 
     result: Fields = field(default_factory=dict)
     passes: list[CompactionPass] = field(default_factory=list)
@@ -33,8 +33,8 @@ class Outcome:
         """Keeps what an instruction reports of the task."""
         if "pass" in instruction:
             self.passes.append(instruction["pass"])
-        said = self.warnings + instruction.get("warnings", [])
-        self.warnings = list(dict.fromkeys(said))
+        warnings = self.warnings + instruction.get("warnings", [])
+        self.warnings = list(dict.fromkeys(warnings))
         self.result |= instruction.get("note", {}) | instruction.get("result", {})
 
 
@@ -124,8 +124,8 @@ class _Driver:
         events = []
         for index, (answer, asked) in enumerate(answers, start):
             self.answers[index] = answer
-            said = {"done": True} if "done" in answer else answer
-            events.append(said | {"asked": asked})
+            state = {"done": True} if "done" in answer else answer
+            events.append(state | {"asked": asked})
         return events
 
 

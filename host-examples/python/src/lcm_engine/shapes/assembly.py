@@ -46,7 +46,7 @@ class PrefixReport(TypedDict):
     broken_why: DivergenceCause | None
     """Reason of the divergence; None: no item differs."""
     breakpoints: list[int]
-    """Indexes of the messages behind which a cache may end, from 0, ascending."""
+    """Indexes of the messages after which a cache may end, from 0, ascending."""
     sha256: str
     """Hash chain over the elements, 64 hex digits."""
     token: str

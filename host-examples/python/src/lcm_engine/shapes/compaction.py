@@ -28,9 +28,11 @@ class Decision(TypedDict):
     for which the session is not written to.
     """
     tokens: int
-    """Tokens that were compared."""
+    """Tokens of the context, stored or observed, or of a chunk; compared with
+    `threshold`.
+    """
     threshold: int
-    """Tokens with which they were compared."""
+    """Limit of `tokens`: the threshold, the target or the size of a chunk."""
     explanation: DecisionExplanation
     """Inputs and rule of the decision, for people."""
 
@@ -79,7 +81,7 @@ class Calibration(TypedDict):
     factor_permille: int
     """Factor by which estimates are multiplied, in thousandths, from 250 to 8000."""
     reports: int
-    """Number of reports behind the factor."""
+    """Number of reports from which the factor was computed."""
 
 
 class CompactionPass(TypedDict):

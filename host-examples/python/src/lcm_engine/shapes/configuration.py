@@ -100,15 +100,19 @@ class Configuration(TypedDict):
     that start a pause; `force` ignores the pause. Default: 24.
     """
     summary_call_window_ms: NotRequired[int]
-    """Length of the window, in milliseconds. Default: 600,000."""
+    """Length of the window of `summary_max_calls_per_window`, in milliseconds. Default:
+    600,000.
+    """
     summary_spend_backoff_ms: NotRequired[int]
-    """Length of that pause, during which no model is asked, in milliseconds. Default:
-    1,800,000.
+    """Length of the pause that `summary_max_calls_per_window` starts, in milliseconds;
+    no model is asked meanwhile. Default: 1,800,000.
     """
     circuit_breaker_threshold: NotRequired[int]
     """Refused API keys in a row after which a model is not asked. Default: 5."""
     circuit_breaker_cooldown_ms: NotRequired[int]
-    """Time during which such a model is not asked, in milliseconds. Default: 1,800,000."""
+    """Time for which a model is not asked after `circuit_breaker_threshold` refused
+    keys, in milliseconds. Default: 1,800,000.
+    """
     ignore_session_patterns: NotRequired[list[str]]
     """Patterns of sessions of which nothing is stored."""
     stateless_session_patterns: NotRequired[list[str]]

@@ -314,7 +314,7 @@ class DescribeOptions(TypedDict):
     start_byte: NotRequired[int]
     """First byte of the range, from 0."""
     end_byte: NotRequired[int]
-    """Byte behind the range."""
+    """First byte after the range."""
     now: NotRequired[int]
     """Milliseconds since the epoch; absent: the clock."""
     grant: NotRequired[str]

@@ -68,7 +68,7 @@ class MessageMatch(TypedDict):
     snippet: str
     """Best passage on one line, at most 200 characters."""
     snippet_parts: list[str]
-    """The snippet in parts; every second part is what matched."""
+    """The snippet in parts; every second part matched the pattern."""
     neighbours_before: NotRequired[list[NeighbourMessage]]
     """With `neighbours`: messages before the match, oldest first."""
     neighbours_after: NotRequired[list[NeighbourMessage]]
@@ -105,7 +105,7 @@ class SummaryMatch(TypedDict):
     snippet: str
     """Best passage on one line, at most 200 characters."""
     snippet_parts: list[str]
-    """The snippet in parts; every second part is what matched."""
+    """The snippet in parts; every second part matched the pattern."""
 
 
 class FileMatch(TypedDict):
@@ -126,9 +126,9 @@ class FileMatch(TypedDict):
     seq: int
     """Position of the newest message that has the file."""
     role: Role
-    """Author of that message."""
+    """Author of the newest message that has the file."""
     created_at: str
-    """Time of that message."""
+    """Time of the newest message that has the file."""
     line: int
     """Line of the passage, from 1."""
     byte: int
@@ -138,7 +138,7 @@ class FileMatch(TypedDict):
     snippet: str
     """Passage on one line, at most 200 characters."""
     snippet_parts: list[str]
-    """The snippet in parts; every second part is what matched."""
+    """The snippet in parts; every second part matched the pattern."""
 
 
 class NeighbourMessage(TypedDict):
@@ -160,7 +160,9 @@ class EmbedRequest(TypedDict):
     """Vectors to attach to messages and summaries."""
 
     vectors: NotRequired[list[Embedding]]
-    """Vectors; absent: the call only reports which documents have no vectors."""
+    """Vectors; absent: the call only reports which messages and summaries have no
+    vectors.
+    """
     model: NotRequired[str]
     """Name of the model that made the vectors."""
     forget: NotRequired[bool]
@@ -175,7 +177,8 @@ class Embedding(TypedDict):
     id: str
     """Id of the message or summary."""
     vector: list[float] | None
-    """Finite numbers that are not all zero; None: the document gets no vector."""
+    """Finite numbers that are not all zero; None: the message or summary gets no vector.
+    """
 
 
 class EmbedResult(TypedDict):
@@ -184,13 +187,15 @@ class EmbedResult(TypedDict):
     dimensions: int | None
     """Numbers of each vector; None: no vector exists."""
     kept: int
-    """Entries that were stored, from the first on."""
+    """Entries of `vectors` that were stored, from the first on."""
     missing_count: int
-    """Messages and summaries without an entry."""
+    """Messages and summaries for which no entry of `vectors` was stored."""
     model: str | None
     """Model of the vectors; None: no model was named."""
     missing_ids: list[str]
-    """Ids of documents without an entry, summaries first, each newest first."""
+    """Ids of messages and summaries for which no entry was stored; summaries first, each
+    newest first.
+    """
     stored: int
     """Vectors of the conversation."""
 
@@ -307,13 +312,13 @@ class FileDescription(TypedDict):
     start_byte: NotRequired[int]
     """First byte of the range; absent: no content was requested."""
     end_byte: NotRequired[int]
-    """Byte behind the range, at which the next range begins; absent: no content was
+    """First byte after the range, at which the next range begins; absent: no content was
     requested.
     """
     message_id: str
     """Id of the newest message that has the file."""
     seq: int
-    """Position of that message."""
+    """Position of the newest message that has the file."""
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
 
@@ -374,9 +379,9 @@ class ExpandResult(TypedDict):
     messages: list[StoredMessage]
     """With `include_messages`: source messages, oldest first."""
     tokens: int
-    """Estimated tokens of all of them."""
+    """Estimated tokens of the returned summaries and messages."""
     truncated: bool
-    """Whether more follows."""
+    """Whether more sources follow."""
     cursor: str | None
     """Cursor of the next page; None: no page follows, or the next source alone is over
     `tokens_max` (see `left_out`).
