@@ -64,6 +64,7 @@ mod portable;
 mod record;
 mod tools;
 mod turn;
+mod verbs;
 
 pub mod completion;
 pub mod session_files;

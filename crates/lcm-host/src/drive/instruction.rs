@@ -1,7 +1,5 @@
 //! The instructions of `wit/drive.wit` as types.
 
-use std::ops::Range;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -46,17 +44,10 @@ pub(super) struct Instruction {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TaskRange {
-    index_first: usize,
-    count: usize,
+    pub(super) index_first: usize,
+    pub(super) count: usize,
     /// Most bytes of the messages of one call; for uploads, of a message that is not uploaded.
     pub(super) bytes_max: usize,
-}
-
-impl TaskRange {
-    /// Returns the indices of the range.
-    pub(super) fn to_indices(self) -> Range<usize> {
-        self.index_first..self.index_first.saturating_add(self.count)
-    }
 }
 
 /// The error of a failed task.

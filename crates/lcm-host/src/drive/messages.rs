@@ -21,43 +21,29 @@ pub(crate) fn measure_messages(messages: &[String]) -> Value {
 
 /// The messages of a task, with references to the uploaded ones.
 pub(super) struct TaskMessages<'a> {
-    texts: &'a [String],
-    uploads: BTreeMap<usize, String>,
+    pub(super) texts: &'a [String],
+    /// References to uploaded messages, by index.
+    pub(super) uploads: BTreeMap<usize, String>,
 }
 
 impl<'a> TaskMessages<'a> {
-    pub(super) fn new(texts: &'a [String]) -> Self {
-        Self { texts, uploads: BTreeMap::new() }
-    }
-
     /// Returns the messages of one call: as many as fit, at least one unless the range is empty.
     pub(super) fn select(&self, range: TaskRange) -> Vec<&str> {
-        let (mut bytes, mut selected) = (0_usize, Vec::new());
-        for (index, text) in self.texts_of(range) {
+        let mut bytes = 0_usize;
+        let fits = |&(index, text): &(usize, &'a String)| {
             bytes = bytes.saturating_add(text.len());
-            if !selected.is_empty() && bytes > range.bytes_max {
-                break;
-            }
-            selected.push(self.uploads.get(&index).unwrap_or(text).as_str());
-        }
-        selected
-    }
-
-    /// Returns the messages of a range that are too large for a call and not uploaded.
-    pub(super) fn list_oversized(&self, range: TaskRange) -> Vec<(usize, &'a str)> {
-        let large = |(index, text): &(usize, &String)| {
-            text.len() > range.bytes_max && !self.uploads.contains_key(index)
+            index == range.index_first || bytes <= range.bytes_max
         };
-        self.texts_of(range).filter(large).map(|(index, text)| (index, text.as_str())).collect()
+        let texts = self.list_texts(range).take_while(fits);
+        texts.map(|(index, text)| self.uploads.get(&index).unwrap_or(text).as_str()).collect()
     }
 
-    pub(super) fn set_upload(&mut self, index: usize, reference: String) {
-        self.uploads.insert(index, reference);
-    }
-
-    fn texts_of(&self, range: TaskRange) -> impl Iterator<Item = (usize, &'a String)> + use<'a> {
-        let texts = self.texts;
-        range.to_indices().map_while(move |index| Some((index, texts.get(index)?)))
+    /// Lists the messages of a range, as the caller gave them, with their indices.
+    pub(super) fn list_texts(
+        &self,
+        range: TaskRange,
+    ) -> impl Iterator<Item = (usize, &'a String)> + use<'a> {
+        self.texts.iter().enumerate().skip(range.index_first).take(range.count)
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod instruction;
 mod messages;
-mod verbs;
+mod turn;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -29,13 +29,13 @@ use messages::TaskMessages;
 pub(crate) use messages::measure_messages;
 
 /// What a task needs of its caller.
-struct Parts<'a> {
-    clock: Clock,
-    cancel: &'a Cancel,
-    messages: &'a [String],
+pub(crate) struct Parts<'a> {
+    pub(crate) clock: Clock,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) messages: &'a [String],
     /// Receives the number of finished messages.
-    on_messages: Option<&'a mut dyn FnMut(usize)>,
-    on_pass: Option<&'a mut dyn FnMut(&Pass)>,
+    pub(crate) on_messages: Option<&'a mut dyn FnMut(usize)>,
+    pub(crate) on_pass: Option<&'a mut dyn FnMut(&Pass)>,
 }
 
 /// A task in progress.
@@ -61,11 +61,11 @@ struct TaskState {
 
 impl Lcm {
     /// Carries out a task and returns its report.
-    fn drive<'a, T>(&'a self, task: &Value, parts: Parts<'a>) -> IngestResult<T>
+    pub(crate) fn drive<'a, T>(&'a self, task: &Value, parts: Parts<'a>) -> IngestResult<T>
     where
         T: DeserializeOwned,
     {
-        let messages = TaskMessages::new(parts.messages);
+        let messages = TaskMessages { texts: parts.messages, uploads: BTreeMap::new() };
         let mut driver = Driver { lcm: self, parts, messages, state: TaskState::default() };
         driver.run(task)?;
         Ok(driver.state.into_report()?)
@@ -112,7 +112,7 @@ impl Driver<'_> {
         }
         let appended = next.messages.filter(|_| next.call == "ingest.append");
         let finished = (next.kind == "done").then_some(self.parts.messages.len());
-        let finished = appended.map(|range| range.to_indices().start).or(finished);
+        let finished = appended.map(|range| range.index_first).or(finished);
         if let (Some(on_messages), Some(finished)) = (&mut self.parts.on_messages, finished) {
             on_messages(finished);
         }
@@ -170,7 +170,7 @@ impl Driver<'_> {
         let repeats_max = if instruction.once { 0 } else { CONFLICT_RETRIES_MAX };
         let result = self.lcm.call_value(&instruction.call, &arguments.into(), repeats_max)?;
         if let (true, Some(text)) = (instruction.keep, result.as_str()) {
-            if instruction.messages.is_some_and(|range| range.to_indices().start == 0) {
+            if instruction.messages.is_some_and(|range| range.index_first == 0) {
                 self.state.kept.clear();
             }
             self.state.kept.push(text.trim_start_matches('[').trim_end_matches(']').to_owned());
@@ -192,22 +192,28 @@ impl Driver<'_> {
         instruction: &mut Instruction,
         failed: &mut Option<usize>,
     ) -> std::result::Result<Value, Failure> {
-        let large = self.messages.list_oversized(instruction.range);
-        for &(index, text) in &large {
+        let mut staged = 0;
+        for (index, text) in self.messages.list_texts(instruction.range) {
+            if text.len() <= instruction.range.bytes_max
+                || self.messages.uploads.contains_key(&index)
+            {
+                continue;
+            }
             *failed = Some(index);
-            let arguments = instruction.arguments.clone();
-            let most = instruction.piece_bytes_max;
+            let (arguments, most) = (instruction.arguments.clone(), instruction.piece_bytes_max);
             let reference = self.lcm.upload(text, arguments, most, self.parts.cancel)?;
-            self.messages.set_upload(index, reference);
+            self.messages.uploads.insert(index, reference);
+            staged += 1;
         }
-        Ok(json!({"staged": large.len()}))
+        Ok(json!({ "staged": staged }))
     }
 
     /// Lets the model complete requests, all at the same time.
     fn complete_requests(&mut self, instruction: &Instruction) -> Result<Value> {
-        let range = instruction.range.to_indices();
+        let (start, count) = (instruction.range.index_first, instruction.range.count);
         let missing = || Error::internal("`drive.step` asks for unknown requests");
-        let requests = self.state.requests.get(range.clone()).ok_or_else(missing)?;
+        let requests =
+            self.state.requests.get(start..start.saturating_add(count)).ok_or_else(missing)?;
         let answers = complete_all(self.lcm.model(), requests, self.parts.cancel);
         let answers: Vec<Value> = answers.iter().map(completion_result).collect();
         // The component needs no text to decide what to apply.
@@ -216,7 +222,7 @@ impl Driver<'_> {
             None => answer.clone(),
         };
         let events: Vec<Value> = answers.iter().map(event).collect();
-        self.state.answers.extend(range.zip(answers));
+        self.state.answers.extend((start..).zip(answers));
         Ok(json!({ "answers": events }))
     }
 }

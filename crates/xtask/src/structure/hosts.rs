@@ -6,10 +6,11 @@
 //! | equal run | lines of code that follow each other in two files of one language |
 //! | loose TypeScript type | the type `any` or `unknown` in a `.d.ts` file of the package |
 //! | loose Python type | the word `Any` in a public signature or field |
-//! | driving code | the files of [`DRIVING`]: instructions, and verbs of several calls |
+//! | driving code | the files of [`DRIVING`]: instructions, and what a verb does beside one task |
 //!
-//! Driving code has no store, no model and no declared shape: options, reports and instructions are
-//! types of the interface, as in `types.d.ts` of Node and `results.py` of Python.
+//! Driving code has no store, no model, no declared shape and no public signature: options, reports
+//! and instructions are types of the interface, as in `types.d.ts` of Node and `results.py` of
+//! Python; the signatures of verbs are in `verbs.rs` of Rust and `verbs/` of Python.
 //!
 //! A Python name is public if the name and its class start without `_`, and its file defines an
 //! exported name or is in `verbs/`.
@@ -30,7 +31,7 @@ const HOSTS: [(&str, &[&str]); 3] = [
 
 /// For each host the folder of its package, and the files with driving code.
 pub const DRIVING: [(&str, &str, &[&str]); 3] = [
-    ("Rust", "crates/lcm-host/src", &["drive/mod.rs", "drive/messages.rs", "drive/verbs.rs"]),
+    ("Rust", "crates/lcm-host/src", &["drive/mod.rs", "drive/messages.rs", "drive/turn.rs"]),
     (
         "Node",
         "host-examples/node/src",

@@ -1,18 +1,17 @@
-//! The verbs that a task carries out: intake, compaction and turns.
+//! The verbs that are tasks of several calls: intake, compaction and turns.
 
-use super::Parts;
 use crate::{
     clock::Cancel,
     compaction::{CompactOptions, CompactReport, Pass},
-    error::{Code, Result},
+    drive::Parts,
+    error::Result,
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
-    shapes::TurnResult,
     turn::{MaintainReport, TurnOptions, TurnReport},
 };
 
 impl CompactOptions {
-    fn parts<'a>(
+    pub(crate) fn parts<'a>(
         &self,
         cancel: &'a Cancel,
         on_pass: Option<&'a mut dyn FnMut(&Pass)>,
@@ -112,21 +111,6 @@ impl Lcm {
         options: &TurnOptions,
         cancel: &Cancel,
     ) -> IngestResult<TurnReport> {
-        let TurnOptions { ingest, compact, .. } = options;
-        // Options that `evaluate` refuses are refused before anything is stored.
-        self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
-        let ingested = self.append_end(conversation, messages, ingest, cancel)?;
-        let task = options.build_task(conversation);
-        let decision: TurnResult = self.drive(&task, compact.parts(cancel, None))?;
-        let deferred = decision.deferred;
-        let mut report = TurnReport { ingested, compacted: None, deferred, failure: None };
-        if decision.compact {
-            match self.compact(conversation, compact, cancel, &mut |_| {}) {
-                Ok(compacted) => report.compacted = Some(compacted),
-                Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(report)
+        self.take_turn(conversation, messages, options, cancel)
     }
 }
