@@ -14,7 +14,7 @@ pub(super) struct GrepHit {
     pub(super) corpus: Corpus,
     pub(super) document: u64,
     /// Score with 16 fractional bits; `None` for a match of a regular expression, and for a vector
-    /// hit before its ranking is fused with that of words.
+    /// hit before fusion.
     pub(super) score: Option<u64>,
     /// Sort key: hits with the greatest rank come first.
     pub(super) rank: u64,

@@ -80,7 +80,7 @@ pub(crate) fn grep(
 ///
 /// # Errors
 ///
-/// Errors of [`grep`], except those of loading and charging the grant.
+/// As for [`grep`], except errors of loading and charging the grant.
 pub(crate) fn grep_uncharged(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

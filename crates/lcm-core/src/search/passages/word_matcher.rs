@@ -163,7 +163,7 @@ impl<'q> WordMatcher<'q> {
         })
     }
 
-    /// Starts another text. The byte limit goes on counting.
+    /// Starts another text. The byte limit is not reset.
     pub(super) fn reset(&mut self, is_json: bool) {
         self.is_json = is_json;
         self.chunks.clear();

@@ -82,7 +82,7 @@ pub(super) struct FileScan<'q> {
     start: Option<FileScanStart>,
     /// Messages with payloads that match the filters, in scan order.
     holders: &'q [PayloadHolder],
-    /// Index of the holder at which this scan begins; earlier pages scanned those before.
+    /// Index of the holder at which this scan begins; earlier pages scanned the holders before.
     first_holder: usize,
     /// All `holders` as conversation number and seq, ascending.
     matching_messages: Vec<(usize, u64)>,
@@ -183,8 +183,8 @@ impl<'q> FileScan<'q> {
         Ok(())
     }
 
-    /// Reads the payload ids of these messages until the byte limit is reached, of at least one
-    /// message. Messages without an entry in `placed`, and those behind them, are left out.
+    /// Reads the payload ids of these messages, at least of one, until the byte limit is reached.
+    /// Stops at a message that is not in `placed`.
     fn read_payload_ids<'p>(
         &mut self,
         session: &mut StoreSession<'_>,
