@@ -158,14 +158,15 @@ fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
     best.map(|(_, range)| range)
 }
 
-/// Returns the index of the first segment behind all large ones.
+/// Returns the index behind the last segment of more than [`MAJOR_DOCUMENTS_MAX`] documents; 0:
+/// there is none.
 fn index_after_large(segments: &[SegmentRef]) -> usize {
     let is_large = |segment: &SegmentRef| segment.count_documents() > MAJOR_DOCUMENTS_MAX;
     segments.iter().rposition(is_large).map_or(0, |at| at + 1)
 }
 
-/// Returns the range of the newest segments, at most [`FAN_OUT`], behind all large ones. `None`:
-/// there are fewer than two, or the largest has more than seven eighths of their documents.
+/// Returns the range of the newest segments from [`index_after_large`] on, at most [`FAN_OUT`].
+/// `None`: there are fewer than two, or the largest has more than seven eighths of their documents.
 fn find_newest(segments: &[SegmentRef]) -> Option<InputRange> {
     let small = segments.get(index_after_large(segments)..)?;
     let from = segments.len() - count_mergeable(small.iter().rev().take(FAN_OUT));

@@ -34,7 +34,8 @@ const WORD: u8 = b'w';
 const STEM: u8 = b's';
 /// First byte of a term that is an identifier.
 const IDENTIFIER: u8 = b'i';
-/// First byte of a term of Chinese, Japanese or Korean text.
+/// First byte of a term of one or two characters in a script without spaces: Chinese, Japanese,
+/// Korean, Thai and others. Comments and names here call the characters CJK.
 const CJK: u8 = b'c';
 /// First byte of a term that is the name of a tool.
 const TOOL: u8 = b'n';
