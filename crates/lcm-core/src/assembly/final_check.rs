@@ -1,9 +1,11 @@
 //! Final check of a provider array: messages that the provider would refuse are removed.
 //!
-//! In: a rendered array. Out: the messages that the provider accepts, if it would refuse any, which
-//! only a defect of rendering causes. First only the faulty messages are removed. If the provider
-//! would still refuse the rest, whole turns with faulty messages are removed until the rest passes.
-//! A turn starts with a user message without tool results: calls and their results stay together.
+//! In: a rendered array. Out: `None` if the provider accepts all messages. Otherwise rendering has
+//! a defect, and the output is the messages that the provider accepts.
+//!
+//! First only the faulty messages are removed. If the provider would still refuse the rest, whole
+//! turns with faulty messages are removed until the rest passes. A turn starts with a user message
+//! without tool results: calls and their results stay together.
 
 use alloc::{format, string::String, vec::Vec};
 

@@ -1,7 +1,7 @@
 //! The focus brief in a context: one element that replaces the summaries that the brief covers.
 //!
 //! In: the stored brief and the items of the context. Out: the items with the brief in place of the
-//! covered summaries, and its rendered element. Assembly calls it before the selection.
+//! covered summaries, and its rendered element. The replacement precedes the selection.
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,7 +1,7 @@
 //! Input of one assembly: the stored context, the live messages and the budget policy.
 //!
-//! [`super::assemble`] builds the input. Selection, rendering and the result read it; it computes
-//! how many tokens are protected and how many remain.
+//! [`super::assemble`] builds the input. Selection, rendering and the result read the input, and
+//! its methods count the protected tokens and the tokens that remain for other items.
 
 use alloc::{format, string::String};
 

@@ -1,7 +1,8 @@
 //! Assembly: selects the items of a context that fit a token budget, and renders them.
 //!
 //! In: a conversation, a budget, a dialect and the live messages. Out: the JSON array of messages
-//! for a model, with counts and warnings. The export `assemble` calls it; nothing is written.
+//! for a model, with counts and warnings. The export `assemble` is its only caller. Assembly writes
+//! nothing to the store.
 //!
 //! The protected part is always included: the fresh tail, the pinned message, the focus brief and
 //! the live messages. An eviction policy selects the older items. The rendered context is counted

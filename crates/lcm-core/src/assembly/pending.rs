@@ -1,7 +1,7 @@
 //! Live messages: messages that a host holds and has not appended. They end the context.
 //!
-//! In: the newest messages of the host, in the requested dialect. Out: those of the messages that
-//! are not stored yet. A host need not know how many of its messages are stored.
+//! In: the newest messages of the host, in the requested dialect. Out: the messages among them that
+//! are not stored. A host need not know how many of its messages are stored.
 
 use alloc::{string::String, vec::Vec};
 use lcm_text::message::batch_limit;
@@ -57,7 +57,8 @@ pub(super) fn read_pending(
 /// Counts how many of the first live messages are stored.
 ///
 /// Returns the greatest count for which the first `count` live messages are the newest stored
-/// messages. They are compared as far back as both lists reach, and one of them must be an anchor.
+/// messages. The two lists are compared from their ends, as far back as both reach. At least one
+/// compared message must be an anchor.
 fn count_stored(live: &[PendingMessage], hashes: &[[u8; 16]], known: &[[u8; 12]]) -> usize {
     let is_known = |count: usize| {
         let from = count.saturating_sub(known.len());

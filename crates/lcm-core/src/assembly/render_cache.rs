@@ -65,8 +65,8 @@ impl RenderedArrays {
         own.flat_map(|array| &array.entries).find(|entry| entry.origin == origin).cloned()
     }
 
-    /// Renders entries. Extends the array of an earlier assembly that shares most of them, if it
-    /// shares more than half.
+    /// Renders entries. If arrays of earlier assemblies share more than half of the entries, tries
+    /// to extend the array that shares most.
     pub(super) fn render(&mut self, dialect: Dialect, entries: Vec<RenderEntry>) -> ProviderArray {
         let earlier = self.arrays.len().saturating_sub(self.current_count);
         let mut best: Option<(usize, usize)> = None;

@@ -64,8 +64,8 @@ impl AssemblyInput<'_> {
         })
     }
 
-    /// Warns that the stored context exceeds the compaction threshold; `None`: it does not, or the
-    /// engine is disabled.
+    /// Warns that the stored context exceeds the compaction threshold; `None`: the context does
+    /// not, or the engine is disabled.
     fn debt_warning(&self) -> Option<String> {
         let (tokens, threshold) = (self.history.head.context.tokens, self.policy.threshold);
         (tokens > u64::from(threshold) && self.call.config.enabled).then(|| {

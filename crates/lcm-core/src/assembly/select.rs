@@ -239,7 +239,7 @@ struct RunCandidate<'a> {
 
 impl RunCandidate<'_> {
     /// Returns the required call groups that begin before a seq, and the pinned message if it is
-    /// before the seq and in none of the groups. Ascending, each with its reason.
+    /// before the seq and no group has it. Ascending by seq, each with its reason.
     fn units_before(&self, seq: u64) -> Vec<(MessageUnit, &'static str)> {
         let mut out: Vec<(MessageUnit, &'static str)> = self
             .units

@@ -1,8 +1,8 @@
 //! Description of a large payload, with any range of its lines or bytes.
 //!
 //! In: the id of a file, and the range. Out: JSON with its properties, its outline and the content
-//! of the range. A read starts at the last seek point before the range and reads chunk by chunk, so
-//! that a range costs about its own size, not the size of the payload.
+//! of the range. A read starts at the last seek point before the range and takes chunk by chunk: a
+//! range costs about its own size, not the size of the payload.
 
 use alloc::string::String;
 
@@ -200,7 +200,8 @@ struct FileRangeCollector<'a> {
     has_ended: bool,
 }
 
-/// Reads a range, from the last seek point before it on. A range behind the end is empty.
+/// Reads a range. The read starts at the last seek point before the range. A range behind the end
+/// is empty.
 fn read_range(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

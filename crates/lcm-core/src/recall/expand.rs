@@ -5,7 +5,7 @@
 //! ([`crate::agent_tools`]).
 //!
 //! The walk is depth first. The cursor of a page is the number of entries up to its end. The next
-//! page walks past these entries: it reads their summaries, but not their messages.
+//! page walks past these entries, and reads their summaries but not their messages.
 
 use crate::storage::read_scope::{
     self, IdLookup, OmittedEntry, ReadLimits, RecallAnswer, ResolvedId,
@@ -282,7 +282,8 @@ impl ExpandWalk {
         true
     }
 
-    /// Lists a summary, unless the walk skips it; `false`: it does not fit, and the walk has ended.
+    /// Lists a summary, unless the walk skips the summary; `false`: the summary does not fit, and
+    /// the walk has ended.
     fn list_summary(&mut self, record: &Summary) -> bool {
         if self.seen < self.skip {
             self.seen += 1;

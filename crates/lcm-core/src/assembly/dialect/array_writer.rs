@@ -1,7 +1,8 @@
 //! Writer of an array for a provider.
 //!
 //! In: messages as lists of JSON fragments, each with the entry that the fragment came from. Out:
-//! the JSON, the offsets of the messages, and the elements. Every dialect of a provider uses it.
+//! the JSON, the offsets of the messages, and the elements. The dialects of all providers use the
+//! writer.
 
 use alloc::{string::String, vec::Vec};
 

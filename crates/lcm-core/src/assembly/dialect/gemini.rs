@@ -188,8 +188,8 @@ fn is_signed(native: &str) -> bool {
     })
 }
 
-/// Returns whether a part is of a kind that this version does not know: it has no member of a known
-/// kind, and not only metadata.
+/// Returns whether a part is of a kind that this version does not know: no member is of a known
+/// kind, and the part has not only metadata.
 fn has_unknown_kind(native: &str) -> bool {
     parse_part(native).is_some_and(|part| {
         let has_any = |keys: &[&str]| keys.iter().any(|key| part.get_value(key).is_some());
