@@ -79,8 +79,8 @@ pub struct Config {
     pub bootstrap_tokens_max: Option<u32>,
     /// Policy that selects older items when the call names no policy; default layered.
     pub eviction_policy: api::EvictionPolicy,
-    /// Whether references replace large tool outputs only outside the fresh tail, as far as the
-    /// budget allows; default false: everywhere.
+    /// Whether the fresh tail shows its newest large tool outputs in full, as far as the budget
+    /// allows; default false: references replace all large tool outputs.
     pub stub_large_tool_payloads: bool,
     /// Whether a context shows summaries and a focus brief as plain text between two marker lines;
     /// default false: as XML elements.

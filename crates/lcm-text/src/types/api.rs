@@ -64,7 +64,7 @@ pub struct AppendOptions {
     /// - `{"repeat": true}`: the call repeats an earlier call whose outcome is unknown.
     /// - `{"list": TEXT, "list_offset": N}`: the batch belongs to the list of this name, and N
     ///   messages of the list come before the batch.
-    /// - `{"revision": N}`: the call fails with `conflict` if the conversation has another revision.
+    /// - `{"revision": N}`: the call fails with `conflict` if the revision is another.
     /// - `{"refuse_replay": true}`: a likely replay fails with `exists` instead of a warning.
     /// - `{"family": TEXT}`: the key of the family that the conversation belongs to or joins.
     pub extra_json: Option<String>,
