@@ -2,7 +2,7 @@
 //!
 //! In: calls in the component's types. Out: the engine's answers in the component's types.
 //! [`exports`] forwards each function, [`imports`] adapts the host's store and model, [`convert`]
-//! converts values. This crate has no rules of the engine: they are in `lcm-core` and below.
+//! converts values. This crate decides nothing: all rules are in `lcm-core` and the crates it uses.
 
 // On other targets the tests use the standard library.
 #![cfg_attr(target_arch = "wasm32", no_std)]
