@@ -31,7 +31,7 @@ const GROUP_KEYS_MAX: usize = 64;
 /// Number of documents at which a group is full.
 const GROUP_DOCUMENTS: usize = 768;
 /// Number of positions at which a group is full.
-const GROUP_OCCURRENCES: usize = 1_536;
+const GROUP_POSITIONS: usize = 1_536;
 /// Most documents in one part of a list.
 pub const PART_DOCUMENTS_MAX: usize = 1_024;
 /// Number of occurrences at which a part of a list is full.
@@ -98,7 +98,7 @@ impl PostingGroup {
     fn is_full(&self) -> bool {
         self.keys.len() == GROUP_KEYS_MAX
             || self.documents.len() >= GROUP_DOCUMENTS
-            || self.positions.len() >= GROUP_OCCURRENCES
+            || self.positions.len() >= GROUP_POSITIONS
     }
 
     fn encode(&self, range: &SegmentRange, bits: &mut BitWriter, out: &mut Vec<u8>) {
@@ -413,8 +413,8 @@ impl<'a> BlockReader<'a> {
         }
     }
 
-    /// Takes the first key, the documents and the positions of the next group. `None`: no group is
-    /// left, or its key is not below 2^42.
+    /// Takes the first key, the documents and the positions of the next group, still encoded.
+    /// `None`: no group is left, or the group is damaged.
     fn take_group(&mut self) -> Option<(u64, &'a [u8], &'a [u8])> {
         let (row, table) = self.table.split_at_checked(TABLE_ROW)?;
         let (documents, later) = self.documents.split_at_checked(read_size(row, 6)?)?;

@@ -157,8 +157,8 @@ impl<'a> MergeCursor<'a> {
 /// Merges entries after `done` in the order of their keys, and of equal keys in the order of the
 /// cursors. Returns the last merged posting.
 ///
-/// Stops when all entries are merged, when a cursor needs a block that was not given, or when the
-/// groups that `writer` finished have `bytes_max` bytes.
+/// Stops when all entries are merged, or a cursor needs a block that was not given. Also stops when
+/// the groups that `writer` finished have `bytes_max` bytes.
 ///
 /// # Errors
 ///

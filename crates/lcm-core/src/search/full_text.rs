@@ -31,8 +31,8 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Most documents in the posting lists of all optional items together, in one corpus. Longer lists
-/// are dropped beyond this number, so that frequent words do not slow a query.
+/// Most documents in the posting lists of all optional items together, in one corpus. Above this
+/// number the longest lists are dropped, so that frequent words do not slow a query.
 const OPTIONAL_POSTINGS_MAX: usize = 64_000;
 /// Most messages that are read for a filter `speaker:` whose name has no words to look up.
 const SPEAKERS_READ_MAX: usize = 4_096;
@@ -58,11 +58,11 @@ pub(crate) struct CorpusStatistics {
     /// Sum of the lengths of all documents, in positions.
     pub(crate) length_total: u64,
     pub(crate) sessions: u64,
-    /// For each item: the number of documents with the item, of their sessions, and of documents
-    /// with the word as typed (0 if the item is not a word).
+    /// For each item three numbers: documents with the item, sessions of these documents, and
+    /// documents with the word as typed (0 if the item is not a word).
     pub(crate) item_counts: Vec<[u64; 3]>,
-    /// For each of [`TextQuery::names`]: the number of messages of speakers with this name, and of
-    /// their sessions.
+    /// For each of [`TextQuery::names`] two numbers: messages of speakers with this name, and
+    /// sessions of these messages.
     pub(crate) speaker_counts: Vec<[u64; 2]>,
 }
 

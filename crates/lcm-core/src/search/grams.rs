@@ -6,8 +6,8 @@
 /// Number of messages in one unit.
 pub(crate) const UNIT_MESSAGES: u64 = 64;
 
-/// Passes each gram of a text to a callback, with repetitions. Reference for tests of the
-/// collector, which folds and counts in one loop.
+/// Calls `each` with every gram of a text, repeated grams included. Tests compare the collector
+/// with this function.
 #[cfg(test)]
 pub(crate) fn each_gram(text: &str, each: &mut dyn FnMut([u8; 3])) {
     for window in text.as_bytes().windows(3) {

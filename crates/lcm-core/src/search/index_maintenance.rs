@@ -49,14 +49,14 @@ const RESERVED_BYTES: usize = 96 << 10;
 /// Puts of a commit reserved for head, journal entry, manifest, directory, doc values and the list
 /// of conversations.
 const RESERVED_PUTS: usize = 16;
-/// Most segments of summaries for which a merge of messages still goes first.
+/// Number of segments of summaries above which a merge of summaries goes before one of messages.
 const SUMMARIES_WAITING_MAX: usize = 128;
 /// Number of the last passes of a compaction that are reserved for deleting the inputs of a merge.
 const PASSES_FOR_DELETION: u64 = 16;
-/// Least number of passes over which a merge of messages is planned.
+/// Least number of passes for which the step size of a merge of messages is chosen.
 const PASSES_MIN: u64 = 8;
-/// Most bytes that one merge step is expected to write. A step takes no further entry after at most
-/// 96 KiB, but then still writes what was not written: a part of a list, a group and a block.
+/// Most bytes that one merge step is expected to write. A step begins no further entry after 96 KiB
+/// or fewer. Then a part of a list, a group and a block may still be written.
 const OUTPUT_BYTES_MAX: usize = 200 << 10;
 /// Most puts of one merge step.
 const OUTPUT_PUTS_MAX: usize = 19;
@@ -66,7 +66,7 @@ const DELETES_MAX: usize = 32;
 /// blocks are stored in its root.
 const BLOCK_TARGET_SMALL: usize = 2 << 10;
 /// Most ranges of unindexed messages in the manifest. At the limit, the last range is extended to
-/// the end of a further range.
+/// the end of a further range, and then also covers indexed messages.
 const UNINDEXED_RANGES_MAX: usize = 256;
 
 /// A message to be indexed: one that the commit stores, or one that was stored before.
@@ -117,8 +117,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: it has not changed, and the numbers
-    /// differ; errors of the store.
+    /// `conflict`: the numbers differ, and the conversation has changed; `corrupt`: the numbers
+    /// differ, and the conversation has not changed; errors of the store.
     pub(crate) fn ensure_matches_head(
         &self,
         session: &mut StoreSession<'_>,
@@ -287,8 +287,10 @@ impl<'k> IndexMaintenance<'k> {
         step_merge_and_write(self, puts)
     }
 
-    /// Writes a segment of `documents`, numbered from `first`. If the terms of all do not fit the
-    /// commit, only those of the first half are written, or of the first quarter, and so on.
+    /// Writes a segment of `documents`, numbered from `first`.
+    ///
+    /// If not all terms fit the commit, the terms of the first half of the messages are written, or
+    /// of the first quarter, and so on. The other messages are searched without the index.
     fn write_messages(
         &mut self,
         head: &ConversationHead,

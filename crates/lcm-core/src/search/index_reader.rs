@@ -32,7 +32,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Documents that contain a term or a query item, ascending, and how often each contains it.
+/// Documents that contain a term or a query item, ascending, with the occurrences in each.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Postings {
     /// Document numbers.
@@ -399,7 +399,8 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
-    /// Reads the time of a message that a segment covers; any other message is `corrupt`.
+    /// Reads the time of a message that a segment covers, so that the result is not `None`. For any
+    /// other message the error is `corrupt`.
     pub(super) fn read_time(
         &self,
         session: &mut StoreSession<'_>,

@@ -46,7 +46,7 @@ pub(crate) struct IndexManifest {
 pub(super) struct CorpusManifest {
     /// Number of documents that segments cover, from document 1 on.
     pub(super) documents: u64,
-    /// Sum of their lengths in positions, as rounded in the doc values.
+    /// Sum of the lengths of these documents in positions, as rounded in the doc values.
     pub(super) length_total: u64,
     /// Segments in the order of their documents, without gap or overlap.
     pub(super) segments: Vec<SegmentRef>,

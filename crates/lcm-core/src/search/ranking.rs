@@ -136,9 +136,10 @@ impl<'a> Ranker<'a> {
     }
 
     /// Adds the score of a named speaker to the messages `spoken` of the speaker, and to all
-    /// messages of the sessions `in_sessions` in which the speaker speaks.
+    /// messages of the sessions `in_sessions`, in which the speaker speaks.
     ///
-    /// Both lists ascend. `names`: number of speakers that the query names.
+    /// Both lists ascend. `weights`: for messages and for sessions. `names`: number of words of the
+    /// query that are names of speakers.
     pub(super) fn add_speaker(
         &mut self,
         spoken: &[u64],
