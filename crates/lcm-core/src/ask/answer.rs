@@ -1,7 +1,7 @@
 //! Parsing of a model's answer: its text without wrappers, and the ids it names.
 //!
 //! In: a completion. Out: an answer, the statement that the passages do not contain the answer, or
-//! an unusable completion. [`super`] uses this module and checks the ids.
+//! an unusable completion. [`crate::ask`] uses this module and checks the ids.
 
 use alloc::{string::String, vec::Vec};
 

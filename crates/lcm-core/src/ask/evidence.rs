@@ -1,7 +1,7 @@
 //! The evidence for a question: a choice of passages within a token cap.
 //!
 //! In: a search text, and named summaries. Out: passages by source and offset, without their texts,
-//! and the share of tokens of each conversation. [`super`] uses this module. Hits come from
+//! and the share of tokens of each conversation. [`crate::ask`] uses this module. Hits come from
 //! [`grep::grep_uncharged`], texts from [`super::passage`].
 
 use crate::search::grep;

@@ -1,7 +1,7 @@
 //! The step of a question for its host: a completion request, or the outcome.
 //!
 //! In: a question with its evidence, and the decision about an answer. Out: a JSON document with
-//! sorted keys. [`super`] uses this module.
+//! sorted keys. [`crate::ask`] uses this module.
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,8 +1,8 @@
 //! A message or summary as evidence: a header with its id, and its text or a part of the text.
 //!
-//! In: the seq of a message or the id of a summary. Out: a block that a model can cite. [`super`]
-//! uses this module. The same source, offset and token limit always give the same text. Calls and
-//! results of the engine's own tools are omitted, because they would repeat the evidence.
+//! In: the seq of a message or the id of a summary. Out: a block that a model can cite.
+//! [`crate::ask`] uses this module. The same source, offset and token limit always give the same
+//! text. Calls and results of the engine's own tools are omitted: they would repeat the evidence.
 
 use crate::search::grep;
 use crate::storage::pack::PlacedMessage;

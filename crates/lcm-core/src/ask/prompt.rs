@@ -1,7 +1,7 @@
 //! The completion request of a question, and its answer without a model.
 //!
 //! In: a question and its evidence. Out: a completion request, whose question and passages
-//! [`answer_offline`] can parse. [`super`] builds requests with this module; the engine calls
+//! [`answer_offline`] can parse. [`crate::ask`] builds requests with this module; the engine calls
 //! [`answer_offline`] in place of a model.
 
 use crate::search::grep;

@@ -1,6 +1,6 @@
 //! A question: its text, its search scope and its bounds.
 //!
-//! In: a JSON object. Out: a valid question. [`super`] and the outcome use this type.
+//! In: a JSON object. Out: a valid question. [`crate::ask`] and the outcome use this type.
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,7 +1,7 @@
 //! The slot of a conversation's question: the record as read, and the commit that replaces it.
 //!
-//! In: a new record, and the charge of a grant. Out: one commit. [`super`] uses this module; the
-//! record is defined in [`crate::storage::records::question`].
+//! In: a new record, and the charge of a grant. Out: one commit. [`crate::ask`] uses this module;
+//! the record is defined in [`crate::storage::records::question`].
 
 use alloc::string::String;
 use lcm_text::base::hash;

@@ -4,7 +4,7 @@
 //! context is compacted now or later, and the cheaper choice. `admin` serves the verb `advise` with
 //! this module. Nothing is stored.
 //!
-//! Tokens that also begin the previous prompt are priced as reads from the cache. Tokens behind a
+//! Tokens that also begin the previous prompt are priced as reads from the cache. Tokens after a
 //! change that compaction makes, and all tokens while the cache is cold, are priced as writes.
 //! [`super::evaluate()`] decides whether compaction is due. Advice may recommend to compact earlier
 //! or to wait up to the budget.

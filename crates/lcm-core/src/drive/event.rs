@@ -1,6 +1,7 @@
 //! The event by which a host answers an instruction.
 //!
-//! In: the argument `event-json`. Out: a [`DriveEvent`]. The tasks of [`super`] use this module.
+//! In: the argument `event-json`. Out: a [`DriveEvent`]. The tasks of [`crate::drive`] use this
+//! module.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 

@@ -1,7 +1,7 @@
 //! The instructions for a host, as JSON.
 //!
 //! In: what a task needs next. Out: a [`DriveInstruction`] and the members beside it. The tasks of
-//! [`super`] use this module.
+//! [`crate::drive`] use this module.
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,7 +1,8 @@
 //! Compaction tasks: plan, let models complete the requests, and apply the answers.
 //!
 //! In: a task, its progress and an event. Out: the new progress, from which
-//! [`CompactionProgress::next_instruction`] makes the next instruction. [`super`] uses this module.
+//! [`CompactionProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
+//! module.
 //!
 //! `compact` compacts until nothing is due. `maintain` compacts when deferred compaction is due.
 //! `turn` decides after an append whether to compact now.
@@ -293,7 +294,7 @@ impl CompactionProgress {
         }
     }
 
-    /// Goes on with `count` requests from `from` on: models complete the requests; if the models
+    /// Continues with `count` requests from `from` on: models complete the requests; if the models
     /// are exhausted, their failure is applied.
     fn ask(&mut self, from: u64, count: u64) {
         (self.place, self.count) = (from, count);
@@ -325,8 +326,8 @@ impl CompactionProgress {
         self.answers.get(int::to_usize(place)).copied().unwrap_or(MISSING)
     }
 
-    /// Goes on with the first answer from `from` on. After the last answer, plans again, or ends a
-    /// stopped task. A refusal by a model ends the passes unless `apply` is told of refusals.
+    /// Continues with the first answer from `from` on. After the last answer, plans again, or ends
+    /// a stopped task. A refusal by a model ends the passes unless `apply` is told of refusals.
     fn apply_from(&mut self, task: &CompactionTask, from: u64) {
         self.place = from;
         let end = int::to_u64(self.answers.len());

@@ -1,7 +1,7 @@
 //! The results of compaction tasks, and the parsing of what calls returned.
 //!
-//! In: JSON of `evaluate` and `maintain`. Out: members of the result of a task. [`super`] uses this
-//! module.
+//! In: JSON of `evaluate` and `maintain`. Out: members of the result of a task.
+//! [`crate::drive::compaction`] uses this module.
 
 use alloc::{string::String, vec::Vec};
 

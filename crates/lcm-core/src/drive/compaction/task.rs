@@ -1,6 +1,6 @@
 //! The parsing of a compaction task: `compact`, `maintain` or `turn`.
 //!
-//! In: the fields of a task. Out: a [`CompactionTask`], which [`super`] uses.
+//! In: the fields of a task. Out: a [`CompactionTask`], which [`crate::drive::compaction`] uses.
 
 use alloc::string::String;
 

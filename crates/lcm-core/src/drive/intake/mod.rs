@@ -1,12 +1,13 @@
 //! Intake tasks: store any number of messages with as many calls as needed.
 //!
 //! In: a task, its progress and an event. Out: the new progress, from which
-//! [`IntakeProgress::next_instruction`] makes the next instruction. [`super`] uses this module.
+//! [`IntakeProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
+//! module.
 //!
-//! Messages of `append` that fit one call are one append. Longer lists of `append` in mode `new`
-//! are a list of appends. Other messages are identified and reconciled; only the missing messages
-//! are appended, at the revision of the plan. An append of unknown outcome is repeated unchanged,
-//! and the engine recognises the repetition.
+//! Messages of `append` that fit one call are one append. More messages of `append` in mode `new`
+//! without `refuse_replay` are a list of appends. Other messages are identified and reconciled;
+//! only the missing messages are appended, at the revision of the plan. An append of unknown
+//! outcome is repeated unchanged, and the engine recognises the repetition.
 
 mod instruction;
 mod task;
@@ -168,7 +169,7 @@ impl IntakeProgress {
         }
     }
 
-    /// Goes on with the upload of messages that are too large for a call, if there are any; else
+    /// Continues with the upload of messages that are too large for a call, if there are any; else
     /// with the append.
     fn prepare_append(&mut self, task: &IntakeTask) {
         let uploads = task.has_uploads() && !self.ranges.is_empty();

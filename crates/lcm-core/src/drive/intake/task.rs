@@ -1,6 +1,6 @@
 //! The parsing of an intake task: `append` or `ingest`.
 //!
-//! In: the fields of a task. Out: an [`IntakeTask`], which [`super`] uses.
+//! In: the fields of a task. Out: an [`IntakeTask`], which [`crate::drive::intake`] uses.
 
 use alloc::{string::String, vec::Vec};
 
