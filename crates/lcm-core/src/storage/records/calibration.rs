@@ -83,8 +83,8 @@ impl Calibration {
         let is_too_great = |more: u64, less: u64| more > less * RATIO_TIMES_MAX;
         if is_too_great(estimated, counted) || is_too_great(counted, estimated) || estimated == 0 {
             return Err(Error::invalid_input(format_args!(
-                "`estimated_tokens` and `prompt_tokens` must be of the same prompt and differ by at \
-                 most {RATIO_TIMES_MAX} times, got {estimated} and {counted}"
+                "`estimated_tokens` and `prompt_tokens` must be of the same prompt and differ by \
+                 at most {RATIO_TIMES_MAX} times, got {estimated} and {counted}"
             )));
         }
         let ratio = int::saturate_tokens((counted * RATIO_ONE).div_ceil(estimated));
