@@ -271,7 +271,7 @@ fn render_share(share: &ConversationShare) -> JsonWriter {
     row
 }
 
-/// Renders a completion request for programs.
+/// Renders a completion request as JSON.
 fn render_request(request: &CompletionRequest) -> JsonWriter {
     let mut w = JsonWriter::new_object();
     w.add_text("id", &request.id);

@@ -23,8 +23,8 @@ use lcm_text::{
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
 
-/// Tokens above which a message is read as its texts alone. A transcript would shorten tool results
-/// and might omit the match.
+/// Tokens of a message above which its texts are taken unchanged. A transcript would shorten tool
+/// results of more tokens and might omit the match.
 const LARGE_MESSAGE_TOKENS: u32 = 2_000;
 /// Mark of an omitted part of the text.
 const ELLIPSIS: &str = "\u{2026}";

@@ -14,7 +14,7 @@ const DEPTH_DEFAULT: u32 = 3;
 const DEPTH_MAX: u32 = 10;
 /// Estimated tokens of a candidate.
 const CANDIDATE_TOKENS: u64 = 220;
-/// Factor of the estimate if messages are read, in hundredths.
+/// Factor of the estimate if the evidence has messages, in hundredths.
 const MESSAGES_FACTOR: u64 = 190;
 /// Increase of the factor of the estimate for each level of depth after the first, in hundredths.
 const DEPTH_FACTOR: u64 = 65;

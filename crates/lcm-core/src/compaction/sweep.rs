@@ -38,7 +38,7 @@ impl SweepToken {
         format!("s1:{}:{}:{}:{}", self.passes, self.round, self.tokens_start, self.overhead)
     }
 
-    /// Parses a token; `None`: the caller has no token.
+    /// Parses a token; `None`: the token is absent or empty, so a new sweep starts.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ pub(super) enum DriveEvent<'a> {
     Failed(CallFailure),
     /// Number of uploaded texts.
     Staged(u64),
-    /// The requests were completed, in their order.
+    /// The answers to the requests, in the order of the requests.
     Answered(Vec<RequestAnswer>),
     /// The caller stopped the task.
     Stopped,

@@ -28,9 +28,9 @@ const LITERAL_BYTES_MIN: usize = 48;
 /// A redacted copy: lengths and hash of the text that the copy shares with its original.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct RedactedCopy {
-    /// Bytes before the mark.
+    /// Number of bytes before the mark.
     before: u32,
-    /// Bytes after the mark.
+    /// Number of bytes after the mark.
     behind: u32,
     /// Hash of the bytes before and after the mark.
     hash: [u8; 16],

@@ -31,7 +31,7 @@ use super::{
 pub(super) struct StoredState {
     /// The record under each identity of the candidates.
     pub(super) identities: KnownIdentities,
-    /// Chunk lengths of the stored large texts, by SHA-256.
+    /// Chunk lengths, by SHA-256, of the candidates' large texts that are stored already.
     pub(super) large_texts: SortedMap<[u8; 32], Vec<u32>>,
     /// The directory node that the commit may extend; `None`: the head has room for all packs.
     pub(super) node: Option<NumberedDirectoryNode>,
