@@ -1,9 +1,9 @@
 //! Export: one conversation, or all conversations, as lines that any store can import.
 //!
 //! In: a conversation and a cursor. Out: a page of lines. An export has messages, summaries, the
-//! context, the family and the archive record. All other records are left out: some are derived
-//! anew by an import (identities, search index), the others belong to one store (such as journal,
-//! ledger, grants, usage, vectors, focus brief, and uploads that no message refers to).
+//! context, the family and the archive record. All other records are left out. An import derives
+//! identities and search index anew. Other records belong to one store, such as journal, ledger,
+//! grants, usage, vectors, focus brief, and uploads that no message refers to.
 
 use alloc::string::String;
 use lcm_text::base::hash;
@@ -98,7 +98,7 @@ enum ExportStage {
 /// Returns one page of an export as `{"lines", "cursor"}`; a `cursor` of null ends the export.
 ///
 /// An empty `conversation` exports all conversations. Without `cursor` the export begins. A page
-/// has at most `bytes_max` bytes of lines, but at least one line.
+/// has at most `bytes_max` bytes of lines and at most 512 KiB, but at least one line.
 ///
 /// # Errors
 ///

@@ -119,8 +119,8 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Archives the conversation and creates its empty successor. A conversation without messages,
-    /// or with a stored successor, is left as it is.
+    /// Archives the conversation and creates its empty successor. Changes nothing if the
+    /// conversation is empty and not archived, or if it has a stored successor.
     pub(super) fn reset(mut self, successor: Option<String>) -> Result<JsonWriter> {
         let head = &self.loaded.head;
         let conversation = head.conversation.clone();
@@ -153,8 +153,8 @@ impl CommandContext<'_, '_> {
         Ok(answer(Some(&conversation), &name, true))
     }
 
-    /// Finds the conversation that becomes the successor: `requested`, or the first usable one of
-    /// the next numbered ids.
+    /// Opens the conversation that becomes the successor: `requested`, or the first usable one of
+    /// the next 1,000 numbered ids.
     fn open_successor(
         &mut self,
         requested: Option<String>,

@@ -5,13 +5,14 @@
 //!
 //! The tail consists of units, which are never split. A tool call and its results are one unit. In
 //! `openai-responses`, consecutive output items are one unit from the first item without text
-//! (reasoning, a call) on, because the provider refuses reasoning without the item that follows.
+//! (reasoning, a call) on. The provider refuses reasoning without the item that follows.
 //!
 //! With a limit of 0 messages the tail is empty. Otherwise the newest unit always belongs to the
-//! tail. Older units join while they keep the limit of tokens and either the limit of messages or
-//! the newest user message is still outside. The newest user message before the tail is pinned if
-//! it fits half of the budget together with the tail: it stays raw although later messages are
-//! compacted.
+//! tail. An older unit joins if the limit of tokens holds, and if the limit of messages holds or
+//! the newest user message is not in the tail yet. The first unit that may not join ends the tail.
+//!
+//! If the newest user message lies before the tail, and both fit half of the budget, the message is
+//! pinned: it stays raw although later messages are compacted.
 
 use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;

@@ -2,9 +2,8 @@
 //!
 //! A commit that changes messages, summaries, context or lifecycle writes the head with the next
 //! revision, guarded by the old bytes of the head. A commit that loses a race writes nothing.
-//! Grants, questions and vectors have records that guard themselves. A head has at most 4 KiB,
-//! because
-//! [`lcm_text::base::limits`] bounds each of its lists.
+//! Grants, questions and vectors have records that guard themselves. A head has at most 4 KiB: each
+//! of its lists has a bound in [`lcm_text::base::limits`].
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use alloc::{string::String, vec::Vec};
@@ -49,7 +48,7 @@ pub(crate) struct BatchRecord {
     pub(crate) consumed: u32,
 }
 
-/// Counts of the completions for summaries of the conversation, and of the tokens saved.
+/// Counts of completions for summaries, of their tokens, and of tokens saved or withdrawn.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct CompletionLedger {
     pub(crate) completions: u64,
@@ -366,9 +365,9 @@ impl LoadedHead {
         Ok(head)
     }
 
-    /// Adds to `changes` the changed head with the next revision, its guard and its journal entry,
-    /// and for a new conversation its entry in the list and the format version. Returns the new
-    /// head. A commit of two heads calls this method for each.
+    /// Adds to `changes` the changed head with the next revision, its guard and its journal entry;
+    /// returns the new head. For a new conversation, adds the entry in the list of conversations
+    /// and the format version. A commit of two heads calls this method for each head.
     ///
     /// # Errors
     ///

@@ -406,7 +406,7 @@ impl<'a> MessageHistory<'a> {
     ///
     /// The ranges include both ends, ascend and do not overlap. A text in chunks is read and
     /// joined. One host call reads up to 768 KiB of packs. Packs that are not compressed do not
-    /// enter the cache. A compressed pack enters it, opened up to its last visited message.
+    /// enter the cache. A compressed pack enters the cache, opened up to its last visited message.
     ///
     /// # Errors
     ///

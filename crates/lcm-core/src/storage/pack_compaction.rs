@@ -231,8 +231,8 @@ impl PackCompactionInput {
                 if seq <= compressed_through {
                     continue;
                 }
-                // The commit deletes the packs up to this pack (`index + 1`), writes the rest of
-                // one of them and the next compressed pack, all nodes, and the finished packs.
+                // The commit deletes the packs up to this pack (`index + 1`) and writes the rest of
+                // the last one. It also writes all nodes, the finished packs and the next one.
                 let puts = |closed: &ClosedPacks| index + 3 + self.nodes.len() + closed.packs.len();
                 let can_take = |(open, _): &mut (CompressedPackBuilder, usize)| {
                     open.can_take(pack.dialect, message)

@@ -1,7 +1,7 @@
 //! Scope of a read: the limits of the caller's grant, and the conversation that has an id.
 //!
 //! In: a text with an id, as a caller copied it, and a grant or none. Out: the id, the conversation
-//! that has it, and the limits of the read. [`crate::recall`] and [`crate::agent_tools`] read
+//! that has the id, and the limits of the read. [`crate::recall`] and [`crate::agent_tools`] read
 //! within this scope. Grants themselves are in [`crate::storage::records::grants`].
 
 use alloc::{string::String, vec::Vec};
@@ -62,7 +62,7 @@ impl<'a> ReadLimits<'a> {
     }
 
     /// Returns the error `denied` if the grant has no tokens left. Callers check coverage first, so
-    /// that its error takes precedence.
+    /// that an error of coverage takes precedence.
     pub(crate) fn ensure_tokens_left(self) -> Result<()> {
         self.permit.map_or(Ok(()), GrantAccess::ensure_tokens_left)
     }

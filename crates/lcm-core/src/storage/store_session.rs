@@ -25,8 +25,9 @@ use lcm_text::base::{
 const DIRECTORY_CACHE_MAX: usize = 256;
 /// Most conversations whose head the cache remembers; before a further head the cache is cleared.
 const HEADS_MAX: usize = 1_024;
-/// Most bytes of decoded packs in the cache, counted as encoded; before a further pack all are
-/// dropped. They are cached because one assembly or compaction reads a pack several times.
+/// Most bytes of decoded packs in the cache, counted as encoded; a pack that would exceed the bound
+/// first drops all others. Packs are cached because one assembly or compaction reads a pack several
+/// times.
 const PACKS_BYTES_MAX: usize = limits::CACHE_BYTES_MAX / 4;
 /// Bytes that a read reserves for a directory node: 1,024 references of 20 bytes, and 1 KiB.
 const DIRECTORY_NODE_BYTES: u32 = 21 << 10;

@@ -86,8 +86,8 @@ pub(super) fn check_context(
     Ok(())
 }
 
-/// Checks that tokens of every summary match its text, that depth, range, totals and trust match
-/// its sources, and that for each source summary the summary made from it is recorded.
+/// Checks every summary: its tokens match its text; its depth, range, totals and trust match its
+/// sources; and the record `derived` of each source summary names it.
 ///
 /// # Errors
 ///
@@ -153,7 +153,7 @@ pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
 }
 
 /// Returns whether depth, range, totals and trust of a condensed record match its sources, and its
-/// times include theirs.
+/// times enclose the times of the sources.
 ///
 /// Sources must be in order; withdrawn messages may lie between two of them.
 pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) -> bool {

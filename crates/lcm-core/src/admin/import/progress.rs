@@ -68,11 +68,13 @@ pub(super) struct ImportProgress {
 #[derive(Clone, Deserialize, Serialize)]
 pub(super) struct ImportSection {
     pub(super) conversation: String,
-    /// Number of messages in the header, as for the next three fields.
+    /// Number of messages that the header counts.
     pub(super) messages: u64,
-    /// Running hash after the last message.
+    /// Running hash after the last message, from the header.
     pub(super) frontier: [u8; 16],
+    /// Number of summaries that the header counts.
     summaries: u64,
+    /// Number of context items that the header counts.
     items: u64,
     pub(super) life: SessionLifecycle,
     /// Number of accepted messages, with all their pieces.

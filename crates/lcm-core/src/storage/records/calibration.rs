@@ -101,9 +101,9 @@ impl Calibration {
 
     /// Computes the factor for estimates, in ten-thousandths.
     ///
-    /// The factor is the newest ratio, because the next prompt mostly repeats the last prompt, plus
-    /// a usual change between ratios and a hundredth, because a prompt that is too long fails. The
-    /// result is clamped to the range from 0.25 to 8.
+    /// The factor starts from the newest ratio, because the next prompt mostly repeats the last
+    /// prompt. A usual change between ratios and a hundredth are added, because a prompt that is
+    /// too long fails. The result is clamped to the range from 0.25 to 8.
     fn compute_factor(&self) -> u64 {
         let newest = u64::from(self.ratios.last().copied().unwrap_or_default());
         let pairs = self.ratios.iter().zip(self.ratios.iter().skip(1));

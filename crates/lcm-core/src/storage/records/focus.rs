@@ -51,8 +51,8 @@ impl FocusBrief {
         RecordKey::new(keys.focus_key())
     }
 
-    /// Creates a brief of a conversation with `messages` messages. It covers the messages up to
-    /// `seq_last`; `None`: all.
+    /// Creates a brief of a conversation with `messages` messages that covers the messages up to
+    /// `seq_last`; `None`: all messages.
     ///
     /// # Errors
     ///
