@@ -74,7 +74,8 @@ impl<'a> JsonObject<'a> {
         self.get_string(key).map_or(Cow::Borrowed(""), |span| json::text(self.raw, span))
     }
 
-    /// Returns the value of a field that can be an id; see [`read_id`].
+    /// Returns the value of a field that can be an id, a number or a string; `None`: absent, an
+    /// empty string, or any other type.
     pub fn get_id(&self, key: &str) -> Option<ByteSpan> {
         self.get_field(key).and_then(read_id)
     }
