@@ -28,7 +28,7 @@ enum GlobToken {
 pub fn matches(pattern: &str, name: &str) -> bool {
     let tokens = parse_tokens(pattern);
     // `reachable[i]`: whether the tokens before token `i` match the bytes of the name read so far.
-    // The last entry stands for all tokens.
+    // The last entry is for all tokens.
     let mut reachable: Vec<bool> = Vec::with_capacity(tokens.len() + 1);
     reachable.push(true);
     reachable.resize(tokens.len() + 1, false);

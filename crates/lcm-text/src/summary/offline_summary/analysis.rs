@@ -14,8 +14,8 @@ use super::{
     transcript_parser::{ParsedTranscript, Speaker, TranscriptBlock, TranscriptLine},
 };
 
-/// Least number of messages of a source in which the rarity of a term is the number of messages
-/// with the term; in a shorter source, rarity is the number of excerpts with the term.
+/// Least number of messages of a source in which the rarity of a term is counted by messages; in a
+/// shorter source, rarity is counted by excerpts.
 const MESSAGES_MIN: usize = 4;
 /// Fewest characters of an excerpt that is kept, whatever its quarter tokens.
 const CHARACTERS_MIN: usize = 8;

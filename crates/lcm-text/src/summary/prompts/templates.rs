@@ -174,8 +174,7 @@ pub(crate) fn parse_overrides(
         }
         if has_reserved_line(own) {
             return Err(format!(
-                "texts without a line that begins as the prompt's own do (`{}`, `{}`, `{}`); \
-                 `{name}` has one",
+                "texts without a line that begins with `{}`, `{}` or `{}`; `{name}` has one",
                 LENGTH_PREFIX.trim(),
                 SIZE_PREFIX.trim(),
                 OPEN_PREFIX.trim(),
