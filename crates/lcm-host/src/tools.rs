@@ -1,7 +1,7 @@
-//! Answers a tool call: call, complete, resume, until the call ends.
+//! Answers a tool call of an agent: asks the handle's model as often as the component requests.
 //!
-//! In: a tool call of an agent, and the model of the handle. Out: text for the agent. The component
-//! decides what to read and what to ask the model.
+//! In: the name and arguments of a tool call. Out: the text for the agent. The component decides
+//! what to read and what to ask the model.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::{
 };
 
 impl Lcm {
-    /// Answers a call of a tool whose name starts with `lcm_`. Other calls run while the model
-    /// works. `grant` is the id of the grant grant of a sub-agent; `None`: the agent itself.
+    /// Answers a call of a tool whose name starts with `lcm_`. Other calls of the handle run while
+    /// the model works. `grant` is the id of a sub-agent's grant; `None`: the main agent calls.
     ///
-    /// Mistakes of the caller and failures of the model are also answers.
+    /// A mistake in the call or a failure of the model also gives an answer, not an error.
     ///
     /// # Errors
     ///
-    /// - `cancelled`: the question of the call ended without an answer.
+    /// - `cancelled`: the caller stopped the call.
     /// - errors of the component.
     pub fn answer_tool_call(
         &self,
@@ -43,7 +43,8 @@ impl Lcm {
             let wait = Duration::from_millis(needs.deadline_ms);
             let complete = |request| self.complete_within(wait, request, cancel);
             let answers: Vec<CompletionResult> = needs.requests.iter().map(complete).collect();
-            // A stopped call also reports its answers; otherwise the question would stay open.
+            // A stopped call also passes its answers on; otherwise the question would stay open
+            // until its deadline and block other questions.
             outcome =
                 self.tool_resume(conversation, &needs.continuation, &answers, clock.now_ms())?;
             cancel.check()?;

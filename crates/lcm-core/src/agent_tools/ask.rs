@@ -1,7 +1,8 @@
 //! `lcm_expand_query`: an answer to a question, which a model writes from stored messages.
 //!
-//! In: the arguments of a model, then the answers to the completion requests. Out: a request, or
-//! text. Not here: evidence and citations ([`crate::ask`]).
+//! In: the arguments of the calling model, then the answers to the completion requests. Out:
+//! completion requests, or the text of the answer. Not here: evidence and citations
+//! ([`crate::ask`]).
 
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
@@ -28,10 +29,11 @@ use lcm_text::{
 
 /// Name of the tool.
 const TOOL_NAME: &str = "lcm_expand_query";
-/// Separator of the continuation of a question and its conversation.
+/// Separator in the continuation of a tool call: the continuation of the question, then its
+/// conversation.
 const CONVERSATION_SEPARATOR: char = '@';
 
-/// Names of arguments, and their names in a question.
+/// Names of arguments, each with the name of its field in a question.
 const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
     ("prompt", "question"),
     ("query", "query"),
@@ -42,7 +44,7 @@ const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
     ("allConversations", "all_conversations"),
 ];
 
-/// Opens a question.
+/// Plans a question: the first step of the call.
 ///
 /// # Errors
 ///
@@ -84,11 +86,11 @@ fn build_question(invocation: &ToolInvocation<'_>) -> String {
     question.end_object()
 }
 
-/// Builds the outcome of a step of a question about `target`, for a caller in `conversation`.
+/// Builds the outcome of a step of a question that reads `target`, for a caller in `conversation`.
 ///
 /// # Errors
 ///
-/// `invalid-input`: the document of the step is unreadable, which would be a bug of the engine.
+/// `invalid-input`: the document of the step cannot be parsed, which would be a bug of the engine.
 fn build_outcome(step: AskStep, target: &str, conversation: &str) -> Result<ToolOutcome> {
     let mut fields = JsonFields::parse_argument("document", &step.document)?;
     if !step.requests.is_empty() {
@@ -127,7 +129,7 @@ fn build_text_answer(text: String) -> ToolAnswer {
     ToolAnswer { text, is_error: false }
 }
 
-/// Formats the citations and notes, then the answer.
+/// Formats the citations and notes, then the answer, cut to [`TOKENS_MAX`] tokens in all.
 fn format_answer(fields: &mut JsonFields<'_>, conversation: &str) -> String {
     let cited = fields.take_texts("cited_ids");
     let cited_in = fields.take_texts("cited_conversations");

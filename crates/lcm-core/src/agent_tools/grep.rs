@@ -27,7 +27,7 @@ use lcm_text::base::{
 /// second, narrower search costs less than a longer answer.
 const TOKENS_MAX: u32 = 1_500;
 
-/// Names of arguments, and their names in a query.
+/// Names of arguments, each with the name of its field in a query.
 const QUERY_ARGUMENTS: [(&str, &str); 9] = [
     ("pattern", "pattern"),
     ("scope", "scope"),
@@ -42,7 +42,7 @@ const QUERY_ARGUMENTS: [(&str, &str); 9] = [
 
 /// Bytes from the beginning of an excerpt to the match in a file.
 const BEFORE_BYTES: u64 = 1_000;
-/// Bytes of an excerpt around a match in a file.
+/// Most bytes of an excerpt around a match in a file.
 const AROUND_BYTES: u64 = 4_000;
 
 /// Searches messages, summaries and files.
@@ -121,7 +121,7 @@ pub(super) fn grep(
     Ok(ToolReply { text: out, tokens: charged })
 }
 
-/// Adds the mode and the start of a search to a query, under the names of the query.
+/// Adds the mode and the start of a search to a query, in the names and values of the query.
 fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
     if let Some(mode) = arguments.get_text("mode") {
         query.add_text("mode", &mode.replace('_', "-"));
@@ -134,17 +134,17 @@ fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
     }
 }
 
-/// Names the argument of the tool in an error about the cursor of a query.
+/// Replaces the name of the query's cursor in an error by the name of the tool's argument.
 fn name_start_argument(error: Error) -> Error {
     Error::new(error.code, error.message.replace("`cursor`", "`startId`"))
 }
 
-/// Returns the hint for a search without a match.
+/// Returns the hint for a search without a shown match. `goes_on`: the search is not complete.
 fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
-        // Words do not search the whole of a very long text.
+        // A very long text is indexed only in part; a regular expression reads all of it.
         "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
          other words\n"
     } else {
@@ -152,7 +152,7 @@ fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
     }
 }
 
-/// Reads the cursor of an incomplete search and formats its hint.
+/// Reads the cursor of an incomplete search and formats its hint; empty: the search is complete.
 fn read_resume_hint(fields: &mut JsonFields<'_>) -> String {
     fields.take_optional_text("cursor").map_or_else(String::new, |cursor| resume_hint(&cursor))
 }
@@ -172,17 +172,17 @@ struct ToolMatch {
     line: String,
     /// Neighbouring messages, one line each.
     neighbour_lines: String,
-    /// Charge for the match with its neighbours.
+    /// Tokens of stored text of the match and its neighbours, which a grant is charged.
     tokens_with_neighbours: u32,
-    /// Charge for the match alone.
+    /// Tokens of stored text of the match alone.
     tokens_alone: u32,
     /// Arguments of the call that shows the whole text, or the surroundings of a match in a file.
     next_arguments: JsonWriter,
-    /// Purpose of that call.
+    /// Purpose of the call with `next_arguments`.
     next_purpose: &'static str,
 }
 
-/// Reads a match of a search from the conversation `here`.
+/// Reads a match of a search. `here`: conversation of the caller, which the match does not name.
 fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch {
     let snippet = fields.take_text("snippet");
     let id = fields.take_text("id");
@@ -219,7 +219,7 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
     }
 }
 
-/// Formats the line of a match.
+/// Formats the line of a match. `conversation` and `byte`: only of a match elsewhere or in a file.
 fn format_match_line(
     fields: &mut JsonFields<'_>,
     id: &str,

@@ -1,4 +1,4 @@
-//! `tools`: tool definitions for an agent, and answers to its calls.
+//! Methods for the interface `tools`: tool definitions for an agent, and answers to its tool calls.
 
 use serde_json::json;
 
@@ -13,8 +13,8 @@ use crate::{
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Returns the tool definitions, as JSON in the format of `dialect`. `grant` is as in
-    /// [`Lcm::tool_call`]: a sub-agent with a grant also has `lcm_expand`.
+    /// Returns the tool definitions as JSON, in the format of the provider of `dialect`. With the
+    /// `grant` of a sub-agent, `lcm_expand` replaces `lcm_expand_query` and `lcm_budget`.
     pub fn tool_definitions(&self, dialect: Dialect, grant: Option<&str>) -> Result<String> {
         self.call(
             "tools.definitions",
@@ -25,7 +25,8 @@ impl Lcm {
         )
     }
 
-    /// Returns the instructions for an agent with these tools.
+    /// Returns the text for the system prompt that explains when to use the tools. With
+    /// `has_summaries` the text also explains the summaries in contexts.
     pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> Result<String> {
         self.call(
             "tools.instructions",
@@ -36,7 +37,8 @@ impl Lcm {
         )
     }
 
-    /// Answers a tool call. `grant` is the grant of a sub-agent; `None`: the agent itself.
+    /// Answers a tool call, or returns the completion requests that the answer needs. `grant` is
+    /// the id of a sub-agent's grant; `None`: the main agent calls.
     pub fn tool_call(
         &self,
         conversation: &str,
@@ -64,7 +66,7 @@ impl Lcm {
         )
     }
 
-    /// Continues a tool call with the model's answers.
+    /// Continues a tool call with the model's answers, one for each request, in order.
     pub fn tool_resume(
         &self,
         conversation: &str,

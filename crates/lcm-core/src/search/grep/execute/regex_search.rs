@@ -1,4 +1,7 @@
 //! Search with a regular expression: scans documents and selects a page of matches.
+//!
+//! Input: the searched conversations, an expression and a cursor. Output: hits, and the cursor of
+//! the next page. Elsewhere: the scan of one corpus ([`crate::search::regex_scan`]).
 
 use alloc::vec::Vec;
 
@@ -21,15 +24,16 @@ use lcm_text::base::{error::Result, int, sort};
 
 /// Scans documents with a regular expression until all are scanned or the step budget is spent.
 ///
-/// Conversations come in a fixed order; in each, messages from last to first, then summaries.
-/// A complete scan returns the newest matches. A page (the scan stopped, or `start` was given)
-/// returns the first matches in scan order, so that the next page begins behind them.
+/// Conversations come in the scan order; in each, messages from last to first, then summaries from
+/// last to first. A complete scan returns the newest matches. A page (the scan stopped, or `start`
+/// was given) returns the first matches in scan order. The next page begins behind them.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the regular expression costs too much; `invalid-input`, `not-found`: `start`
-/// is malformed or foreign; `conflict`: the conversation has changed; `corrupt`: the index is
-/// damaged; errors of the store.
+/// `limit-exceeded`: the regular expression exceeds its steps in the first step; `invalid-input`:
+/// `start` is not a cursor; `not-found`: the query does not search the document of `start`;
+/// `conflict`: the conversation has changed; `corrupt`: a record or the index is damaged; errors of
+/// the store.
 pub(super) fn scan_with_regex(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -50,7 +54,7 @@ pub(super) fn scan_with_regex(
     }
     let (mut hits, mut next, mut is_begun) = (Vec::new(), None, false);
     for cursor in scans {
-        // A scan continues while steps are left. Each call scans at least one step of documents.
+        // Stop only after a finished step, so that each call makes progress.
         if is_begun && regex.is_budget_spent() {
             next = Some(cursor);
             break;
@@ -87,8 +91,8 @@ pub(super) fn scan_with_regex(
     Ok(select_page(hits, next, page, context.bounds.limit))
 }
 
-/// Lists the corpora to scan in scan order, each as a cursor at its last document. Empty corpora
-/// are omitted.
+/// Lists the corpora of all conversations in scan order, each as a cursor at its last document.
+/// Empty corpora are omitted.
 fn list_scans(context: &GrepContext<'_>, corpora: &[Corpus]) -> Vec<ScanCursor> {
     let ordered = context.iter().map(|(number, conversation, _)| (conversation.scan_order, number));
     let mut ordered: Vec<(usize, usize)> = ordered.collect();
@@ -106,16 +110,15 @@ fn list_scans(context: &GrepContext<'_>, corpora: &[Corpus]) -> Vec<ScanCursor> 
     out
 }
 
-/// Whether a query begins a scan or continues an earlier one.
+/// Whether a query has no cursor, or continues a scan at its cursor.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum PageKind {
     First,
     Continued,
 }
 
-/// Selects the hits from all matches in scan order. `next` is the first document not scanned;
-/// `page` says whether the query
-/// continues an earlier scan.
+/// Selects the hits of an answer from all matches in scan order. `next`: the first document not
+/// scanned; `None`: the scan is complete.
 fn select_page(
     mut hits: Vec<GrepHit>,
     next: Option<ScanCursor>,
@@ -124,7 +127,8 @@ fn select_page(
 ) -> FoundHits {
     if next.is_none() && page == PageKind::First {
         let total = int::to_u64(hits.len());
-        // Newest first; with equal times, the earlier conversation and then the later document.
+        // Newest first. With equal times: the earlier conversation, messages before summaries, and
+        // the later document.
         sort::sort_by(&mut hits, &mut |a, b| {
             let left = (a.conversation_number, a.corpus == Corpus::Summaries);
             let right = (b.conversation_number, b.corpus == Corpus::Summaries);
