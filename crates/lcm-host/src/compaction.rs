@@ -160,7 +160,8 @@ pub struct CompactReport {
     /// Passes, in order.
     #[serde(default)]
     pub passes: Vec<Pass>,
-    /// Number of answers of the model.
+    /// Number of answers of the model. Failures and repeats of a request are not counted; the
+    /// hosts for Node and Python count every request.
     pub completions: u32,
     /// Tokens of the stored context before.
     pub tokens_before: u32,

@@ -16,7 +16,8 @@ pub enum Code {
     Conflict,
     /// Stored content contradicts itself.
     Corrupt,
-    /// A grant does not allow the call, or the conversation is archived.
+    /// A grant does not allow the call, the conversation is archived, or the configuration stores
+    /// nothing of its session.
     Denied,
     /// Something with this name exists already.
     Exists,

@@ -20,9 +20,11 @@ const PAGE_BYTES_MAX: u32 = 1 << 20;
 /// Options of an expansion.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ExpandOptions {
-    /// Levels of summaries below the given summary; `None`: the component's default.
+    /// Most levels of sources below the given summary; the messages of a leaf are a level, too.
+    /// `None`: one, or all with `include_messages`. A grant may allow fewer.
     pub depth_max: Option<u32>,
-    /// Whether messages are returned as well.
+    /// Whether the messages of leaves are returned, as far as `depth_max` reaches. Without them a
+    /// leaf lists nothing.
     pub include_messages: bool,
     /// Most tokens of the one page to read; `None`: all pages are read.
     pub tokens_max: Option<u32>,

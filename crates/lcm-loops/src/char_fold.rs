@@ -19,8 +19,9 @@ aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmmmmmmnnnnnnnnoooo
 ssssssssssttttttttuuuuuuuuuuvvvvwwwwwwwwwwxxxxyyzzzzzzhtwy......aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
 
-/// Returns whether a character is a combining mark or invisible, and is left out of terms. False
-/// for the marks of kana and of the scripts of India.
+/// Returns whether a character is left out of terms: a soft hyphen, a zero-width joiner or
+/// non-joiner, or a variation selector or combining mark of the ranges below. Marks outside the
+/// ranges stay, among them those of kana, of the scripts of India, and Hebrew U+05BF to U+05C7.
 pub const fn is_mark(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}'
         | '\u{64b}'..='\u{65f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'

@@ -107,9 +107,10 @@ pub struct TermTokenizer<'e> {
     each: EachTerm<'e>,
     /// Position of the next word or single character.
     pub position: u32,
-    /// Byte offset of the current text in the whole text, added to every reported range.
+    /// Byte offset of the current text in the whole text, added to the ranges of terms; not added
+    /// to `fixed_range`.
     pub text_offset: usize,
-    /// Byte range to report for every term; `None`: the range of the term itself.
+    /// Range of the whole text to report for every term; `None`: the range of the term itself.
     pub fixed_range: Option<Range<usize>>,
     /// Buffer for the current term.
     term: Vec<u8>,

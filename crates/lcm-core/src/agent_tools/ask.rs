@@ -9,7 +9,9 @@ use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
     invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation},
-    reply_lines::{build_id_arguments, build_mistake_answer, format_next_call, to_one_line},
+    reply_lines::{
+        build_id_arguments, build_mistake_answer, format_next_call, rename_fields, to_one_line,
+    },
 };
 use crate::{
     ask::{self, AskStep},
@@ -48,13 +50,14 @@ const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
 ///
 /// # Errors
 ///
-/// The errors of [`ask::plan`].
+/// The errors of [`ask::plan`], with the names of the tool's arguments.
 pub(super) fn ask(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
 ) -> Result<ToolOutcome> {
     let target = invocation.target;
-    let step = ask::plan(session, target, &build_question(invocation))?;
+    let step = ask::plan(session, target, &build_question(invocation))
+        .map_err(|error| rename_fields(error, &QUESTION_ARGUMENTS))?;
     build_outcome(step, target.conversation, invocation.call.conversation)
 }
 

@@ -14,7 +14,7 @@ use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
     invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply},
-    reply_lines::{build_id_arguments, format_next_call, to_one_line},
+    reply_lines::{build_id_arguments, format_next_call, rename_fields, to_one_line},
 };
 use crate::{
     recall::{self, ExpandOptions},
@@ -155,7 +155,9 @@ fn find_summaries(
     query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
     let limits = invocation.read_limits();
-    let found = grep::grep_uncharged(session, invocation.target, &query, limits)?.json;
+    let found = grep::grep_uncharged(session, invocation.target, &query, limits)
+        .map_err(|error| rename_fields(error, &[("query", "pattern")]))?
+        .json;
     let rows = JsonFields::parse_argument("matches", &found)?.take_list("matches");
     let id = |row: &json::JsonValue| {
         JsonFields::new(&found, json::list_members(&found, row.span)).take_text("id")

@@ -13,11 +13,11 @@ use lcm_text::message::trust::BACKGROUND_LINE;
 use super::{
     arguments::ToolArguments,
     invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
-    reply_lines::{build_id_arguments, format_next_call, to_one_line},
+    reply_lines::{build_id_arguments, format_next_call, rename_fields, to_one_line},
 };
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{
-    error::{Error, Result},
+    error::Result,
     int,
     json::{self, JsonFields, JsonWriter},
     tokens,
@@ -40,6 +40,9 @@ const QUERY_ARGUMENTS: [(&str, &str); 9] = [
     ("allConversations", "all_conversations"),
 ];
 
+/// Names of arguments that are not copied as they are, each with its field in errors.
+const START_ARGUMENTS: [(&str, &str); 2] = [("startId", "cursor"), ("startByte", "start_byte")];
+
 /// Bytes from the beginning of an excerpt to the match in a file.
 const BEFORE_BYTES: u64 = 1_000;
 /// Most bytes of an excerpt around a match in a file.
@@ -49,7 +52,7 @@ const AROUND_BYTES: u64 = 4_000;
 ///
 /// # Errors
 ///
-/// The errors of [`search::grep::grep_uncharged`].
+/// The errors of [`search::grep::grep_uncharged`], with the names of the tool's arguments.
 pub(super) fn grep(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -61,7 +64,8 @@ pub(super) fn grep(
     let query = query.end_object();
     let limits = invocation.read_limits();
     let answer = search::grep::grep_uncharged(session, invocation.target, &query, limits)
-        .map_err(name_start_argument)?;
+        .map_err(|error| rename_fields(error, &QUERY_ARGUMENTS))
+        .map_err(|error| rename_fields(error, &START_ARGUMENTS))?;
     let found = answer.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut total = fields.take_u64("total");
@@ -132,11 +136,6 @@ fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
         (None, Some(byte)) => query.add_number("start_byte", byte),
         (None, None) => {}
     }
-}
-
-/// Replaces the name of the query's cursor in an error by the name of the tool's argument.
-fn name_start_argument(error: Error) -> Error {
-    Error::new(error.code, error.message.replace("`cursor`", "`startId`"))
 }
 
 /// Returns the hint for a search without a shown match. `goes_on`: the search is not complete.

@@ -3,7 +3,7 @@
 use alloc::{format, string::String};
 
 use lcm_text::{
-    base::{json::JsonWriter, tokens},
+    base::{error::Error, json::JsonWriter, tokens},
     types::api::ToolAnswer,
 };
 
@@ -14,6 +14,16 @@ const ERROR_TOKENS_MAX: u32 = 200;
 pub(super) fn build_mistake_answer(name: &str, message: &str) -> ToolAnswer {
     let line = to_one_line(&format!("{name}: {message}"));
     ToolAnswer { text: tokens::truncate_to_tokens(&line, ERROR_TOKENS_MAX).into(), is_error: true }
+}
+
+/// Replaces the names of fields in an error by those of the tool's arguments. Each pair has the name
+/// of the argument and of the field.
+pub(super) fn rename_fields(error: Error, names: &[(&str, &str)]) -> Error {
+    let mut message = error.message.clone();
+    for (argument, field) in names {
+        message = message.replace(&format!("`{field}`"), &format!("`{argument}`"));
+    }
+    Error::new(error.code, message)
 }
 
 /// Replaces each line break and control character of a text by a space.

@@ -22,7 +22,7 @@ use crate::{
 };
 use lcm_text::{
     base::{
-        error::Result,
+        error::{Error, Result},
         int,
         json::{self, JsonFields, JsonWriter},
         sort, time, tokens,
@@ -277,7 +277,9 @@ fn search_hits(
     let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(NamedSummary::seq_range).collect();
     let searched = wanted.is_within_named.then_some(parts.as_slice());
     let within = ReadLimits { searched_ranges: searched, ..wanted.within };
-    let found = grep::grep_uncharged(session, wanted.call, &query, within)?.json;
+    let found = grep::grep_uncharged(session, wanted.call, &query, within)
+        .map_err(|error| Error::new(error.code, error.message.replace("`pattern`", "`query`")))?
+        .json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut hits = Vec::new();
     for one in fields.take_list("matches") {

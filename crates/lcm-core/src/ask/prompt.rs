@@ -99,7 +99,7 @@ pub(super) fn build_ask_request(
 }
 
 /// Answers without a model: quotes the passages that match the question best, with their ids.
-/// Returns [`NOT_FOUND_PREFIX`] if no passage matches.
+/// Returns [`NOT_FOUND_PREFIX`] if no passage matches or the prompt has no question and passages.
 pub(crate) fn answer_offline(prompt: &str) -> String {
     // The search for the passages begins after the question, which may contain any text.
     let found = find_fenced(prompt, "question")

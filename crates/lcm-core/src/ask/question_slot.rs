@@ -87,7 +87,9 @@ impl QuestionSlot {
             ));
         };
         self.0.record.take().filter(|record| record.id == *id).ok_or_else(|| {
-            Error::not_found("the question of `continuation` does not exist any more; ask again")
+            Error::not_found(
+                "`continuation` must name the newest question of the conversation; ask again",
+            )
         })
     }
 

@@ -241,7 +241,8 @@ fn subtract_reserve(policy: config::BudgetPolicy, reserve: u32) -> Result<config
     if reserve >= policy.budget {
         let budget = policy.budget;
         return Err(Error::invalid_input(format_args!(
-            "`reserve_tokens` must be smaller than the budget of {budget} tokens, got {reserve}"
+            "`reserve_tokens` must be smaller than the budget of {budget} estimated tokens, which \
+             is at most `assembly_tokens_max`; got {reserve}"
         )));
     }
     Ok(policy.with_reserve(reserve))

@@ -152,7 +152,7 @@ impl AssemblyInput<'_> {
             return None;
         }
         let elements = &rendered.elements;
-        // A placeholder turn is a consequence of the element behind it.
+        // An opening placeholder turn is a consequence of the element after it.
         let at = elements.iter().skip(equal).position(|element| !element.is_synthetic);
         let at = equal + at.unwrap_or(0);
         let place = elements.get(at)?.place;

@@ -43,7 +43,8 @@ pub(super) struct ContextElement {
     pub(super) place: ItemPlace,
     /// Index of its message in the array; `None`: a system message beside the array.
     pub(super) message: Option<usize>,
-    /// Index of its entry; `None`: the element is not in an array for a provider.
+    /// Index of its entry in the provider array; `None`: a system message beside the array, or the
+    /// dialect is `lcm`.
     entry: Option<usize>,
     /// Whether the element is a placeholder turn that the provider requires.
     pub(super) is_synthetic: bool,

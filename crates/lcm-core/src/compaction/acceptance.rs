@@ -23,7 +23,8 @@ pub(crate) enum CompletionVerdict {
     /// The answer becomes the summary.
     Accept(AcceptedText),
     /// The answer is rejected, and the model gets another request at `level`. `findings` are the
-    /// findings of the verifier for this request, one a line; empty: another rule rejected.
+    /// verifier's findings in the rejected answer, one a line, which the next request shows to the
+    /// model; empty: another rule rejected.
     Retry { rule: RejectionRule, level: Level, findings: String },
     /// The answer is rejected, and the summary is made without the model.
     Fallback { rule: RejectionRule },
@@ -101,6 +102,9 @@ pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> Clean
 }
 
 /// Decides whether an answer becomes a summary, leads to another request, or to a fallback.
+///
+/// A cut-off answer is rejected at the normal level only. At a later level its beginning is judged
+/// like a complete answer.
 pub(crate) fn judge_completion(
     task: &SummaryTask,
     completion: &Completion,

@@ -202,8 +202,8 @@ fn render_source(
     transcript::render_message(text, &TranscriptMessage { raw, role, parts, time }, options)
 }
 
-/// Reads and gathers the items of a condensed summary. A run among the items becomes a leaf of its
-/// own; withdrawn ranges are skipped.
+/// Reads and gathers the items of a condensed summary, without withdrawn ranges. A run among them
+/// becomes a leaf that repeats its text without a model, returned in `bridges`.
 ///
 /// # Errors
 ///

@@ -12,9 +12,11 @@
 //!
 //! 1. A pass is a committed answer that made the context smaller. An answer that an equal call
 //!    committed before is no pass.
-//! 2. A plan of missing messages holds for one revision. A conflict, or a receipt whose revision is
-//!    more than one greater, leads to a new plan. While the number of missing messages does not
-//!    fall, conflicts and uploads lead to at most [`intake::CONFLICTS_MAX`] new plans.
+//! 2. A plan of missing messages holds while only the appends of this task commit. A conflict, an
+//!    upload, or a receipt whose revision is more than one above that of the plan or the receipt
+//!    before, leads to a new plan. After [`intake::CONFLICTS_MAX`] new plans after conflicts and
+//!    uploads that do not lower the fewest missing messages so far, the next conflict ends the
+//!    task.
 //! 3. After [`compaction::EMPTY_PLANS_MAX`] plans in a row without a request, the task ends with
 //!    `no-progress`.
 //! 4. A list of several appends is named by a hash over the time of the task, its mode and the hash

@@ -35,9 +35,9 @@ use super::{
 ///
 /// # Errors
 ///
-/// `invalid-input`: not a SHA-256, an unknown option, an empty or too large piece, or an offset
-/// after a gap or inside a piece; `limit-exceeded`: the piece ends after 32 MiB, or the option
-/// `bytes` is over 32 MiB; `exists`: the conversation is in another family; `denied`: the
+/// `invalid-input`: not a SHA-256, an invalid or unknown option, an empty or too large piece, or an
+/// offset after a gap or inside a piece; `limit-exceeded`: the piece ends after 32 MiB, or the
+/// option `bytes` is over 32 MiB; `exists`: the conversation is in another family; `denied`: the
 /// conversation is archived; `conflict`: another call committed first; errors of the store.
 pub(crate) fn stage(
     session: &mut StoreSession<'_>,
@@ -110,7 +110,8 @@ fn ensure_piece_fits(text: &str, end: u64) -> Result<()> {
     }
     if end > limits::MESSAGE_BYTES_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "`text` must end within {} bytes of its message, got {end}",
+            "the whole text must have at most {} bytes, got {end} by `bytes`, or by `offset` and \
+             `text`",
             limits::MESSAGE_BYTES_MAX
         )));
     }

@@ -321,8 +321,8 @@ impl SearchIndex {
         Ok(lengths)
     }
 
-    /// Reads the lengths of documents (ascending) in positions, at least 1, as rounded in the doc
-    /// values.
+    /// Reads the lengths of indexed documents (ascending) in positions, rounded up by at most a
+    /// sixteenth, at least 1. A document outside the index has length 1.
     ///
     /// # Errors
     ///
@@ -383,7 +383,8 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Reads the times of documents (ascending). A summary has the time of its newest message.
+    /// Reads the times of indexed documents (ascending); any other document is the error `corrupt`.
+    /// A summary has the time of its newest message.
     ///
     /// # Errors
     ///

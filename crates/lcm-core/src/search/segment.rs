@@ -41,7 +41,8 @@ pub(super) const BLOCK_BYTES_MAX: u32 = 20 << 10;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SegmentRef {
     pub(super) id: [u8; 8],
-    /// Merge level: 0 for a new segment, one more after a merge of segments of equal level.
+    /// Merge level: 0 for a new segment; after a merge, one more than the inputs if all have one
+    /// level, else the greatest of theirs.
     pub(super) level: u32,
     pub(super) first_document: u64,
     pub(super) last_document: u64,

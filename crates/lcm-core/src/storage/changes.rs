@@ -112,7 +112,8 @@ impl Changes {
 }
 
 impl StoreSession<'_> {
-    /// Commits the changes as they are: no head and no journal entry is added. This must be the
+    /// Commits exactly these changes. Unlike `LoadedHead::commit_changes` it adds no head and no
+    /// journal entry, so a caller that changes heads calls `append_changes` first. This must be the
     /// last store call of an exported call.
     ///
     /// # Errors

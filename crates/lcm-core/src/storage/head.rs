@@ -69,7 +69,8 @@ pub(crate) struct CompletionLedger {
     pub(crate) paused_until: Timestamp,
 }
 
-/// The messages that the search index covers: the first `messages` of the conversation.
+/// The messages that segments of the search index cover: the first `messages` of the conversation.
+/// Those in `IndexManifest::unindexed` are covered, but searched without the index.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct IndexedExtent {
     pub(crate) messages: u64,

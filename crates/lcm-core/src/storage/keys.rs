@@ -44,7 +44,8 @@ pub(crate) struct ConversationKeys {
 }
 
 impl ConversationKeys {
-    /// Creates the keys of the conversation with this id, in the default tenant.
+    /// Creates the keys of the conversation with this id. The tenant in the hash is always empty;
+    /// no other tenant exists yet.
     ///
     /// # Errors
     ///

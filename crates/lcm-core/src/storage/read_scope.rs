@@ -299,7 +299,7 @@ pub(crate) fn find_summary_in_family(
     find_in_family(session, call, lookup, &|session, call| {
         let ResolvedId::Summary(id) = resolve_id(call.keys, text)? else {
             return Err(Error::invalid_input(format_args!(
-                "`summary_ids` must have ids of summaries, got `{text}`"
+                "`summary_ids` must name summaries, got `{text}`"
             )));
         };
         let record = read_summary(session, call, id, within)?;

@@ -306,7 +306,7 @@ pub(crate) fn parse_summary_id(text: &str) -> Result<[u8; 8]> {
     let digits = text.strip_prefix("sum_").unwrap_or("");
     if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {
         return Err(Error::invalid_input(format_args!(
-            "`id` must be the id of a summary, got the placeholder `{text}`"
+            "`{text}` is not the id of a summary: its digits are all 0; use an id from an answer"
         )));
     }
     match hash::decode_hex(digits) {

@@ -40,7 +40,7 @@ pub(super) struct Instruction {
     pub(super) error: Option<TaskFailure>,
 }
 
-/// A range of messages or requests.
+/// A range of the task's messages, or of the completion requests of the last plan.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TaskRange {

@@ -51,7 +51,8 @@ impl<'a> Object<'a> {
     ///
     /// # Errors
     ///
-    /// One line that can follow the name of the text, such as `must be a JSON object`.
+    /// The rule that the text breaks, to print after the name of the line or file, such as `must be
+    /// a JSON object`.
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         if text.contains('\0') {
             return Err("has a NUL byte, which no JSON text has".to_owned());

@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_truncated_text_is_the_longest_beginning_that_fits() {
-        // Goal: the contract of `truncate` on all texts of up to 5 characters of every weight.
+        // Goal: the contract of `truncate_to_tokens`, on all texts of up to 5 characters from an
+        // alphabet with a character of each cost.
         let mut texts = vec![String::new()];
         for from in 0.. {
             let Some(text) = texts.get(from).cloned() else { break };

@@ -38,8 +38,9 @@ use progress::{ImportProgress, ImportSection};
 /// Imports one page of lines and returns `{"consumed", "cursor", "rewind", ...}` with totals.
 ///
 /// `consumed` counts the accepted lines of this page. The next call passes `cursor` and the lines
-/// that follow them, or with `rewind` the lines from the first on. A `cursor` of null ends the
-/// import. A host passes an empty page after the last line.
+/// that follow them. After the last line of the first pass, a host passes an empty page. Only the
+/// answer to this page has a true `rewind`: the next call passes the lines from the first on. A
+/// `cursor` of null ends the import.
 ///
 /// # Errors
 ///

@@ -360,7 +360,11 @@ impl ImportWriter<'_, '_> {
                 let stored = int::to_usize(u64::from(receipt.ingested));
                 let after =
                     stored.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
-                *progress = after.ok_or_else(|| Error::corrupt_store("no message was stored"))?;
+                *progress = after.ok_or_else(|| {
+                    Error::corrupt_store(format_args!(
+                        "the import commit of `{name}` must store at least one message, got 0"
+                    ))
+                })?;
                 progress.totals.ingested += u64::from(receipt.ingested);
                 // The messages of the batch are the last of the consumed lines; those not stored
                 // are given back.

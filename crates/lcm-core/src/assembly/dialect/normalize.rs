@@ -86,7 +86,8 @@ pub(super) struct TurnAnswer<'a> {
     /// JSON of the output; empty: absent.
     pub(super) output: &'a str,
     pub(super) is_error: bool,
-    /// JSON of its block, for `openai-chat` of its message; `None`: of another dialect.
+    /// JSON of the result's block, or in `openai-chat` of the whole message. `None`: of another
+    /// dialect, with an id that is not a string, or of a `tool` message without a result part.
     pub(super) native: Option<&'a str>,
     /// Whether the result has media that only its own dialect can express.
     pub(super) has_lost_media: bool,

@@ -9,10 +9,11 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// A selected message or summary.
+/// A stored message, live message, summary or focus brief to render for a provider. Leading system
+/// messages, and contexts in the dialect `lcm`, have no entries.
 #[derive(Clone, Debug)]
 pub(in crate::assembly) struct RenderEntry {
-    /// Index of the item in the context.
+    /// Index of the item in the context; for a live message, the number of items.
     pub(in crate::assembly) index: usize,
     /// Seq of the message, or the first seq that the summary covers.
     pub(in crate::assembly) seq: u64,

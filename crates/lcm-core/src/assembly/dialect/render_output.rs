@@ -32,7 +32,8 @@ pub(in crate::assembly) struct OutputElement {
     pub(in crate::assembly) message: usize,
     /// The text that is compared with an earlier assembly.
     pub(in crate::assembly) text: String,
-    /// Tokens of these blocks: a share of the tokens of the message.
+    /// Tokens that these blocks add to the blocks before them in the message; the elements of a
+    /// message sum to its tokens.
     pub(in crate::assembly) tokens: u64,
     /// Whether the element is a placeholder turn that the provider requires.
     pub(in crate::assembly) is_synthetic: bool,

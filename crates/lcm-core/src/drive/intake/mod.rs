@@ -30,7 +30,7 @@ use super::{
 use task::IndexRange;
 pub(super) use task::IntakeTask;
 
-/// Most new plans after conflicts or uploads while the number of missing messages does not fall.
+/// Most new plans after conflicts or uploads that do not lower the fewest missing messages so far.
 pub(super) const CONFLICTS_MAX: u64 = 256;
 /// Most repetitions of an append of unknown outcome.
 const REPEATS_MAX: u64 = 8;

@@ -5,7 +5,7 @@
 //! not change, so that appends can run at the same time. Not here: the encoding of vectors
 //! ([`crate::search::vectors`]) and queries by vector ([`crate::search::grep`]).
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     search::{
@@ -71,16 +71,20 @@ impl EmbedRequest {
                     "`vectors` must be a list of at most {VECTOR_ENTRIES_MAX} entries"
                 )));
             }
-            for element in elements {
-                let mut fields =
-                    JsonFields::parse_argument("vectors", json::slice_span(&list, element.span))?;
+            for (at, element) in elements.into_iter().enumerate() {
+                let name = entry_name(at);
+                let text = json::slice_span(&list, element.span);
+                let mut fields = JsonFields::parse_argument(&name, text)?;
                 let id = fields.take_text("id");
+                let vector = quantization::parse_nullable_vector(&mut fields)
+                    .map_err(|error| name_entry(error, at))?;
                 // A missing or misspelled `vector` must not delete the stored vector.
-                let vector =
-                    quantization::parse_nullable_vector(&mut fields)?.ok_or_else(|| {
-                        Error::invalid_input("vectors: `vector` must be a list of numbers, or null")
-                    })?;
-                fields.finish("vectors")?;
+                let vector = vector.ok_or_else(|| {
+                    Error::invalid_input(format_args!(
+                        "{name}: `vector` must be a list of numbers, or null"
+                    ))
+                })?;
+                fields.finish(&name)?;
                 entries.push(VectorEntry { id, vector });
             }
         }
@@ -98,6 +102,16 @@ impl EmbedRequest {
     }
 }
 
+/// Formats the name of the entry at an index for an error, such as `vectors[0]`.
+fn entry_name(at: usize) -> String {
+    format!("vectors[{at}]")
+}
+
+/// Adds the name of the entry at an index to an error about its vector.
+fn name_entry(error: Error, at: usize) -> Error {
+    Error::new(error.code, format!("{}: {}", entry_name(at), error.message))
+}
+
 /// A change of the vectors of a conversation.
 struct EmbedUpdate<'a> {
     call: Call<'a>,
@@ -110,9 +124,9 @@ struct EmbedUpdate<'a> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: a vector, its dimensions, its model, or the id of a file; `not-found`: the
-/// conversation or an id; `denied`: the configuration stores nothing for the session; `conflict`:
-/// another call committed first; `corrupt`; errors of the store.
+/// `invalid-input`: a field, a vector, its dimensions, its model, the id of a file, or an id twice;
+/// `not-found`: the conversation or an id; `denied`: the configuration stores nothing for the
+/// session; `conflict`: another call committed first; `corrupt`; errors of the store.
 pub(crate) fn embed(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -208,8 +222,9 @@ impl EmbedUpdate<'_> {
             record.model.clone_from(&asked.model);
         }
         record.ensure_compatible(None, asked.model.as_deref())?;
-        for vector in asked.entries.iter().filter_map(|entry| entry.vector.as_ref()) {
-            record.ensure_compatible(Some(int::to_u32(vector.len())), None)?;
+        for (at, entry) in asked.entries.iter().enumerate() {
+            let dimensions = entry.vector.as_ref().map(|vector| int::to_u32(vector.len()));
+            record.ensure_compatible(dimensions, None).map_err(|error| name_entry(error, at))?;
         }
         let documents = self.resolve_entries(session, &asked.entries)?;
         let vectors: Vec<DocumentVector<'_>> = documents

@@ -5,8 +5,9 @@
 //!
 //! The translator of `regex_syntax` would add 28 KB of Unicode tables to the gzipped `lcm.wasm`, so
 //! [`char_classes`](super::char_classes) replaces the needed part. The tests compare both
-//! translations. The only difference: `\p{...}` is refused. Elsewhere: parsing the expression, and
-//! the content of classes.
+//! translations. Two differences: `\p{...}` is refused, and under `(?-u)` a class is a class of
+//! ASCII characters, not of bytes. Elsewhere: parsing ([`super`]), and the characters of classes
+//! ([`char_classes`](super::char_classes)).
 
 use alloc::{boxed::Box, vec::Vec};
 

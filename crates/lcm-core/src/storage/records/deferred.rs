@@ -24,7 +24,7 @@ pub(crate) struct DeferredCompaction {
     pub(crate) since: Timestamp,
     /// Consecutive failed attempts.
     pub(crate) failures: u32,
-    /// Earliest time of the next attempt.
+    /// Time before which `maintain` asks for no attempt, unless the context exceeds the budget.
     pub(crate) next_attempt_at: Timestamp,
     /// Tokens of the stored context when the last attempt found nothing to compact; no attempt is
     /// due until the tokens change. `None`: an attempt may succeed.

@@ -97,10 +97,11 @@ pub(crate) struct ConversationShare {
     pub(crate) candidates: u32,
     /// Number of summaries that the caller named.
     pub(crate) named: u32,
-    /// Most tokens of the conversation's passages in the newest search; 0: this search left the
-    /// conversation out.
+    /// The conversation's equal share of the evidence tokens in the newest search, to which the
+    /// tokens that the conversation before left are added; 0: this search left the conversation
+    /// out.
     pub(crate) tokens_max: u32,
-    /// Tokens of the conversation's passages.
+    /// Tokens of the conversation's passages from all searches; can exceed `tokens_max`.
     pub(crate) tokens: u32,
 }
 

@@ -1,8 +1,9 @@
 //! Reads the fields of a JSON object that is an argument, each by name and type.
 //!
 //! Input: a JSON object. Output: values, and at the end the first fault. A wrong value is read as
-//! if absent, so that callers handle faults in one place. [`crate::message`] reads the objects of
-//! messages, which may have any fields.
+//! if absent, and a wrong element of a list of texts as its JSON text, so that callers handle
+//! faults in one place. [`crate::message`] reads the objects of messages, which may have any
+//! fields.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -13,8 +14,8 @@ use crate::base::error::{Error, Result};
 
 /// A JSON object whose fields are being read.
 ///
-/// A `take` function returns `None`, or a default if the field is required, also for a wrong value,
-/// and then records a fault.
+/// A `take` function returns `None`, or a default if the field is required, also for a value of a
+/// wrong type, and then records a fault.
 ///
 /// ```
 /// use lcm_text::base::json::JsonFields;
@@ -207,7 +208,8 @@ impl<'a> JsonFields<'a> {
         list_elements(self.raw, span)
     }
 
-    /// Takes an array of strings; `None`: absent or `null`.
+    /// Takes an array of strings; `None`: absent or `null`. An element that is no string is a fault
+    /// and is returned as its JSON text.
     pub fn take_optional_texts(&mut self, key: &str) -> Option<Vec<String>> {
         let span = self.take_typed(key, JsonKind::Array, TEXTS)?;
         let mut texts = Vec::new();

@@ -1,6 +1,6 @@
 //! Removes elements that memory plugins insert into messages; the configuration lists their names.
 //!
-//! Input: a text of a user or of the host, and names. Output: the text without `<name
+//! Input: a text of a user or system message, and names. Output: the text without `<name
 //! ...>...</name>` and `<name/>`, and without a line that announces an element directly before the
 //! element. An element that is never closed is kept, because a text may mention a tag.
 
@@ -43,8 +43,8 @@ fn strip_announcement(between: &str, begins_line: bool) -> &str {
     if line.trim_start().starts_with(ANNOUNCEMENT_PREFIX) { before } else { between }
 }
 
-/// Appends the text after a removed element. If the element began a line, line breaks at the start
-/// of the text are dropped.
+/// Appends the text between removed elements. If the output is at the start of a line, line breaks
+/// at the start of the text are dropped.
 fn push_between(out: &mut String, text: &str) {
     let at_start = out.is_empty() || out.ends_with('\n');
     out.push_str(if at_start { text.trim_start_matches(['\n', '\r']) } else { text });
@@ -179,7 +179,8 @@ mod tests {
         assert_eq!(none, "<memory>x</memory>");
     }
 
-    /// Each of these takes a minute and more when what is open is looked through for every tag.
+    /// The time is linear in the length of the text; a search of all open elements for each tag
+    /// would take a minute.
     #[test]
     fn stripping_takes_time_with_the_length_of_what_is_repeated() {
         for unit in ["<memory>", "<memory ", "</memory>", "<memory-2></memory>"] {

@@ -203,7 +203,8 @@ impl ClauseOutcome {
         self.failure_kinds != 0 || self.is_trouble
     }
 
-    /// Returns whether the clause reports a success and no failure.
+    /// Returns whether the clause reports a success (a denied failure counts), reports no failure
+    /// or trouble, and is no question, condition, possibility or plan.
     pub(super) const fn is_pure_success(&self) -> bool {
         self.is_success && self.failure_kinds == 0 && !self.is_hedged && !self.is_trouble
     }

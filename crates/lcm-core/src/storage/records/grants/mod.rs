@@ -367,7 +367,13 @@ impl GrantAccess {
 
     fn granted_record(&self) -> Result<&Grant> {
         let grant = self.record.grants.own_grants.get(self.index);
-        grant.ok_or_else(|| Error::corrupt_store("the grant is missing in its record"))
+        grant.ok_or_else(|| {
+            Error::corrupt_store(format_args!(
+                "`{}` has no grant at index {}, which would be a bug of the engine",
+                self.record.keys.grants_key(),
+                self.index
+            ))
+        })
     }
 
     /// Ensures that the grant covers a conversation. The error does not reveal whether the
