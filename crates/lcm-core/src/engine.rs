@@ -257,8 +257,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (an id that no plan returned), `not-found`, `denied` (archived), `conflict`;
-    /// errors of the store.
+    /// `invalid-input` (an id that no plan returned), `not-found`, `denied` (archived), `conflict`,
+    /// `limit-exceeded`; errors of the store.
     ///
     /// # Examples
     ///
@@ -532,7 +532,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `denied`, `conflict`; errors of the store.
+    /// `invalid-input`, `not-found`, `limit-exceeded` (pattern), `denied`, `conflict`; errors of the
+    /// store.
     pub fn ask_plan(
         &mut self,
         store: &mut dyn Store,
@@ -731,8 +732,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (a line, by its number), `exists`, `limit-exceeded`, `unsupported` (of a
-    /// newer version), `conflict`; errors of the store.
+    /// `invalid-input` (a line, by its number), `exists`, `limit-exceeded`, `denied` (archived),
+    /// `unsupported` (of a newer version), `conflict`; errors of the store.
     pub fn import_page(
         &mut self,
         store: &mut dyn Store,

@@ -34,7 +34,7 @@ use lcm_text::{
         model::CompletionResult,
     },
 };
-use reply_lines::build_mistake_answer;
+use reply_lines::{build_mistake_answer, rename_fields};
 
 /// A function that runs a tool.
 type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<ToolReply>;
@@ -122,7 +122,7 @@ pub(crate) fn resume_call(
 fn into_outcome(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> {
     let error = match answered {
         Ok(outcome) => return Ok(outcome),
-        Err(error) => error,
+        Err(error) => rename_fields(error, &[("conversationId", "conversation")]),
     };
     match error.code {
         ErrorCode::NotFound => {

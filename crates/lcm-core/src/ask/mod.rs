@@ -61,9 +61,10 @@ const COMPLETIONS_MAX: u32 = 2;
 ///
 /// # Errors
 ///
-/// `invalid-input`; `not-found`: the conversation, or a named summary; `denied`: the grant, or the
-/// configuration stores nothing for the session; `conflict`: another question, or a call on the
-/// grant, committed first; errors of the store.
+/// `invalid-input`; `not-found`: the conversation, or a named summary; `limit-exceeded`: the query
+/// breaks a bound of a pattern; `denied`: the grant, or the configuration stores nothing for the
+/// session; `conflict`: another question, or a call on the grant, committed first; errors of the
+/// store.
 pub(crate) fn plan(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -209,8 +210,8 @@ impl PendingQuestion {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the continuation, or the number of answers; `not-found`: another question
-/// replaced this question; `denied`: the grant of the question has ended; `conflict`: another call
+/// `invalid-input`: the continuation, or the number of answers; `not-found`: the conversation, or
+/// another question replaced this question; `denied`: the grant of the question has ended; `conflict`: another call
 /// answered first; errors of the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,

@@ -35,7 +35,11 @@ pub(super) fn read_pending(
 ) -> Result<Vec<PendingMessage>> {
     let mut out = Vec::new();
     let mut hashes = Vec::new();
-    for (index, raw) in batch_limit::take_fitting(list, false)?.iter().enumerate() {
+    let list = batch_limit::take_fitting(list, false).map_err(|error| {
+        let message = error.message.replace("`messages", "`live_messages");
+        Error::new(error.code, message)
+    })?;
+    for (index, raw) in list.iter().enumerate() {
         let message = message::parse(dialect, raw).map_err(|error| {
             let message = &error.message;
             Error::new(error.code, format_args!("live_messages[{index}]: {message}"))

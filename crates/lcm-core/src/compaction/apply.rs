@@ -31,7 +31,8 @@ use super::{acceptance, settlement::TaskSettlement, task::SummaryTask};
 ///
 /// `invalid-input`: `request_id` is not the token of a task, or wrong further options; `not-found`:
 /// no such conversation; `denied`: the conversation is archived; `conflict`: another call committed
-/// first; errors of the store.
+/// first; `limit-exceeded`: the context or the search index would have too many parts; errors of
+/// the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -29,8 +29,9 @@ use super::{
 ///
 /// # Errors
 ///
-/// `invalid-input`, `unsupported`, `denied`: as for a plan; `conflict`: another call committed
-/// first; errors of the store.
+/// `invalid-input`, `denied`: as for a plan; `conflict`: another call committed first;
+/// `limit-exceeded`: the context or the search index would have too many parts; errors of the
+/// store.
 pub(crate) fn run(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -279,13 +279,13 @@ pub struct AssembleOptions {
 /// The part of an assembly that is equal to an earlier assembly.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PrefixReport {
-    /// Tokens of the equal beginning; `None`: no earlier assembly was given.
+    /// Tokens of the equal beginning; `None`: no earlier assembly of this conversation was given.
     pub stable_tokens: Option<u32>,
-    /// Id of the first item that differs; `None`: no item differs, or no earlier assembly was
-    /// given.
+    /// Id of the first item that differs; `None`: no item differs, this context only ends earlier,
+    /// or `stable_tokens` is `None`.
     pub broken_by: Option<String>,
     /// Cause of the difference: the first of `dialect`, `focus`, `compaction`, `budget`, `eviction`
-    /// and `edit` that applies; `None`: no difference, or no earlier assembly was given.
+    /// and `edit` that applies; `None`: `broken_by` is `None`.
     pub broken_why: Option<String>,
     /// Indexes of the messages after which a prompt cache may end: at most three, ascending.
     pub breakpoints: Vec<u32>,
