@@ -323,10 +323,12 @@ pub(crate) enum Grant {
 
 #[derive(Args, Debug)]
 pub(crate) struct GrantCreate {
-    /// Conversation that the grant covers; repeatable [default: this conversation]
+    /// Conversation that the grant covers; repeatable [default: this conversation, or those of
+    /// --parent]
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) covers: Vec<String>,
-    /// Summary that the grant covers with its sources; repeatable [default: everything]
+    /// Summary that the grant covers with its sources; repeatable [default: everything, or what
+    /// --parent covers]
     #[arg(long = "summary-id", value_name = "ID")]
     pub(crate) summary_ids: Vec<String>,
     /// Most levels of one expansion, 1 to 10 [default: 3]
@@ -402,7 +404,8 @@ pub(crate) struct Describe {
 pub(crate) struct Expand {
     /// Id of a summary
     pub(crate) id: String,
-    /// Levels of summaries to show below the summary [default: 1, or all with --include-messages]
+    /// Levels of sources to show below the summary, the messages of a leaf included [default: 1, or
+    /// all with --include-messages]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) depth_max: Option<u32>,
     /// Show the messages as well

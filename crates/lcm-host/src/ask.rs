@@ -24,14 +24,15 @@ pub struct AskOptions {
     /// Words to search for; `None`: the words of the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// Ids of summaries to answer from. Without `query`, only these summaries and the messages that
-    /// they cover are read.
+    /// Ids of summaries to answer from. Without `query`, the first search covers only these
+    /// summaries and the messages that they cover; messages beside a match are read, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub summary_ids: Vec<String>,
     /// Most tokens of the answer; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_tokens_max: Option<u32>,
-    /// Most tokens of the sources; `None`: the component's default.
+    /// Most tokens of the sources of one search, of which the model may ask for a second; at most
+    /// `expand_tokens_max` of the configuration, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u32>,
     /// Whether every conversation of the store is read.

@@ -78,7 +78,8 @@ pub struct AdviseOptions {
     /// Lifetime of a cached prefix in milliseconds; `None`: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_ms: Option<u64>,
-    /// Number of prompts to come; `None`: as many as there were so far, from 8 to 512.
+    /// Number of prompts to come; a greater number than 512 counts as 512; `None`: as many as there
+    /// were so far, from 8 to 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
 }

@@ -57,7 +57,8 @@ pub struct Expanded {
     pub tokens: u64,
     /// Whether more sources follow.
     pub truncated: bool,
-    /// Cursor of the next page; `None`: no page follows.
+    /// Cursor of the next page; `None`: no page follows, or the next source alone is over the token
+    /// limit.
     pub cursor: Option<String>,
     /// Tokens spent of the grant; `None`: the read used no grant.
     pub grant: Option<GrantCharge>,

@@ -45,7 +45,8 @@ pub(crate) struct ExpandOptions {
     pub(crate) depth_max: Option<u32>,
     /// Whether the answer lists the messages below summaries, too.
     pub(crate) include_messages: bool,
-    /// Most tokens of texts in the answer; absent: only the bytes of a page limit the answer.
+    /// Most tokens of texts in the answer; absent: only the bytes of a page and the tokens left of
+    /// the grant limit the answer.
     pub(crate) tokens_max: Option<u64>,
     /// Cursor of the page before; absent: the first page.
     pub(crate) cursor: Option<String>,

@@ -20,7 +20,8 @@ pub(crate) struct Call<'a> {
     /// time.
     ///
     /// A host's clock may run backwards, so a commit on the head stores the
-    /// [effective time](crate::storage::head::LoadedHead::effective_time) instead.
+    /// [effective time](crate::storage::head::LoadedHead::effective_time) instead. Commands and
+    /// questions replace this value by the effective time.
     pub(crate) now: Timestamp,
 }
 

@@ -43,7 +43,8 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// Creates a chain that asks these providers in order, each at most three times.
+    /// Creates a chain that asks these providers in order, each at most three times unless
+    /// [`Chain::with_retries`] sets another number.
     #[must_use]
     pub fn new(providers: Vec<Arc<dyn CompletionProvider>>) -> Self {
         Self { default: providers, by_purpose: Vec::new(), retries: RETRIES }

@@ -22,11 +22,11 @@ pub struct BudgetPolicy {
     pub budget: u32,
     /// Compaction is due when the context exceeds this number.
     pub threshold: u32,
-    /// Most messages of the fresh tail; 0: no tail.
+    /// Messages of the fresh tail, which can have more, as in the configuration; 0: no tail.
     pub fresh_tail_messages_max: u32,
-    /// Most tokens of the fresh tail; `None`: no cap.
+    /// Most tokens of the fresh tail, unless the newest call group alone has more; `None`: no cap.
     pub fresh_tail_tokens_max: Option<u32>,
-    /// Most source tokens of a leaf.
+    /// Source tokens at which a leaf is full; a call group is not split, so a leaf can have more.
     pub leaf_chunk_tokens_max: u32,
     /// Target of a leaf; [`BudgetPolicy::leaf_target`] adapts the target to a source.
     pub leaf_tokens_target: u32,

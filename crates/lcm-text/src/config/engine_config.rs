@@ -33,11 +33,13 @@ pub struct Config {
     pub context_threshold_permille: u32,
     /// Settings for some models, sessions or windows only; default none.
     pub context_threshold_overrides: Vec<ConfigOverride>,
-    /// Most messages of the fresh tail; 0: no tail; default 64.
+    /// Messages of the fresh tail, which can have more: the newest call group, and messages back to
+    /// the newest user message. 0: no tail; default 64.
     pub fresh_tail_messages_max: u32,
-    /// Most tokens of the fresh tail.
+    /// Most tokens of the fresh tail, unless the newest call group alone has more.
     pub fresh_tail_tokens_max: TailCap,
-    /// Most source tokens of a leaf, at least 1.
+    /// Source tokens at which a leaf is full, at least 1; a call group is not split, so a leaf can
+    /// have more.
     pub leaf_chunk_tokens_max: Option<u32>,
     /// Target tokens of a leaf, at least 1.
     pub leaf_tokens_target: Option<u32>,
@@ -63,8 +65,8 @@ pub struct Config {
     pub fallback_tokens_max: Option<u32>,
     /// A summary is cut above this factor times its target; 1 to 1000, default 3.
     pub summary_overage_factor: u32,
-    /// Most tokens of stored text for one call of the tool `lcm_expand` or for one question, at
-    /// least 1, default 4000.
+    /// Most tokens of stored text for one call of the tool `lcm_expand` or for one search of a
+    /// question, at least 1, default 4000.
     pub expand_tokens_max: u32,
     /// Least tokens of a payload that a reference replaces in contexts; at least 1,000, default
     /// 25,000.
@@ -72,7 +74,7 @@ pub struct Config {
     /// Least depth of the summaries that a new session keeps; `None`: all items are kept (JSON -1);
     /// default 2.
     pub new_session_retain_depth: Option<u32>,
-    /// Upper bound of every budget in tokens, at least 1000; `None`: no bound.
+    /// Upper bound of every budget in estimated tokens, at least 1000; `None`: no bound.
     pub assembly_tokens_max: Option<u32>,
     /// Most tokens of the first import of a forked session, at least 1; `None`: 30 % of
     /// `leaf_chunk_tokens_max`, at least 6,000.
