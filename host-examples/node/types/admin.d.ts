@@ -140,7 +140,7 @@ export interface SummaryLedger {
   windowRejected: number;
   /** Tokens of prompts and answers of the newest window. */
   windowTokens: number;
-  /** Time until which no model is asked; absent: no pause. */
+  /** Time until which only forced compaction asks a model; may be past; absent: no pause. */
   pausedUntil?: string;
 }
 
@@ -163,8 +163,8 @@ export interface ModelBreaker {
   /** Consecutive answers that refused the key or the content. */
   failures: number;
   /**
-   * Time until which the model is not asked, in milliseconds since the Unix epoch; 0: the model may
-   * be asked.
+   * Time until which only forced compaction asks the model, in milliseconds since the Unix epoch;
+   * may be past; 0: no pause.
    */
   openUntil: number;
 }
@@ -295,13 +295,16 @@ export interface ResetAnswer {
   /** Whether the verb wrote, or with `dryRun` would write. */
   changed: boolean;
   /**
-   * Id of the conversation to continue with: the successor, or this conversation if it has no
-   * message.
+   * Id of the conversation to continue with: the successor, or this conversation if nothing was
+   * archived.
    */
   conversation: string;
   /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
-  /** Id of the archived conversation; null: the conversation has no message and stays. */
+  /**
+   * Id of the archived conversation; null: the conversation has no message and stays, or the
+   * configuration excludes the session from writing.
+   */
   archivedConversation: string | null;
 }
 
@@ -313,13 +316,13 @@ export interface NewSessionAnswer {
   conversation: string;
   /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
-  /** Number of messages that left the context. */
+  /** Number of messages that leave the context; if nothing was written, would leave. */
   messages: number;
-  /** Number of summaries that left the context. */
+  /** Number of summaries that leave the context; if nothing was written, would leave. */
   summaries: number;
   /** Estimated tokens of the context before the verb. */
   tokensBefore: number;
-  /** Estimated tokens of the context after the verb. */
+  /** Estimated tokens of the context after the verb; if nothing was written, would be after. */
   tokensAfter: number;
 }
 
@@ -432,7 +435,10 @@ export interface AdviseAnswer {
    * Number of prompts after which compaction cannot wait; null: no such prompt among those to come.
    */
   forcedInTurns: number | null;
-  /** Number of prompts after which compaction costs least; null: the advice is `compact`. */
+  /**
+   * Number of prompts after which compaction costs least; equal to `turns`: no compaction costs
+   * least; null: the advice is `compact`.
+   */
   waitTurns: number | null;
   /** Estimated tokens of the context now. */
   tokens: number;

@@ -35,9 +35,9 @@ export interface AskResult {
   sourceTokens: number;
   /** Whether some of the evidence did not fit, or the answer was cut. */
   truncated: boolean;
-  /** Evidence of each conversation that was searched or named. */
+  /** Evidence of each conversation with a match or a named summary. */
   conversations: EvidenceShare[];
-  /** Number of completions that the question took. */
+  /** Number of completions that the question took, a failed one included. */
   completions: number;
   /** Failure of the model; null: the model did not fail. */
   failure: ModelFailure | null;
@@ -68,7 +68,7 @@ export interface EvidenceShare {
 export interface QuestionPlan {
   /** State of the question. */
   status: "planned";
-  /** Evidence of each conversation that was searched or named. */
+  /** Evidence of each conversation with a match or a named summary. */
   conversations: PlannedEvidence[];
   /** Advice whether a sub-agent should read the evidence. */
   routing: AskRouting;
@@ -94,7 +94,10 @@ export interface PlannedEvidence {
   tokens: number;
   /** Ids of the messages and summaries to read. */
   ids: string[];
-  /** Most tokens to read of the conversation. */
+  /**
+   * The conversation's equal share of the evidence tokens. Tokens that the conversation before left
+   * are added, so `tokens` can exceed the share. 0: the conversation is left out.
+   */
   tokensMax: number;
 }
 

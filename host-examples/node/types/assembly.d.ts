@@ -8,7 +8,10 @@ export type EvictionPolicy = "chronological" | "prompt-aware" | "layered";
 /** The kind of a context item. */
 export type ContextItemKind = "message" | "leaf" | "condensed" | "focus" | "live" | "withdrawn";
 
-/** One item of the stored context, or one live message. */
+/**
+ * A piece of the stored context, or one live message. A run of messages has several pieces if its
+ * messages differ in `included` or `why`.
+ */
 export interface ContextItem {
   /**
    * Id of the summary, of the focus brief, or of the first message of the item; a live message has
@@ -23,11 +26,11 @@ export interface ContextItem {
    * Reason for which the item was selected or not; after a colon, the changes that rendering made.
    */
   why: string;
-  /** Estimated tokens of the item in a context. */
+  /** Estimated tokens of the item: as rendered if included, else as stored; 0: withdrawn. */
   tokens: number;
-  /** Position of the first message of the item; null: the item is not stored. */
+  /** Position of the first message of the item; null: a live message. */
   seqFirst: number | null;
-  /** Position of the last message of the item; null: the item is not stored. */
+  /** Position of the last message of the item; null: a live message. */
   seqLast: number | null;
 }
 
@@ -38,9 +41,12 @@ export type DivergenceCause = "dialect" | "focus" | "compaction" | "budget" | "e
 export interface PrefixReport {
   /** Estimated tokens of the equal prefix; null: nothing to compare with. */
   stableTokens: number | null;
-  /** Id of the first item that differs; null: no item differs, or nothing to compare with. */
+  /**
+   * Id of the first item that differs; null: no item differs, this context only ends earlier, or
+   * nothing to compare with.
+   */
   brokenBy: string | null;
-  /** Reason of the difference; null: no item differs, or nothing to compare with. */
+  /** Reason of the difference; null: `brokenBy` is null. */
   brokenWhy: DivergenceCause | null;
   /** Indexes of the messages at whose end a cached prefix may end, from 0, ascending. */
   breakpoints: number[];

@@ -108,12 +108,15 @@ export type CompactionStatus = "done" | "nothing-to-do" | "partial" | "model-una
 
 /** A compaction that is due and was deferred. */
 export interface DeferredCompaction {
-  /** Whether compaction can do nothing more until the context changes. */
+  /**
+   * Whether an attempt found nothing to compact; `maintain` asks for another attempt when the
+   * tokens of the context have changed.
+   */
   exhausted: boolean;
   /** Number of failed attempts in a row. */
   failures: number;
-  /** Earliest time of the next attempt. */
+  /** Time before which `maintain` asks for no attempt, unless `must` is true. */
   nextAttemptAt: string;
-  /** Time at which the compaction became due. */
+  /** Time of the first `maintain` that found the compaction due. */
   beganAt: string;
 }

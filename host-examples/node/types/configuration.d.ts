@@ -14,15 +14,24 @@ export interface Configuration {
    * Other numbers for some models, sessions or budgets; the rule with the most conditions applies.
    */
   context_threshold_overrides?: ConfigurationOverride[];
-  /** Most messages of the fresh tail; 0: no tail. Default: 64. */
+  /**
+   * Messages of the fresh tail. The tail can have more: the newest call group, and messages back to
+   * the newest user message within `fresh_tail_tokens_max`. 0: no tail. Default: 64.
+   */
   fresh_tail_messages_max?: number;
-  /** Most tokens of the fresh tail; absent: 30 % of the budget; null: no limit. */
+  /**
+   * Most tokens of the fresh tail, unless the newest call group alone has more; absent: 30 % of the
+   * budget; null: no limit.
+   */
   fresh_tail_tokens_max?: number | null;
   /** Most passes of one sweep. Default: 12. */
   sweep_passes_max?: number;
   /** Most sweeps of the mode `until-under`. Default: 10. */
   until_under_rounds_max?: number;
-  /** Most source tokens of a leaf; absent: half the threshold, from 1,000 to 20,000. */
+  /**
+   * Source tokens at which a leaf is full; a call group is not split, so a leaf can have more.
+   * Absent: half the threshold, from 1,000 to 20,000.
+   */
   leaf_chunk_tokens_max?: number;
   /** Target tokens of a leaf; absent: a fifth of the threshold, from 192 to 2,400. */
   leaf_tokens_target?: number;
@@ -40,8 +49,8 @@ export interface Configuration {
   /** Greatest depth that a sweep makes without pressure; -1: unlimited. Default: 1. */
   sweep_depth_max?: number;
   /**
-   * Tokens of all summaries of a context above which summaries are condensed; absent: derived from
-   * the targets above.
+   * Tokens of all summaries of a context above which summaries are condensed; absent:
+   * `leaf_chunk_tokens_max`, at most half the threshold and at least the condensed target.
    */
   summary_prefix_tokens_target?: number;
   /** Most tokens of a summary made without the model; absent: the leaf target, from 64 to 512. */
@@ -50,7 +59,7 @@ export interface Configuration {
   summary_overage_factor?: number;
   /** Policy that selects older items when a call names no policy. Default: `layered`. */
   eviction_policy?: EvictionPolicy;
-  /** Upper bound of every budget, in tokens; null: no bound. Default: `null`. */
+  /** Upper bound of every budget, in estimated tokens; null: no bound. Default: `null`. */
   assembly_tokens_max?: number | null;
   /**
    * `true`: the fresh tail shows its newest large tool outputs in full, as far as the budget
@@ -65,8 +74,8 @@ export interface Configuration {
   /** Least tokens of a payload that contexts show as a reference. Default: 25,000. */
   large_payload_tokens_min?: number;
   /**
-   * Most tokens of stored text for one call of the tool `lcm_expand` or for one question; default
-   * of `tokensMax` of a grant. Default: 4,000.
+   * Most tokens of stored text for one call of the tool `lcm_expand` or for one search of a
+   * question; default of `tokensMax` of a grant. Default: 4,000.
    */
   expand_tokens_max?: number;
   /** Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at least 6,000. */

@@ -205,7 +205,10 @@ export interface TurnReport {
   compacted: CompactReport | null;
   /** Whether compaction is due and left for `maintain`. */
   deferred: boolean;
-  /** Failure of a call after the messages were stored; null: no call failed. */
+  /**
+   * Failure of a call, or last failure of a model, after the messages were stored; null: no
+   * failure.
+   */
   failure: ModelFailure | null;
 }
 
@@ -242,8 +245,9 @@ export interface AssembleOptions {
    */
   markCaches?: boolean;
   /**
-   * Model whose provider counts the budget and the reserve, after a report by `calibrate`; absent:
-   * both are estimated tokens.
+   * Model of the request, which selects the override of the configuration. Once `calibrate` has
+   * reported the model in this conversation, the budget and the reserve count in the tokens of its
+   * provider. Otherwise, or absent: both are estimated tokens.
    */
   model?: string;
   /**
@@ -280,7 +284,9 @@ export interface AssembledContext {
   freshTailMessages: number;
   /** Number of messages and summaries of the stored context that were left out. */
   evicted: number;
-  /** Every item of the stored context, in order; empty without `explain`. */
+  /**
+   * Every piece of the stored context in order, then the live messages; empty without `explain`.
+   */
   items: ContextItem[];
   /** The same items as text for people; null without `explain`. */
   explanationText: string | null;
@@ -358,11 +364,20 @@ export interface DescribeOptions {
 
 /** Options of an expansion. */
 export interface ExpandOptions {
-  /** Most levels below the summary; absent: 1, or all levels with `includeMessages`. */
+  /**
+   * Most levels of sources below the summary; the messages of a leaf are a level, too. Absent: 1,
+   * or all with `includeMessages`. A grant may allow fewer.
+   */
   depthMax?: number;
-  /** Whether the messages of the leaves that are reached are returned. Default: `false`. */
+  /**
+   * Whether the messages of leaves are returned, as far as `depthMax` reaches. Without them a leaf
+   * lists nothing. Default: `false`.
+   */
   includeMessages?: boolean;
-  /** Most tokens of one page; absent: no bound. */
+  /**
+   * Most tokens of one page; absent: only the bytes of a page and the tokens left of the grant
+   * limit the page.
+   */
   tokensMax?: number;
   /** The `cursor` of the page before; absent: the first page. */
   cursor?: string;
@@ -377,15 +392,15 @@ export interface QuestionOptions {
   /** Words to search for; absent: the words of the question. */
   query?: string;
   /**
-   * Ids of summaries to answer from. Without `query`, only these summaries and the messages that
-   * they cover are read.
+   * Ids of summaries to answer from. Without `query`, the first search covers only these summaries
+   * and the messages that they cover; messages beside a match are read, too.
    */
   summaryIds?: string[];
   /** Most tokens of the answer. Default: 2,000. */
   answerTokensMax?: number;
   /**
-   * Most tokens of the evidence, at most `expand_tokens_max` of the configuration, which is the
-   * default.
+   * Most tokens of the evidence of one search, of which a model may ask for a second; at most
+   * `expand_tokens_max` of the configuration, which is the default.
    */
   tokensMax?: number;
   /** Whether every conversation of the store is read. Default: `false`. */
@@ -406,15 +421,15 @@ export interface AskOptions {
   /** Words to search for; absent: the words of the question. */
   query?: string;
   /**
-   * Ids of summaries to answer from. Without `query`, only these summaries and the messages that
-   * they cover are read.
+   * Ids of summaries to answer from. Without `query`, the first search covers only these summaries
+   * and the messages that they cover; messages beside a match are read, too.
    */
   summaryIds?: string[];
   /** Most tokens of the answer. Default: 2,000. */
   answerTokensMax?: number;
   /**
-   * Most tokens of the evidence, at most `expand_tokens_max` of the configuration, which is the
-   * default.
+   * Most tokens of the evidence of one search, of which a model may ask for a second; at most
+   * `expand_tokens_max` of the configuration, which is the default.
    */
   tokensMax?: number;
   /** Whether every conversation of the store is read. Default: `false`. */
@@ -440,11 +455,14 @@ export interface AskOptions {
 
 /** The limits of a new grant. */
 export interface GrantOptions {
-  /** Ids of the conversations that the grant covers; absent: this conversation. */
+  /**
+   * Ids of the conversations that the grant covers; absent: this conversation, or those of
+   * `parent`.
+   */
   conversations?: string[];
   /**
    * Ids of the summaries that the grant covers, with the messages that they cover; absent:
-   * everything of the conversations.
+   * everything of the conversations, or what `parent` covers of them.
    */
   summaryIds?: string[];
   /** Most levels of one expansion. Default: 3. */
@@ -457,8 +475,8 @@ export interface GrantOptions {
   /** Lifetime of the grant in milliseconds. Default: 300,000. */
   ttlMs?: number;
   /**
-   * Id of a grant to inherit from; the new grant gets at most what that grant has left, and expands
-   * one level less.
+   * Id of a grant to inherit from; the new grant gets at most what that grant has left, expands at
+   * least one level less, and ends no later.
    */
   parent?: string;
   /** Milliseconds since the Unix epoch; absent: the system clock. */
@@ -582,7 +600,8 @@ export interface AdviseOptions {
   /** Time for which the provider keeps a cached prefix, in milliseconds. Default: 300,000. */
   cacheMs?: number;
   /**
-   * Number of prompts to come, at most 512; absent: as many as there were so far, from 8 to 512.
+   * Number of prompts to come; a greater number than 512 counts as 512; absent: as many as there
+   * were so far, from 8 to 512.
    */
   turns?: number;
   /** Milliseconds since the Unix epoch; absent: the system clock. */
@@ -593,11 +612,11 @@ export interface AdviseOptions {
 export interface ImportReport {
   /** Conversations whose context was replaced so far. */
   contexts: number;
-  /** Conversations of the export so far. */
+  /** Conversations that this pass has begun. */
   conversations: number;
   /** Messages that the import has stored so far. */
   ingested: number;
-  /** Messages of the export so far. */
+  /** Messages of the conversations that this pass has begun. */
   messages: number;
   /** Summaries that the import has stored so far. */
   summaries: number;

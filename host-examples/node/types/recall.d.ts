@@ -30,13 +30,16 @@ export interface GrepResult {
    * by this call.
    */
   total: number;
-  /** Whether matches were left out: beyond `limit`, or in a part that was not searched. */
+  /**
+   * Whether matches were left out: beyond `limit`, over the tokens left of the grant, or in a part
+   * that was not searched.
+   */
   truncated: boolean;
   /** Names of notes: how the pattern was read, and what limited the search. */
   notes: string[];
   /**
-   * Cursor at which the same query continues; null: the search was not cut, and `truncated` says
-   * whether matches beyond `limit` were left out.
+   * Cursor at which the same query continues; null: the search cannot continue, and `truncated`
+   * says whether matches were left out.
    */
   cursor: string | null;
   /** Tokens spent of the grant; absent: the read used no grant. */
@@ -242,9 +245,9 @@ export interface SummaryDescription {
   messageTokens: number;
   /** Ids of the summaries from which this summary was made; empty for a leaf. */
   sourceIds: string[];
-  /** Ids of the summaries made from the summary; at most one. */
+  /** Ids of the summaries made from the summary, at most one; empty on a grant for summaries. */
   derivedIds: string[];
-  /** Ids of the messages of a leaf. */
+  /** Ids of the first messages of a leaf; empty for a condensed summary. */
   messageIds: string[];
   /** Ids of the files of the messages that the summary covers. */
   fileIds: string[];
@@ -390,11 +393,15 @@ export interface ExpandResult {
   /** Whether more sources follow. */
   truncated: boolean;
   /**
-   * Cursor of the next page; null: no page follows, or the next source alone is over `tokensMax`
-   * (see `leftOut`).
+   * Cursor of the next page; null: no page follows, or the next source alone is over the token
+   * limit (see `leftOut`).
    */
   cursor: string | null;
-  /** First source that did not fit the token limit; null: the limit cut nothing. */
+  /**
+   * First source that did not fit the token limit (`tokensMax`, or the tokens left of the grant);
+   * null: the limit cut nothing. A page can also end at its bytes, so `truncated` tells whether
+   * more follows.
+   */
   leftOut: OmittedSource | null;
   /** Tokens spent of the grant; absent: the read used no grant. */
   grant?: GrantCharge;
@@ -444,7 +451,7 @@ export interface StoredMessage {
 export interface OmittedSource {
   /** Id of the message or summary. */
   id: string;
-  /** Least `tokensMax` with which the source fits. */
+  /** Least `tokensMax` of a page that begins with the source and returns it. */
   tokens: number;
 }
 

@@ -143,7 +143,7 @@ pub struct SummaryLedger {
     pub window_rejected: u32,
     /// Tokens of prompts and answers of the newest window.
     pub window_tokens: u64,
-    /// Time until which no model is asked; absent: no pause.
+    /// Time until which only forced compaction asks a model; may be past; absent: no pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<String>,
 }
@@ -168,8 +168,8 @@ pub struct ModelBreaker {
     pub scope: String,
     /// Consecutive answers that refused the key or the content.
     pub failures: u32,
-    /// Time until which the model is not asked, in milliseconds since the Unix epoch; 0: the model
-    /// may be asked.
+    /// Time until which only forced compaction asks the model, in milliseconds since the Unix
+    /// epoch; may be past; 0: no pause.
     pub open_until: u64,
 }
 
@@ -332,18 +332,19 @@ pub struct ExportPage {
 /// The progress of an import.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ImportPage {
-    /// Number of lines of this call that were consumed; the next call passes the lines after them.
+    /// Number of lines of this call that were consumed, from the first on; the next call passes the
+    /// lines after them.
     pub consumed: u64,
     /// Conversations whose context was replaced so far.
     pub contexts: u64,
-    /// Conversations of the export so far.
+    /// Conversations that this pass has begun.
     pub conversations: u64,
     /// Messages that the import has stored so far.
     pub ingested: u64,
-    /// Messages of the export so far.
+    /// Messages of the conversations that this pass has begun.
     pub messages: u64,
-    /// Whether all lines are verified, and the next call passes the first line again to store the
-    /// lines.
+    /// True only in the answer to the empty list after the last line: all lines are verified, and
+    /// the next call passes the lines from the first on again, to store them.
     pub rewind: bool,
     /// Summaries that the import has stored so far.
     pub summaries: u64,
@@ -416,13 +417,14 @@ pub struct ResetArguments {
 pub struct ResetAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
-    /// Id of the conversation to continue with: the successor, or this conversation if it has no
-    /// message.
+    /// Id of the conversation to continue with: the successor, or this conversation if nothing was
+    /// archived.
     pub conversation: String,
     /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Id of the archived conversation; null: the conversation has no message and stays.
+    /// Id of the archived conversation; null: the conversation has no message and stays, or the
+    /// configuration excludes the session from writing.
     pub archived_conversation: Option<String>,
 }
 
@@ -448,13 +450,13 @@ pub struct NewSessionAnswer {
     /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Number of messages that left the context.
+    /// Number of messages that leave the context; if nothing was written, would leave.
     pub messages: u64,
-    /// Number of summaries that left the context.
+    /// Number of summaries that leave the context; if nothing was written, would leave.
     pub summaries: u64,
     /// Estimated tokens of the context before the verb.
     pub tokens_before: u64,
-    /// Estimated tokens of the context after the verb.
+    /// Estimated tokens of the context after the verb; if nothing was written, would be after.
     pub tokens_after: u64,
 }
 
@@ -518,9 +520,9 @@ pub struct MaintainAnswer {
     pub warnings: Option<Vec<String>>,
     /// Deferred compaction; null: no compaction is deferred.
     pub debt: Option<DeferredCompaction>,
-    /// Whether the host should compact now.
+    /// Whether the host should compact now; false in the answer to a call with `ended`.
     pub drain: bool,
-    /// Whether the stored context exceeds the budget.
+    /// Whether the context, stored or observed, exceeds the budget.
     pub must: bool,
     /// Tokens above which compaction is due.
     pub threshold: u32,
@@ -643,7 +645,8 @@ pub struct AdviseArguments {
     /// Time for which the provider keeps a cached prefix, in milliseconds. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_ms: Option<u64>,
-    /// Number of prompts to come, at most 512; absent: as many as there were so far, from 8 to 512.
+    /// Number of prompts to come; a greater number than 512 counts as 512; absent: as many as there
+    /// were so far, from 8 to 512.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -713,7 +716,8 @@ pub struct AdviseAnswer {
     /// Number of prompts after which compaction cannot wait; null: no such prompt among those to
     /// come.
     pub forced_in_turns: Option<u64>,
-    /// Number of prompts after which compaction costs least; null: the advice is `compact`.
+    /// Number of prompts after which compaction costs least; equal to `turns`: no compaction costs
+    /// least; null: the advice is `compact`.
     pub wait_turns: Option<u64>,
     /// Estimated tokens of the context now.
     pub tokens: u64,

@@ -14,15 +14,15 @@ pub struct AskQuestion {
     /// Words to search for; absent: the words of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// Ids of summaries to answer from. Without `query`, only these summaries and the messages that
-    /// they cover are read.
+    /// Ids of summaries to answer from. Without `query`, the first search covers only these
+    /// summaries and the messages that they cover; messages beside a match are read, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_ids: Option<Vec<String>>,
     /// Most tokens of the answer. Default: 2,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_tokens_max: Option<u32>,
-    /// Most tokens of the evidence, at most `expand_tokens_max` of the configuration, which is the
-    /// default.
+    /// Most tokens of the evidence of one search, of which a model may ask for a second; at most
+    /// `expand_tokens_max` of the configuration, which is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u32>,
     /// Whether every conversation of the store is read. Default: `false`.
@@ -86,7 +86,7 @@ pub struct OpenQuestion {
     pub requests: Vec<CompletionRequest>,
     /// Argument of `ask-apply`; opaque.
     pub continuation: String,
-    /// Evidence of each conversation that was searched or named.
+    /// Evidence of each conversation with a match or a named summary.
     pub conversations: Vec<EvidenceShare>,
     /// Estimated tokens of the evidence.
     pub source_tokens: u64,
@@ -122,9 +122,9 @@ pub struct AskResult {
     pub source_tokens: u64,
     /// Whether some of the evidence did not fit, or the answer was cut.
     pub truncated: bool,
-    /// Evidence of each conversation that was searched or named.
+    /// Evidence of each conversation with a match or a named summary.
     pub conversations: Vec<EvidenceShare>,
-    /// Number of completions that the question took.
+    /// Number of completions that the question took, a failed one included.
     pub completions: u32,
     /// Failure of the model; null: the model did not fail.
     pub failure: Option<ModelFailure>,
@@ -166,7 +166,7 @@ pub struct EvidenceShare {
 pub struct QuestionPlan {
     /// State of the question.
     pub status: String,
-    /// Evidence of each conversation that was searched or named.
+    /// Evidence of each conversation with a match or a named summary.
     pub conversations: Vec<PlannedEvidence>,
     /// Advice whether a sub-agent should read the evidence.
     pub routing: AskRouting,
@@ -194,7 +194,8 @@ pub struct PlannedEvidence {
     pub tokens: u32,
     /// Ids of the messages and summaries to read.
     pub ids: Vec<String>,
-    /// Most tokens to read of the conversation.
+    /// The conversation's equal share of the evidence tokens. Tokens that the conversation before
+    /// left are added, so `tokens` can exceed the share. 0: the conversation is left out.
     pub tokens_max: u32,
 }
 

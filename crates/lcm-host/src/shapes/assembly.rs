@@ -19,8 +19,9 @@ pub enum EvictionPolicy {
 /// Further options of `context.assemble`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AssembleExtra {
-    /// Model whose provider counts the budget and `reserve_tokens`, after a report by `calibrate`;
-    /// absent: both are estimated tokens.
+    /// Model of the request, which selects the override of the configuration. Once `calibrate` has
+    /// reported the model in this conversation, the budget and `reserve_tokens` count in the tokens
+    /// of its provider. Otherwise, or absent: both are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Whether the last block of each message of `breakpoints` gets `cache_control`, in a dialect

@@ -169,12 +169,13 @@ pub enum CompactionStatus {
 /// A compaction that is due and was deferred.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DeferredCompaction {
-    /// Whether compaction can do nothing more until the context changes.
+    /// Whether an attempt found nothing to compact; `maintain` asks for another attempt when the
+    /// tokens of the context have changed.
     pub exhausted: bool,
     /// Number of failed attempts in a row.
     pub failures: u32,
-    /// Earliest time of the next attempt.
+    /// Time before which `maintain` asks for no attempt, unless `must` is true.
     pub next_attempt_at: String,
-    /// Time at which the compaction became due.
+    /// Time of the first `maintain` that found the compaction due.
     pub began_at: String,
 }

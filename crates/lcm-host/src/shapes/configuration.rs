@@ -19,10 +19,12 @@ pub struct Configuration {
     /// applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_threshold_overrides: Option<Vec<ConfigurationOverride>>,
-    /// Most messages of the fresh tail; 0: no tail. Default: 64.
+    /// Messages of the fresh tail. The tail can have more: the newest call group, and messages back
+    /// to the newest user message within `fresh_tail_tokens_max`. 0: no tail. Default: 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_tail_messages_max: Option<u32>,
-    /// Most tokens of the fresh tail; absent: 30 % of the budget; null: no limit.
+    /// Most tokens of the fresh tail, unless the newest call group alone has more; absent: 30 % of
+    /// the budget; null: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub fresh_tail_tokens_max: Option<Option<u32>>,
@@ -32,7 +34,8 @@ pub struct Configuration {
     /// Most sweeps of the mode `until-under`. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_under_rounds_max: Option<u32>,
-    /// Most source tokens of a leaf; absent: half the threshold, from 1,000 to 20,000.
+    /// Source tokens at which a leaf is full; a call group is not split, so a leaf can have more.
+    /// Absent: half the threshold, from 1,000 to 20,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf_chunk_tokens_max: Option<u32>,
     /// Target tokens of a leaf; absent: a fifth of the threshold, from 192 to 2,400.
@@ -54,8 +57,8 @@ pub struct Configuration {
     /// Greatest depth that a sweep makes without pressure; -1: unlimited. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep_depth_max: Option<i64>,
-    /// Tokens of all summaries of a context above which summaries are condensed; absent: derived
-    /// from the targets above.
+    /// Tokens of all summaries of a context above which summaries are condensed; absent:
+    /// `leaf_chunk_tokens_max`, at most half the threshold and at least the condensed target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_prefix_tokens_target: Option<u32>,
     /// Most tokens of a summary made without the model; absent: the leaf target, from 64 to 512.
@@ -67,7 +70,7 @@ pub struct Configuration {
     /// Policy that selects older items when a call names no policy. Default: `layered`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction_policy: Option<EvictionPolicy>,
-    /// Upper bound of every budget, in tokens; null: no bound. Default: `null`.
+    /// Upper bound of every budget, in estimated tokens; null: no bound. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assembly_tokens_max: Option<u32>,
     /// `true`: the fresh tail shows its newest large tool outputs in full, as far as the budget
@@ -81,8 +84,8 @@ pub struct Configuration {
     /// Least tokens of a payload that contexts show as a reference. Default: 25,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_payload_tokens_min: Option<u32>,
-    /// Most tokens of stored text for one call of the tool `lcm_expand` or for one question;
-    /// default of `tokens_max` of a grant. Default: 4,000.
+    /// Most tokens of stored text for one call of the tool `lcm_expand` or for one search of a
+    /// question; default of `tokens_max` of a grant. Default: 4,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expand_tokens_max: Option<u32>,
     /// Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at least 6,000.

@@ -294,7 +294,8 @@ pub struct CallInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known now; absent: none.
+    /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
+    /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -338,7 +339,8 @@ pub struct StageInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known now; absent: none.
+    /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
+    /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -364,7 +366,8 @@ pub struct CompleteInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known now; absent: none.
+    /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
+    /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -388,7 +391,8 @@ pub struct DoneInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known now; absent: none.
+    /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
+    /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -412,7 +416,8 @@ pub struct FailInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known now; absent: none.
+    /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
+    /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -446,9 +451,9 @@ pub enum DriveResult {
 /// Result of `append` and `ingest`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct IntakeResult {
-    /// Revision of the conversation after the call.
+    /// Revision of the conversation after the last call of the task.
     pub revision: u64,
-    /// Messages that the call stored.
+    /// Messages that the task stored.
     pub ingested: u32,
     /// All other messages: those stored before, and failed turns without content.
     pub skipped: u32,
@@ -456,7 +461,7 @@ pub struct IntakeResult {
     pub seq_first: Option<u64>,
     /// Position of the last message stored, from 1; null: no message was stored.
     pub seq_last: Option<u64>,
-    /// Estimated tokens of the stored context after the call.
+    /// Estimated tokens of the stored context after the last call of the task.
     pub context_tokens: u32,
 }
 

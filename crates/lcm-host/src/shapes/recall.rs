@@ -104,12 +104,13 @@ pub struct GrepResult {
     /// Number of matches, including those beyond `limit`; if the search was cut, of the part
     /// searched by this call.
     pub total: u64,
-    /// Whether matches were left out: beyond `limit`, or in a part that was not searched.
+    /// Whether matches were left out: beyond `limit`, over the tokens left of the grant, or in a
+    /// part that was not searched.
     pub truncated: bool,
     /// Names of notes: how the pattern was read, and what limited the search.
     pub notes: Vec<String>,
-    /// Cursor at which the same query continues; null: the search was not cut, and `truncated` says
-    /// whether matches beyond `limit` were left out.
+    /// Cursor at which the same query continues; null: the search cannot continue, and `truncated`
+    /// says whether matches were left out.
     pub cursor: Option<String>,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -363,9 +364,9 @@ pub struct SummaryDescription {
     pub message_tokens: u64,
     /// Ids of the summaries from which this summary was made; empty for a leaf.
     pub source_ids: Vec<String>,
-    /// Ids of the summaries made from the summary; at most one.
+    /// Ids of the summaries made from the summary, at most one; empty on a grant for summaries.
     pub derived_ids: Vec<String>,
-    /// Ids of the messages of a leaf.
+    /// Ids of the first messages of a leaf; empty for a condensed summary.
     pub message_ids: Vec<String>,
     /// Ids of the files of the messages that the summary covers.
     pub file_ids: Vec<String>,
@@ -509,13 +510,16 @@ pub struct ReadCost {
 /// Options of an expansion: how deep, and how much of it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ExpandRequest {
-    /// Most levels below the summary; absent: 1, or all levels with `include_messages`.
+    /// Most levels of sources below the summary; the messages of a leaf are a level, too. Absent:
+    /// 1, or all with `include_messages`. A grant may allow fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_max: Option<u32>,
-    /// Whether the messages of the leaves that are reached are returned. Default: `false`.
+    /// Whether the messages of leaves are returned, as far as `depth_max` reaches. Without them a
+    /// leaf lists nothing. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_messages: Option<bool>,
-    /// Most tokens of one page; absent: no bound.
+    /// Most tokens of one page; absent: only the bytes of a page and the tokens left of the grant
+    /// limit the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u64>,
     /// The `cursor` of the page before; absent: the first page.
@@ -536,10 +540,12 @@ pub struct ExpandResult {
     pub tokens: u64,
     /// Whether more sources follow.
     pub truncated: bool,
-    /// Cursor of the next page; null: no page follows, or the next source alone is over
-    /// `tokens_max` (see `left_out`).
+    /// Cursor of the next page; null: no page follows, or the next source alone is over the token
+    /// limit (see `left_out`).
     pub cursor: Option<String>,
-    /// First source that did not fit the token limit; null: the limit cut nothing.
+    /// First source that did not fit the token limit (`tokens_max`, or the tokens left of the
+    /// grant); null: the limit cut nothing. A page can also end at its bytes, so `truncated` tells
+    /// whether more follows.
     pub left_out: Option<OmittedSource>,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -594,18 +600,19 @@ pub struct StoredMessage {
 pub struct OmittedSource {
     /// Id of the message or summary.
     pub id: String,
-    /// Least `tokens_max` with which the source fits.
+    /// Least `tokens_max` of a page that begins with the source and returns it.
     pub tokens: u64,
 }
 
 /// The limits of a new grant.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct GrantRequest {
-    /// Ids of the conversations that the grant covers; absent: this conversation.
+    /// Ids of the conversations that the grant covers; absent: this conversation, or those of
+    /// `parent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversations: Option<Vec<String>>,
     /// Ids of the summaries that the grant covers, with the messages that they cover; absent:
-    /// everything of the conversations.
+    /// everything of the conversations, or what `parent` covers of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_ids: Option<Vec<String>>,
     /// Most levels of one expansion. Default: 3.
@@ -618,8 +625,8 @@ pub struct GrantRequest {
     /// Lifetime of the grant in milliseconds. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u32>,
-    /// Id of a grant to inherit from; the new grant gets at most what that grant has left, and
-    /// expands one level less.
+    /// Id of a grant to inherit from; the new grant gets at most what that grant has left, expands
+    /// at least one level less, and ends no later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }

@@ -166,7 +166,9 @@ class SummaryLedger(TypedDict):
     window_tokens: int
     """Tokens of prompts and answers of the newest window."""
     paused_until: NotRequired[str]
-    """Time until which no model is asked; absent: no pause."""
+    """Time until which only forced compaction asks a model; may be past; absent: no
+    pause.
+    """
 
 
 class FocusBrief(TypedDict):
@@ -192,8 +194,8 @@ class ModelBreaker(TypedDict):
     failures: int
     """Consecutive answers that refused the key or the content."""
     open_until: int
-    """Time until which the model is not asked, in milliseconds since the Unix epoch; 0:
-    the model may be asked.
+    """Time until which only forced compaction asks the model, in milliseconds since the
+    Unix epoch; may be past; 0: no pause.
     """
 
 
@@ -327,15 +329,17 @@ class ResetAnswer(TypedDict):
     changed: bool
     """Whether the verb wrote, or with `dry_run` would write."""
     conversation: str
-    """Id of the conversation to continue with: the successor, or this conversation if it
-    has no message.
+    """Id of the conversation to continue with: the successor, or this conversation if
+    nothing was archived.
     """
     warnings: NotRequired[list[str]]
     """Rule of the configuration that excludes the session from writing; absent: no rule
     applies.
     """
     archived_conversation: str | None
-    """Id of the archived conversation; None: the conversation has no message and stays."""
+    """Id of the archived conversation; None: the conversation has no message and stays,
+    or the configuration excludes the session from writing.
+    """
 
 
 class NewSessionAnswer(TypedDict):
@@ -350,13 +354,15 @@ class NewSessionAnswer(TypedDict):
     applies.
     """
     messages: int
-    """Number of messages that left the context."""
+    """Number of messages that leave the context; if nothing was written, would leave."""
     summaries: int
-    """Number of summaries that left the context."""
+    """Number of summaries that leave the context; if nothing was written, would leave."""
     tokens_before: int
     """Estimated tokens of the context before the verb."""
     tokens_after: int
-    """Estimated tokens of the context after the verb."""
+    """Estimated tokens of the context after the verb; if nothing was written, would be
+    after.
+    """
 
 
 class CalibrateAnswer(TypedDict):
@@ -464,8 +470,8 @@ class AdviseAnswer(TypedDict):
     those to come.
     """
     wait_turns: int | None
-    """Number of prompts after which compaction costs least; None: the advice is
-    `compact`.
+    """Number of prompts after which compaction costs least; equal to `turns`: no
+    compaction costs least; None: the advice is `compact`.
     """
     tokens: int
     """Estimated tokens of the context now."""

@@ -51,9 +51,9 @@ class AskResult(TypedDict):
     truncated: bool
     """Whether some of the evidence did not fit, or the answer was cut."""
     conversations: list[EvidenceShare]
-    """Evidence of each conversation that was searched or named."""
+    """Evidence of each conversation with a match or a named summary."""
     completions: int
-    """Number of completions that the question took."""
+    """Number of completions that the question took, a failed one included."""
     failure: ModelFailure | None
     """Failure of the model; None: the model did not fail."""
     grant: NotRequired[GrantCharge]
@@ -83,7 +83,7 @@ class QuestionPlan(TypedDict):
     status: Literal["planned"]
     """State of the question."""
     conversations: list[PlannedEvidence]
-    """Evidence of each conversation that was searched or named."""
+    """Evidence of each conversation with a match or a named summary."""
     routing: AskRouting
     """Advice whether a sub-agent should read the evidence."""
     source_tokens: int
@@ -110,7 +110,10 @@ class PlannedEvidence(TypedDict):
     ids: list[str]
     """Ids of the messages and summaries to read."""
     tokens_max: int
-    """Most tokens to read of the conversation."""
+    """The conversation's equal share of the evidence tokens. Tokens that the
+    conversation before left are added, so `tokens` can exceed the share. 0: the
+    conversation is left out.
+    """
 
 
 class AskRouting(TypedDict):

@@ -16,7 +16,9 @@ DivergenceCause = Literal["dialect", "focus", "compaction", "budget", "eviction"
 
 
 class ContextItem(TypedDict):
-    """One item of the stored context, or one live message."""
+    """A piece of the stored context, or one live message. A run of messages has several
+    pieces if its messages differ in `included` or `why`.
+    """
 
     id: str
     """Id of the summary, of the focus brief, or of the first message of the item; a live
@@ -31,11 +33,13 @@ class ContextItem(TypedDict):
     rendering made.
     """
     tokens: int
-    """Estimated tokens of the item in a context."""
+    """Estimated tokens of the item: as rendered if included, else as stored; 0:
+    withdrawn.
+    """
     seq_first: int | None
-    """Position of the first message of the item; None: the item is not stored."""
+    """Position of the first message of the item; None: a live message."""
     seq_last: int | None
-    """Position of the last message of the item; None: the item is not stored."""
+    """Position of the last message of the item; None: a live message."""
 
 
 class PrefixReport(TypedDict):
@@ -44,11 +48,11 @@ class PrefixReport(TypedDict):
     stable_tokens: int | None
     """Estimated tokens of the equal prefix; None: nothing to compare with."""
     broken_by: str | None
-    """Id of the first item that differs; None: no item differs, or nothing to compare
-    with.
+    """Id of the first item that differs; None: no item differs, this context only ends
+    earlier, or nothing to compare with.
     """
     broken_why: DivergenceCause | None
-    """Reason of the difference; None: no item differs, or nothing to compare with."""
+    """Reason of the difference; None: `broken_by` is None."""
     breakpoints: list[int]
     """Indexes of the messages at whose end a cached prefix may end, from 0, ascending."""
     sha256: str

@@ -115,10 +115,12 @@ class DeferredCompaction(TypedDict):
     """A compaction that is due and was deferred."""
 
     exhausted: bool
-    """Whether compaction can do nothing more until the context changes."""
+    """Whether an attempt found nothing to compact; `maintain` asks for another attempt
+    when the tokens of the context have changed.
+    """
     failures: int
     """Number of failed attempts in a row."""
     next_attempt_at: str
-    """Earliest time of the next attempt."""
+    """Time before which `maintain` asks for no attempt, unless `must` is true."""
     began_at: str
-    """Time at which the compaction became due."""
+    """Time of the first `maintain` that found the compaction due."""

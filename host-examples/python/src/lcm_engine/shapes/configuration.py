@@ -20,15 +20,22 @@ class Configuration(TypedDict):
     conditions applies.
     """
     fresh_tail_messages_max: NotRequired[int]
-    """Most messages of the fresh tail; 0: no tail. Default: 64."""
+    """Messages of the fresh tail. The tail can have more: the newest call group, and
+    messages back to the newest user message within `fresh_tail_tokens_max`. 0: no
+    tail. Default: 64.
+    """
     fresh_tail_tokens_max: NotRequired[int | None]
-    """Most tokens of the fresh tail; absent: 30 % of the budget; None: no limit."""
+    """Most tokens of the fresh tail, unless the newest call group alone has more;
+    absent: 30 % of the budget; None: no limit.
+    """
     sweep_passes_max: NotRequired[int]
     """Most passes of one sweep. Default: 12."""
     until_under_rounds_max: NotRequired[int]
     """Most sweeps of the mode `until-under`. Default: 10."""
     leaf_chunk_tokens_max: NotRequired[int]
-    """Most source tokens of a leaf; absent: half the threshold, from 1,000 to 20,000."""
+    """Source tokens at which a leaf is full; a call group is not split, so a leaf can
+    have more. Absent: half the threshold, from 1,000 to 20,000.
+    """
     leaf_tokens_target: NotRequired[int]
     """Target tokens of a leaf; absent: a fifth of the threshold, from 192 to 2,400."""
     condensed_tokens_target: NotRequired[int]
@@ -47,7 +54,8 @@ class Configuration(TypedDict):
     """Greatest depth that a sweep makes without pressure; -1: unlimited. Default: 1."""
     summary_prefix_tokens_target: NotRequired[int]
     """Tokens of all summaries of a context above which summaries are condensed; absent:
-    derived from the targets above.
+    `leaf_chunk_tokens_max`, at most half the threshold and at least the condensed
+    target.
     """
     fallback_tokens_max: NotRequired[int]
     """Most tokens of a summary made without the model; absent: the leaf target, from 64
@@ -60,7 +68,8 @@ class Configuration(TypedDict):
     eviction_policy: NotRequired[EvictionPolicy]
     """Policy that selects older items when a call names no policy. Default: `layered`."""
     assembly_tokens_max: NotRequired[int | None]
-    """Upper bound of every budget, in tokens; None: no bound. Default: `None`."""
+    """Upper bound of every budget, in estimated tokens; None: no bound. Default: `None`.
+    """
     stub_large_tool_payloads: NotRequired[bool]
     """`true`: the fresh tail shows its newest large tool outputs in full, as far as the
     budget allows; `false`: as references, like all other large payloads. Default:
@@ -73,8 +82,8 @@ class Configuration(TypedDict):
     large_payload_tokens_min: NotRequired[int]
     """Least tokens of a payload that contexts show as a reference. Default: 25,000."""
     expand_tokens_max: NotRequired[int]
-    """Most tokens of stored text for one call of the tool `lcm_expand` or for one
-    question; default of `tokens_max` of a grant. Default: 4,000.
+    """Most tokens of stored text for one call of the tool `lcm_expand` or for one search
+    of a question; default of `tokens_max` of a grant. Default: 4,000.
     """
     bootstrap_tokens_max: NotRequired[int]
     """Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at

@@ -203,7 +203,9 @@ class TurnReport(TypedDict):
     deferred: bool
     """Whether compaction is due and left for `maintain`."""
     failure: ModelFailure | None
-    """Failure of a call after the messages were stored; None: no call failed."""
+    """Failure of a call, or last failure of a model, after the messages were stored;
+    None: no failure.
+    """
 
 
 class MaintainReport(TypedDict):
@@ -239,8 +241,10 @@ class AssembleOptions(TypedDict):
     dialect that has it. Default: `false`.
     """
     model: NotRequired[str]
-    """Model whose provider counts the budget and the reserve, after a report by
-    `calibrate`; absent: both are estimated tokens.
+    """Model of the request, which selects the override of the configuration. Once
+    `calibrate` has reported the model in this conversation, the budget and the
+    reserve count in the tokens of its provider. Otherwise, or absent: both are
+    estimated tokens.
     """
     live_messages: NotRequired[list[Message]]
     """Messages that the caller holds and that end the context; those of them that are
@@ -277,7 +281,9 @@ class AssembledContext(TypedDict):
     evicted: int
     """Number of messages and summaries of the stored context that were left out."""
     items: list[ContextItem]
-    """Every item of the stored context, in order; empty without `explain`."""
+    """Every piece of the stored context in order, then the live messages; empty without
+    `explain`.
+    """
     explanation_text: str | None
     """The same items as text for people; None without `explain`."""
     prefix: PrefixReport
@@ -356,13 +362,17 @@ class ExpandOptions(TypedDict):
     """Options of an expansion."""
 
     depth_max: NotRequired[int]
-    """Most levels below the summary; absent: 1, or all levels with `include_messages`."""
+    """Most levels of sources below the summary; the messages of a leaf are a level, too.
+    Absent: 1, or all with `include_messages`. A grant may allow fewer.
+    """
     include_messages: NotRequired[bool]
-    """Whether the messages of the leaves that are reached are returned. Default:
-    `false`.
+    """Whether the messages of leaves are returned, as far as `depth_max` reaches.
+    Without them a leaf lists nothing. Default: `false`.
     """
     tokens_max: NotRequired[int]
-    """Most tokens of one page; absent: no bound."""
+    """Most tokens of one page; absent: only the bytes of a page and the tokens left of
+    the grant limit the page.
+    """
     cursor: NotRequired[str]
     """The `cursor` of the page before; absent: the first page."""
     now: NotRequired[int]
@@ -377,14 +387,15 @@ class QuestionOptions(TypedDict):
     query: NotRequired[str]
     """Words to search for; absent: the words of the question."""
     summary_ids: NotRequired[list[str]]
-    """Ids of summaries to answer from. Without `query`, only these summaries and the
-    messages that they cover are read.
+    """Ids of summaries to answer from. Without `query`, the first search covers only
+    these summaries and the messages that they cover; messages beside a match are
+    read, too.
     """
     answer_tokens_max: NotRequired[int]
     """Most tokens of the answer. Default: 2,000."""
     tokens_max: NotRequired[int]
-    """Most tokens of the evidence, at most `expand_tokens_max` of the configuration,
-    which is the default.
+    """Most tokens of the evidence of one search, of which a model may ask for a second;
+    at most `expand_tokens_max` of the configuration, which is the default.
     """
     all_conversations: NotRequired[bool]
     """Whether every conversation of the store is read. Default: `false`."""
@@ -404,14 +415,15 @@ class AskOptions(TypedDict):
     query: NotRequired[str]
     """Words to search for; absent: the words of the question."""
     summary_ids: NotRequired[list[str]]
-    """Ids of summaries to answer from. Without `query`, only these summaries and the
-    messages that they cover are read.
+    """Ids of summaries to answer from. Without `query`, the first search covers only
+    these summaries and the messages that they cover; messages beside a match are
+    read, too.
     """
     answer_tokens_max: NotRequired[int]
     """Most tokens of the answer. Default: 2,000."""
     tokens_max: NotRequired[int]
-    """Most tokens of the evidence, at most `expand_tokens_max` of the configuration,
-    which is the default.
+    """Most tokens of the evidence of one search, of which a model may ask for a second;
+    at most `expand_tokens_max` of the configuration, which is the default.
     """
     all_conversations: NotRequired[bool]
     """Whether every conversation of the store is read. Default: `false`."""
@@ -435,10 +447,12 @@ class GrantOptions(TypedDict):
     """The limits of a new grant."""
 
     conversations: NotRequired[list[str]]
-    """Ids of the conversations that the grant covers; absent: this conversation."""
+    """Ids of the conversations that the grant covers; absent: this conversation, or
+    those of `parent`.
+    """
     summary_ids: NotRequired[list[str]]
     """Ids of the summaries that the grant covers, with the messages that they cover;
-    absent: everything of the conversations.
+    absent: everything of the conversations, or what `parent` covers of them.
     """
     depth_max: NotRequired[int]
     """Most levels of one expansion. Default: 3."""
@@ -450,7 +464,7 @@ class GrantOptions(TypedDict):
     """Lifetime of the grant in milliseconds. Default: 300,000."""
     parent: NotRequired[str]
     """Id of a grant to inherit from; the new grant gets at most what that grant has
-    left, and expands one level less.
+    left, expands at least one level less, and ends no later.
     """
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
@@ -578,8 +592,8 @@ class AdviseOptions(TypedDict):
     300,000.
     """
     turns: NotRequired[int]
-    """Number of prompts to come, at most 512; absent: as many as there were so far, from
-    8 to 512.
+    """Number of prompts to come; a greater number than 512 counts as 512; absent: as
+    many as there were so far, from 8 to 512.
     """
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
@@ -591,11 +605,11 @@ class ImportReport(TypedDict):
     contexts: int
     """Conversations whose context was replaced so far."""
     conversations: int
-    """Conversations of the export so far."""
+    """Conversations that this pass has begun."""
     ingested: int
     """Messages that the import has stored so far."""
     messages: int
-    """Messages of the export so far."""
+    """Messages of the conversations that this pass has begun."""
     summaries: int
     """Summaries that the import has stored so far."""
 

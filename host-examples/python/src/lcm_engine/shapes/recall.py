@@ -27,13 +27,14 @@ class GrepResult(TypedDict):
     part searched by this call.
     """
     truncated: bool
-    """Whether matches were left out: beyond `limit`, or in a part that was not searched.
+    """Whether matches were left out: beyond `limit`, over the tokens left of the grant,
+    or in a part that was not searched.
     """
     notes: list[str]
     """Names of notes: how the pattern was read, and what limited the search."""
     cursor: str | None
-    """Cursor at which the same query continues; None: the search was not cut, and
-    `truncated` says whether matches beyond `limit` were left out.
+    """Cursor at which the same query continues; None: the search cannot continue, and
+    `truncated` says whether matches were left out.
     """
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
@@ -248,9 +249,11 @@ class SummaryDescription(TypedDict):
     source_ids: list[str]
     """Ids of the summaries from which this summary was made; empty for a leaf."""
     derived_ids: list[str]
-    """Ids of the summaries made from the summary; at most one."""
+    """Ids of the summaries made from the summary, at most one; empty on a grant for
+    summaries.
+    """
     message_ids: list[str]
-    """Ids of the messages of a leaf."""
+    """Ids of the first messages of a leaf; empty for a condensed summary."""
     file_ids: list[str]
     """Ids of the files of the messages that the summary covers."""
     findings: list[str]
@@ -404,10 +407,13 @@ class ExpandResult(TypedDict):
     """Whether more sources follow."""
     cursor: str | None
     """Cursor of the next page; None: no page follows, or the next source alone is over
-    `tokens_max` (see `left_out`).
+    the token limit (see `left_out`).
     """
     left_out: OmittedSource | None
-    """First source that did not fit the token limit; None: the limit cut nothing."""
+    """First source that did not fit the token limit (`tokens_max`, or the tokens left of
+    the grant); None: the limit cut nothing. A page can also end at its bytes, so
+    `truncated` tells whether more follows.
+    """
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
 
@@ -460,7 +466,7 @@ class OmittedSource(TypedDict):
     id: str
     """Id of the message or summary."""
     tokens: int
-    """Least `tokens_max` with which the source fits."""
+    """Least `tokens_max` of a page that begins with the source and returns it."""
 
 
 class Grant(TypedDict):
