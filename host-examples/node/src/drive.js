@@ -69,6 +69,9 @@ async function upload(backend, { conversation, family, now }, whole, bounds) {
   return `@upload ${name}`;
 }
 
+/** Failures with which a model refuses: the task ends. */
+const REFUSALS = ["auth", "policy"];
+
 /** A task in progress. */
 class Driver {
   passes = [];
@@ -78,6 +81,7 @@ class Driver {
   #complete;
   #isStopped = false;
   #failure;
+  #refusal;
   #kept = [];
   #requests = [];
   #answers = [];
@@ -97,7 +101,13 @@ class Driver {
     if (instruction.do !== "fail") return instruction;
     const { code, message } = instruction.error;
     if (this.#failure?.code === code && this.#failure.message === message) throw this.#failure;
-    throw new LcmError(code, message, { cause: this.#failure });
+    const failure = this.modelFailure(instruction.error);
+    throw new LcmError(code, message, { cause: this.#failure, failure });
+  }
+
+  /** Returns the model's own failure behind a `completion-failed`; undefined: another error. */
+  modelFailure({ code }) {
+    return code === "completion-failed" ? this.#refusal : undefined;
   }
 
   /** Carries out an instruction; resolves to the next one. */
@@ -127,6 +137,9 @@ class Driver {
     const answers = await Promise.all(requests.map((request) => this.#complete(request)));
     return answers.map(({ result, calls }, i) => {
       this.#answers[first + i] = result;
+      if (REFUSALS.includes(result?.failed?.code)) {
+        this.#refusal = { code: result.failed.code, message: result.failed.message };
+      }
       return { asked: calls, done: result?.done && true, failed: result?.failed };
     });
   }
@@ -165,5 +178,7 @@ export async function drive(backend, task, parts) {
     return driver.advance(inner, await driver.ask(inner, "drive.begin", begin));
   });
   while (instruction.do !== "done") instruction = await driver.advance(backend, instruction);
+  const { failure } = driver.result;
+  if (failure) driver.result.failure = driver.modelFailure(failure) ?? failure;
   return { result: driver.result, passes: driver.passes, warnings: [...driver.warnings] };
 }
