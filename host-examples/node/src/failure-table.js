@@ -28,7 +28,8 @@ export const FAILURE_TABLE = Object.freeze([
     code: "auth",
     values: [
       "AI_LoadAPIKeyError", "CredentialsError", "DefaultCredentialsError",
-      "ModelAuthenticationError", "ModelPermissionDeniedError", "AuthenticationError",
+      "ModelAuthenticationError", "ModelPermissionDeniedError",
+      "AuthenticationError",
     ],
   },
   {
@@ -166,8 +167,8 @@ export const FAILURE_TABLE = Object.freeze([
     evidence: "words",
     code: "unavailable",
     values: [
-      "overloaded", "service unavailable", "connection error", "connection refused",
-      "connection reset", "fetch failed", "socket hang up",
+      "overloaded", "service unavailable", "cannot connect to api", "connection error",
+      "connection refused", "connection reset", "fetch failed", "socket hang up",
     ],
   },
 ]);

@@ -16,6 +16,8 @@ export const FAILURE_CODES = Object.freeze([
   "unavailable",
   "other",
 ]);
+/** Codes of names that say more than the answer of a provider. */
+const SURE_NAMES = ["timeout", "context-too-long", "policy", "refusal"];
 /** Most errors of a chain of causes. */
 const CHAIN_MAX = 16;
 /** Deepest member of a body that is read. */
@@ -155,7 +157,8 @@ function codeOf(error) {
   const own = get(error, "code");
   if (FAILURE_CODES.includes(own)) return own;
   const named = namesOf(error).map(codeOfName).find((code) => code !== undefined);
-  return named ?? codeOfAnswer(factsOf(error));
+  if (SURE_NAMES.includes(named)) return named;
+  return codeOfAnswer(factsOf(error)) ?? named;
 }
 
 /** Returns the code of a chain in which no error decides by itself. */

@@ -34,7 +34,8 @@ FAILURE_TABLE: tuple[Row, ...] = (
         "auth",
         (
             "AI_LoadAPIKeyError", "CredentialsError", "DefaultCredentialsError",
-            "ModelAuthenticationError", "ModelPermissionDeniedError", "AuthenticationError",
+            "ModelAuthenticationError", "ModelPermissionDeniedError",
+            "AuthenticationError",
         ),
     ),
     ("name", "rate-limited", ("ModelRateLimitError", "RateLimitError", "InsufficientQuotaError")),
@@ -163,8 +164,8 @@ FAILURE_TABLE: tuple[Row, ...] = (
         "words",
         "unavailable",
         (
-            "overloaded", "service unavailable", "connection error", "connection refused",
-            "connection reset", "fetch failed", "socket hang up",
+            "overloaded", "service unavailable", "cannot connect to api", "connection error",
+            "connection refused", "connection reset", "fetch failed", "socket hang up",
         ),
     ),
 )
