@@ -136,7 +136,7 @@ function factsOf(error) {
 /** Returns the code that an answer of a provider decides; undefined: it decides nothing. */
 function codeOfAnswer({ status: stated, bodyStatus, codes, texts, hasBody }) {
   const failing = [stated, bodyStatus].find((found) => found >= 400);
-  const status = failing ?? (stated > 0 ? 200 : 0);
+  const status = failing ?? (stated > 0 && stated < 300 ? 200 : stated);
   const isAnswer = status >= 400 || hasBody;
   const text = [...codes, ...texts].join("\n");
   if (isAnswer && [0, 200, 400, 413, 422, 500].includes(status)) {
@@ -148,7 +148,7 @@ function codeOfAnswer({ status: stated, bodyStatus, codes, texts, hasBody }) {
   if (known) return known;
   const worded = isAnswer && [0, 200, 400, 422].includes(status) ? codeOfWords(text) : undefined;
   if (worded) return worded;
-  if (status >= 400) return codeOfStatus(status) ?? "other";
+  if (status >= 300) return codeOfStatus(status) ?? "other";
   return status === 200 && hasBody ? "unavailable" : undefined;
 }
 

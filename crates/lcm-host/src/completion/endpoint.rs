@@ -32,7 +32,7 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// Pause between two looks at a pending answer.
 const POLL: Duration = Duration::from_millis(20);
 /// Longest pause that a provider can request: a day.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
 
 /// A secret, which `Debug` hides.
 #[derive(Clone, Eq, PartialEq)]

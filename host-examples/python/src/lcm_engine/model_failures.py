@@ -156,7 +156,7 @@ def _facts(error: BaseException) -> _Facts:
 def _code_of_answer(facts: _Facts) -> str | None:
     """Returns the code that an answer of a provider decides; None: it decides nothing."""
     failing = next((one for one in (facts.status, facts.body_status) if one >= 400), None)
-    status = failing or (200 if facts.status else 0)
+    status = failing or (200 if 0 < facts.status < 300 else facts.status)
     is_answer = status >= 400 or facts.has_body
     text = "\n".join(facts.codes + facts.texts)
     if is_answer and status in (0, 200, 400, 413, 422, 500):
@@ -168,7 +168,7 @@ def _code_of_answer(facts: _Facts) -> str | None:
         return known
     if is_answer and status in (0, 200, 400, 422) and (worded := code_of_words(text)):
         return worded
-    if status >= 400:
+    if status >= 300:
         return code_of_status(status) or "other"
     return "unavailable" if status == 200 and facts.has_body else None
 
