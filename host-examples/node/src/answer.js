@@ -24,10 +24,11 @@ function describe(value) {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
   if (typeof value === "function") return "a function";
-  if (value instanceof Error) return "an Error (throw it)";
   if (typeof value !== "object") {
     return value === undefined ? "undefined" : `the ${typeof value} ${String(value)}`;
   }
+  if (value instanceof Error) return "an Error (throw it)";
+  if (typeof value.then === "function") return "a Promise (await it)";
   const known = SDK_ANSWERS.find(([member]) => member in value);
   if (known) return `${known[1]} (return ${known[2]})`;
   if (typeof value[Symbol.asyncIterator] === "function") return "a stream (return its whole text)";

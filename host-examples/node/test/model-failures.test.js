@@ -181,6 +181,7 @@ const wrongAnswers = [
   [{}, "an object without members"],
   [["text"], "a list"],
   [{ text: 1 }, "an object whose `text` is the number 1"],
+  [{ text: Promise.resolve("t") }, "an object whose `text` is a Promise (await it)"],
   [{ summary: "t" }, "an object with summary"],
   [new Error("x"), "an Error (throw it)"],
   [() => "text", "a function"],
@@ -212,12 +213,13 @@ test("a wrong answer of `complete` is an error of the program, not one of the mo
         assert.ok(message.includes(got) && /must (return|be)/.test(message), message);
         const wrong = { code: "invalid-input", message };
         await assert.rejects(lcm.compact("c", { budget: 3000 }), wrong);
+        await assert.rejects(lcm.maintain("c", { budget: 3000 }), wrong);
         await assert.rejects(lcm.ask("c", QUESTION), wrong);
         const tool = lcm.callTool("c", "lcm_expand_query", { prompt: QUESTION });
         await assert.rejects(tool, wrong);
         // No summary was made of it, and no question stays open.
         assert.equal((await lcm.listing("summaries", { conversation: "c" })).length, 0);
-        assert.equal(asked, 4);
+        assert.equal(asked, 5);
         await assert.rejects(lcm.ask("c", QUESTION), wrong);
       },
       { complete: [complete, next] },

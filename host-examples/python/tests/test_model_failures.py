@@ -233,13 +233,14 @@ class WrongAnswers(unittest.TestCase):
                 self.assertIn(got, message)
                 self.assertRegex(message, "must (return|be)")
                 self.refuses(message, lambda: lcm.compact("c", 4_000))
+                self.refuses(message, lambda: lcm.maintain("c", 4_000))
                 self.refuses(message, lambda: lcm.ask("c", QUESTION))
                 prompt = {"prompt": QUESTION}
                 self.refuses(message, lambda: lcm.call_tool("c", "lcm_expand_query", prompt))
                 # No summary was made of it, and no question stays open.
                 self.assertEqual(list(lcm.listing("summaries", conversation="c")), [])
                 self.refuses(message, lambda: lcm.ask("c", QUESTION))
-                self.assertEqual(len(asked), 5)
+                self.assertEqual(len(asked), 6)
 
     def refuses(self, message, call):
         with self.assertRaises(LcmError) as caught:
