@@ -8,6 +8,7 @@ import { toJson } from "./convert.js";
 import { sha256Hex } from "./digest.js";
 import { LcmError } from "./errors.js";
 import { pause } from "./queue.js";
+import { errorOf, withRefusal } from "./refusal.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -69,9 +70,6 @@ async function upload(backend, { conversation, family, now }, whole, bounds) {
   return `@upload ${name}`;
 }
 
-/** Failures with which a model refuses: the task ends. */
-const REFUSALS = ["auth", "policy"];
-
 /** A task in progress. */
 class Driver {
   passes = [];
@@ -81,7 +79,6 @@ class Driver {
   #complete;
   #isStopped = false;
   #failure;
-  #refusal;
   #kept = [];
   #requests = [];
   #answers = [];
@@ -97,17 +94,10 @@ class Driver {
     const instruction = JSON.parse(await backend.compute(name, asked));
     if (instruction.pass) this.passes.push(instruction.pass);
     for (const line of instruction.warnings ?? []) this.warnings.add(line);
-    Object.assign(this.result, instruction.note, instruction.result);
-    if (instruction.do !== "fail") return instruction;
-    const { code, message } = instruction.error;
-    if (this.#failure?.code === code && this.#failure.message === message) throw this.#failure;
-    const failure = this.modelFailure(instruction.error);
-    throw new LcmError(code, message, { cause: this.#failure, failure });
-  }
-
-  /** Returns the model's own failure behind a `completion-failed`; undefined: another error. */
-  modelFailure({ code }) {
-    return code === "completion-failed" ? this.#refusal : undefined;
+    const result = withRefusal(instruction.result, this.#answers);
+    Object.assign(this.result, instruction.note, result);
+    if (instruction.do === "fail") throw errorOf(instruction.error, this.#answers, this.#failure);
+    return instruction;
   }
 
   /** Carries out an instruction; resolves to the next one. */
@@ -137,9 +127,6 @@ class Driver {
     const answers = await Promise.all(requests.map((request) => this.#complete(request)));
     return answers.map(({ result, calls }, i) => {
       this.#answers[first + i] = result;
-      if (REFUSALS.includes(result?.failed?.code)) {
-        this.#refusal = { code: result.failed.code, message: result.failed.message };
-      }
       return { asked: calls, done: result?.done && true, failed: result?.failed };
     });
   }
@@ -178,7 +165,5 @@ export async function drive(backend, task, parts) {
     return driver.advance(inner, await driver.ask(inner, "drive.begin", begin));
   });
   while (instruction.do !== "done") instruction = await driver.advance(backend, instruction);
-  const { failure } = driver.result;
-  if (failure) driver.result.failure = driver.modelFailure(failure) ?? failure;
   return { result: driver.result, passes: driver.passes, warnings: [...driver.warnings] };
 }

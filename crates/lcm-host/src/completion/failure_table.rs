@@ -1,5 +1,6 @@
-//! What codes, statuses and words of providers mean: the table of `docs/model-failures.md`, as data.
+//! What codes, statuses and words of providers mean, as data.
 //!
+//! The table is that of `docs/model-failures.md`.
 //! In: a code, a status or a text. Out: a failure code. A test compares the rows with the document;
 //! names of error classes belong to the packages alone.
 
@@ -238,8 +239,8 @@ fn rows(evidence: Evidence) -> impl Iterator<Item = &'static FailureRow> {
 
 /// Returns the failure of a code, without case.
 pub(super) fn code_of_code(code: &str) -> Option<Code> {
-    let is_this = |known: &&str| known.eq_ignore_ascii_case(code);
-    rows(Evidence::Code).find(|row| row.2.iter().any(|known| is_this(&known))).map(|row| row.1)
+    let has = |row: &&FailureRow| row.2.iter().any(|known| known.eq_ignore_ascii_case(code));
+    rows(Evidence::Code).find(has).map(|row| row.1)
 }
 
 /// Returns the failure of a status from 400.

@@ -12,16 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .completions import Answered, failure_code
+from .completions import Answered
 from .errors import LcmError
-from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed, read_failure
+from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed
 from .models import Asking
 from .models_asking import ask
-from .results import CompactionPass, CompletionRequest, ModelFailure
+from .refusal import task_error, task_result
+from .results import CompactionPass, CompletionRequest
 from .texts import byte_length, piece, to_json, upload_id
-
-REFUSALS = ("auth", "policy")
-"""Failures with which a model refuses: the task ends."""
 
 
 @dataclass
@@ -52,12 +50,6 @@ class _Driver:
         self.kept: list[str] = []
         self.requests: list[CompletionRequest] = []
         self.answers: dict[int, Answered] = {}
-        self.refusal: ModelFailure | None = None
-        """The last failure with which a model refused the key or the content."""
-
-    def model_failure(self, error: Fields) -> ModelFailure | None:
-        """Returns the model's own failure behind a `completion-failed`; None: another error."""
-        return self.refusal if error["code"] == "completion-failed" else None
 
     def perform(self, instruction: Fields) -> Flow[Fields]:
         """Carries out an instruction; returns its event."""
@@ -133,8 +125,6 @@ class _Driver:
         events = []
         for index, (answer, asked) in enumerate(answers, start):
             self.answers[index] = answer
-            if failure_code(answer) in REFUSALS:
-                self.refusal = read_failure(answer["failed"])
             state = {"done": True} if "done" in answer else answer
             events.append(state | {"asked": asked})
         return events
@@ -175,9 +165,7 @@ def drive(
     if stop is not None:
         raise stop
     if instruction["do"] == "fail":
-        said = instruction["error"]
-        raise LcmError(said["code"], said["message"], driver.model_failure(said))
+        raise task_error(instruction["error"], driver.answers)
     outcome.take(instruction)
-    if failed := outcome.result.get("failure"):
-        outcome.result["failure"] = driver.model_failure(failed) or failed
+    outcome.result = task_result(outcome.result, driver.answers)
     return outcome
