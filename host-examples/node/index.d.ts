@@ -8,6 +8,7 @@ import type {
   CompletionRequest,
   Configuration,
   ErrorCode,
+  ModelFailure,
   Purpose,
 } from "./types.js";
 
@@ -19,9 +20,15 @@ export declare const ERROR_CODES: readonly ErrorCode[];
 
 /** A failed call. Programs read `code`, people read `message`. */
 export declare class LcmError extends Error {
-  constructor(code: ErrorCode | "trap", message: string, options?: ErrorOptions);
+  constructor(
+    code: ErrorCode | "trap",
+    message: string,
+    options?: ErrorOptions & { failure?: ModelFailure },
+  );
   /** Kind of the failure; `trap` is a fault of the engine itself. */
   readonly code: ErrorCode | "trap";
+  /** Failure of the model behind `completion-failed`, such as `auth`; absent: another error. */
+  readonly failure?: ModelFailure;
 }
 
 /** A condition of a commit: the key has exactly this value, or is absent. */
@@ -147,9 +154,10 @@ export type Answer = string | Completion | NoCompletion;
 
 /**
  * Answers a request with a model. `signal` is aborted after `timeoutMs` and when the caller stops:
- * hand the signal to `fetch`, so that the request ends. A thrown error is a failure of the model,
- * with `code` (a `CompletionErrorCode`) and `retryAfterMs` of the error; a `TimeoutError` has the
- * code `timeout`. The function must neither compact the same conversation nor close the engine:
+ * hand the signal to `fetch`, so that the request ends. A thrown error is a failure of the model:
+ * an error of an SDK, understood as `docs/model-failures.md` of the project says, or one with `code`
+ * (a `CompletionErrorCode`) and `retryAfterMs`. Any other answer than `Answer` is an `invalid-input`
+ * error of the call. The function must neither compact the same conversation nor close the engine:
  * both calls would wait for the function.
  */
 export type Complete = (

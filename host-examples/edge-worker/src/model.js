@@ -8,26 +8,10 @@
 /** Why an answer ended where it did, where it did not by itself. */
 const FINISHES = { length: "length", content_filter: "refusal" };
 
-/** Words of a refusal for a prompt that is too long, and for content that is not served. */
-const TOO_LONG = /context.?(length|size|window|limit)|too long|reduce the length/i;
-const POLICY = /content.?(policy|filter)/i;
-
-/** What a refusal means, by its status and, where providers have no status for it, its words. */
-function codeOf(status, said) {
-  if (status === 401 || status === 403) return "auth";
-  if (status === 402 || status === 429 || status === 529) return "rate-limited";
-  if (status === 408 || status === 504) return "timeout";
-  if (status === 413) return "context-too-long";
-  if ([400, 422, 500].includes(status) && TOO_LONG.test(said)) return "context-too-long";
-  if ([400, 422].includes(status) && POLICY.test(said)) return "policy";
-  return status >= 500 ? "unavailable" : "other";
-}
-
-function failureOf({ status, headers }, said) {
-  const error = { code: codeOf(status, said), message: `the model answered ${status}` };
-  const seconds = headers.get("retry-after") ?? "";
-  const isSeconds = /^\d{1,9}(\.\d+)?$/.test(seconds);
-  return { error: isSeconds ? { ...error, retryAfterMs: Math.ceil(seconds * 1000) } : error };
+/** Returns an answer without a completion as an error, which the package understands. */
+function errorOf({ status, headers }, responseBody) {
+  const said = status < 300 ? "answered no completion" : `answered ${status}`;
+  return Object.assign(new Error(`the model ${said}`), { status, headers, responseBody });
 }
 
 /** An answer of the API as a completion; undefined: it is none. */
@@ -47,10 +31,6 @@ function completionOf(said) {
     inputTokens: answer.usage?.prompt_tokens,
     outputTokens: answer.usage?.completion_tokens,
   };
-}
-
-function unavailable(why) {
-  return { error: { code: "unavailable", message: `the model ${why}` } };
 }
 
 /** The `complete` of `open` by what is bound: MODEL_URL or MODEL, MODEL_NAME and MODEL_KEY. */
@@ -75,14 +55,16 @@ export function completeOf({ MODEL: service, MODEL_URL: base, MODEL_NAME: model,
       }),
       signal,
     };
+    let response;
+    let said;
     try {
-      const response = await (service ?? globalThis).fetch(url, request);
-      const said = await response.text();
-      if (!response.ok) return failureOf(response, said);
-      const completion = completionOf(said);
-      return completion ? { ...completion, model } : unavailable("answered no completion");
+      response = await (service ?? globalThis).fetch(url, request);
+      said = await response.text();
     } catch ({ message }) {
-      return unavailable(`cannot be reached: ${message}`);
+      return { error: { code: "unavailable", message: `the model cannot be reached: ${message}` } };
     }
+    const completion = response.ok ? completionOf(said) : undefined;
+    if (completion === undefined) throw errorOf(response, said);
+    return { ...completion, model };
   };
 }

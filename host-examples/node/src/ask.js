@@ -8,25 +8,29 @@ import { toJson } from "./convert.js";
 import { modelsFor } from "./models.js";
 import { checkAsking, rest } from "./options.js";
 
-/** Answer to a request that the caller gave up. */
+/** Answer to a request that has none, because the question ends. */
 const CANCELLED = Object.freeze({ failed: { code: "other", message: "cancelled" } });
 
 /**
  * Completes requests, from a step to the last step, which is the result.
  *
  * - `needs(step)`: returns `{requests, continuation}`; nothing for the last step.
- * - `complete(request, needs)`: resolves to an answer; never rejects.
+ * - `complete(request, needs)`: resolves to an answer. When it rejects, the function rejects with
+ *   the same reason; the engine gets the answer `cancelled` first, so that the question does not
+ *   stay open.
  * - `resume(continuation, answers)`: resolves to the next step.
- * - `signal`: when aborted during a request, the function rejects with the reason of the signal.
- *   The engine gets the answer `cancelled` first, so that the question does not stay open.
  */
-export async function completed(step, { needs, complete, resume, signal }) {
+export async function completed(step, { needs, complete, resume }) {
   const asked = needs(step);
   if (!asked) return step;
-  const answers = await Promise.all(asked.requests.map((request) => complete(request, asked)));
+  const ended = await Promise.allSettled(
+    asked.requests.map((request) => complete(request, asked)),
+  );
+  const answers = ended.map(({ status, value }) => (status === "rejected" ? CANCELLED : value));
   const next = await resume(asked.continuation, answers);
-  if (answers.includes(CANCELLED)) throw signal.reason;
-  return completed(next, { needs, complete, resume, signal });
+  const broken = ended.find(({ status }) => status === "rejected");
+  if (broken) throw broken.reason;
+  return completed(next, { needs, complete, resume });
 }
 
 /** Returns a signal that is aborted with `signal`, or after `ms` milliseconds. */
@@ -44,8 +48,9 @@ function deadline(ms, signal) {
 }
 
 /**
- * Returns a function that answers a request with the caller's models, or without one; the function
- * never rejects. An answer takes at most `deadline_ms` of the step.
+ * Returns a function that answers a request with the caller's models, or without one. An answer
+ * takes at most `deadline_ms` of the step. The function rejects with the reason of an aborted
+ * `signal`, and with `invalid-input` when a model function returned no answer.
  */
 export function completerOf(begun, models, options) {
   return async (request, { deadline_ms: limit }) => {
@@ -60,7 +65,7 @@ export function completerOf(begun, models, options) {
     } finally {
       end();
     }
-    if (options.signal?.aborted) return CANCELLED;
+    if (options.signal?.aborted) throw options.signal.reason;
     return { failed: { code: "timeout", message: `there was no answer in ${limit} ms` } };
   };
 }
@@ -88,6 +93,5 @@ export async function ask(begun, { models, clock }, conversation, question, give
     needs: (step) => (step.status === "asked" ? step : null),
     complete: completerOf(begun, models, given),
     resume: (continuation, answers) => call("recall.ask_apply", { continuation, answers }),
-    signal: given.signal,
   });
 }

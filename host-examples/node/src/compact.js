@@ -37,9 +37,9 @@ export async function maintain(...given) {
   return { ...result, compacted: result.compacted && { ...result.compacted, ...details } };
 }
 
-/** Returns a failure after the append, as a member beside the receipt. */
-function failureOf({ code = "trap", message }) {
-  return { code, message };
+/** Returns a failure after the append, as a member beside the receipt: the model's own, if any. */
+function failureOf({ code = "trap", message, failure }) {
+  return failure ?? { code, message };
 }
 
 /** Stores the messages of a turn and decides, in the line of the conversation. */

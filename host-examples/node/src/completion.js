@@ -4,23 +4,14 @@
 // all models are exhausted. The engine decides what a failure means; this module only decides when
 // to ask again. Model functions see the package's names.
 
+import { readAnswer } from "./answer.js";
 import { U32_MAX, wellFormedOf } from "./convert.js";
-import { textOf } from "./errors.js";
+import { readThrown } from "./model-failures.js";
 import { modelsFor } from "./models.js";
 import { toCamel, toSnake } from "./shapes.js";
 
-const FAILURE_CODES = [
-  "auth",
-  "policy",
-  "rate-limited",
-  "timeout",
-  "context-too-long",
-  "unavailable",
-  "other",
-];
 /** Failures after which no model is asked again: another attempt would fail alike. */
 const FINAL_CODES = ["auth", "policy", "context-too-long"];
-const FINISHES = ["stop", "length", "refusal"];
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
 /**
@@ -31,18 +22,8 @@ const RETRY_DELAY_MS_MAX = 60_000;
 /** Time for one answer; the reference system's `summaryTimeoutMs`. */
 const TIMEOUT_MS_DEFAULT = 60_000;
 
-/** Returns the pause that a model asked for, in milliseconds; null: none. */
-function pauseOf(ms) {
-  if (typeof ms !== "number" || !(ms >= 0)) return null;
-  return Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
-}
-
-function failure(code, message, retryAfterMs) {
-  const failed = {
-    code: FAILURE_CODES.includes(code) ? code : "other",
-    message: textIn(message) || "the model failed",
-    retryAfterMs: pauseOf(retryAfterMs),
-  };
+function failure(code, message, retryAfterMs = null) {
+  const failed = { code, message: textIn(message) || "the model failed", retryAfterMs };
   return { failed: toSnake("CompletionFailure", failed, "error") };
 }
 
@@ -56,42 +37,39 @@ function count(value) {
   return Number.isInteger(value) && value >= 0 ? Math.min(value, U32_MAX) : 0;
 }
 
-/** Returns the answer of a model function under the engine's names. */
-function resultOf(answer, request) {
-  if (typeof answer === "string") return resultOf({ text: answer }, request);
-  if (typeof answer?.error === "object" && answer.error !== null) {
-    const { code, message, retryAfterMs } = answer.error;
-    return failure(code, message, retryAfterMs);
-  }
-  if (typeof answer?.text !== "string") {
-    return failure("other", "`complete` returned no text");
-  }
-  const finish = answer.finish ?? "stop";
-  if (!FINISHES.includes(finish)) {
-    return failure("other", `\`complete\` returned finish \`${finish}\``);
-  }
+/** Returns an answer with `text` under the engine's names. */
+function doneOf({ text, finish = "stop", model, inputTokens, outputTokens }, request) {
   const done = {
-    text: textIn(answer.text),
-    finish,
-    model: typeof answer.model === "string" ? textIn(answer.model) : (request.model ?? "default"),
-    inputTokens: count(answer.inputTokens),
-    outputTokens: count(answer.outputTokens),
+    text: textIn(text),
+    finish: finish ?? "stop",
+    model: typeof model === "string" ? textIn(model) : (request.model ?? "default"),
+    inputTokens: count(inputTokens),
+    outputTokens: count(outputTokens),
   };
   return { done: toSnake("Completion", done, "answer") };
 }
 
-/** Returns a thrown value as a failure; a `TimeoutError` is a timeout. */
-function thrownBy(thrown) {
-  const code = thrown?.name === "TimeoutError" ? "timeout" : thrown?.code;
-  return failure(code, textOf(thrown), thrown?.retryAfterMs);
+/** Returns a thrown value as a failure; a refusal is an answer. */
+function thrownBy(thrown, request) {
+  const { code, message, retryAfterMs } = readThrown(thrown);
+  if (code === "refusal") return doneOf({ text: "", finish: "refusal" }, request);
+  return failure(code, message, retryAfterMs);
 }
 
+/**
+ * Resolves to the answer of a model function under the engine's names. Rejects with
+ * `invalid-input` when the function returned no answer.
+ */
 async function answered(model, request, signal) {
+  let read;
   try {
-    return resultOf(await model(toCamel("CompletionRequest", request), { signal }), request);
+    read = readAnswer(await model(toCamel("CompletionRequest", request), { signal }));
+    if (read.answer) return doneOf(read.answer, request);
   } catch (thrown) {
-    return thrownBy(thrown);
+    return thrownBy(thrown, request);
   }
+  if (read.mistake) throw read.mistake;
+  return thrownBy(read.failed, request);
 }
 
 /**
@@ -150,8 +128,9 @@ function delayOf(failed, attempt) {
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
  * a fallback of the model before.
  *
- * The function resolves to `{result, exhausted, calls}` and never rejects; `result` is null when
- * `signal` was aborted before an answer. After every model is exhausted, no model is asked again.
+ * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
+ * before an answer. After every model is exhausted, no model is asked again. It rejects with
+ * `invalid-input` when a model function returned something else than an answer.
  */
 export function modelChain(models, options = {}) {
   const { retries = RETRIES_DEFAULT, signal } = options;

@@ -8,6 +8,7 @@ import { toJson } from "./convert.js";
 import { sha256Hex } from "./digest.js";
 import { LcmError } from "./errors.js";
 import { pause } from "./queue.js";
+import { errorOf, withRefusal } from "./refusal.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -93,11 +94,10 @@ class Driver {
     const instruction = JSON.parse(await backend.compute(name, asked));
     if (instruction.pass) this.passes.push(instruction.pass);
     for (const line of instruction.warnings ?? []) this.warnings.add(line);
-    Object.assign(this.result, instruction.note, instruction.result);
-    if (instruction.do !== "fail") return instruction;
-    const { code, message } = instruction.error;
-    if (this.#failure?.code === code && this.#failure.message === message) throw this.#failure;
-    throw new LcmError(code, message, { cause: this.#failure });
+    const result = withRefusal(instruction.result, this.#answers);
+    Object.assign(this.result, instruction.note, result);
+    if (instruction.do === "fail") throw errorOf(instruction.error, this.#answers, this.#failure);
+    return instruction;
   }
 
   /** Carries out an instruction; resolves to the next one. */

@@ -434,7 +434,6 @@ export class Engine {
         const { conversation } = call;
         return begun.call("tools.resume", { conversation, continuation, answers, now: now() });
       },
-      signal: given.signal,
     });
     const failure = failed ? { code: failed.code, message: failed.message } : null;
     return { ...done, failure };

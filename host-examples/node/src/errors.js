@@ -23,12 +23,14 @@ export class LcmError extends Error {
   /**
    * @param {string} code one of `ERROR_CODES`, or `trap`
    * @param {string} message one lower-case line without full stop
-   * @param {{cause?: unknown}} [options]
+   * @param {{cause?: unknown, failure?: {code: string, message: string}}} [options] `failure`: of
+   *   the model, of a `completion-failed`
    */
   constructor(code, message, options) {
     super(message, options);
     this.name = "LcmError";
     this.code = code;
+    if (options?.failure) this.failure = options.failure;
   }
 }
 

@@ -118,7 +118,8 @@ test("a model without a key ends compaction at once and changes nothing", async 
     async (lcm) => {
       await lcm.append("c", lines);
       const before = await lcm.digest({ logical: true });
-      const expected = { code: "completion-failed", message: /no such key/ };
+      const failure = { code: "auth", message: "no such key" };
+      const expected = { code: "completion-failed", message: /no such key/, failure };
       await assert.rejects(lcm.compact("c", { budget: 3000 }), expected);
       assert.equal(await lcm.digest({ logical: true }), before);
     },
@@ -149,7 +150,7 @@ test("a turn keeps its messages when the model fails", async () => {
       const turn = await lcm.turn("c", lines, { budget: 3000 });
       assert.equal(turn.receipt.ingested, lines.length);
       assert.equal(turn.compacted, null);
-      assert.equal(turn.failure.code, "completion-failed");
+      assert.deepEqual(turn.failure, { code: "auth", message: "no such key" });
       assert.equal((await lcm.messages("c")).length, lines.length);
     },
     { complete },
@@ -401,7 +402,7 @@ test("maintain says that a key was refused, and that it was stopped", async () =
     async (lcm) => {
       await lcm.append("c", lines);
       const refused = await lcm.maintain("c", { budget: 3000 });
-      assert.deepEqual(refused.failure, { code: "completion-failed", message: "model-auth: bad key" });
+      assert.deepEqual(refused.failure, { code: "auth", message: "bad key" });
       assert.deepEqual([refused.compacted, refused.debt.failures], [null, 0]);
       refuse = false;
       const stopped = await lcm.maintain("c", { budget: 3000, signal: controller.signal });

@@ -56,7 +56,7 @@ test("a report of a model that is none is no rejection", async () => {
         const turn = await lcm.turn("c", lines, { budget: 3000, retries: 0 });
         assert.equal(turn.receipt.ingested, lines.length, `${at}`);
         const { code, message } = turn.failure ?? {};
-        const model = ["auth", "other", "completion-failed", undefined];
+        const model = ["auth", "other", undefined];
         assert.ok(model.includes(code), `${at}: ${code}: ${message}`);
         const status = (await lcm.ask("c", "What about the tests?", { retries: 0 })).status;
         assert.notEqual(status, "busy", `${at}`);
@@ -73,7 +73,7 @@ test("how a model failed is said where room was made without it", async () => {
     boom: async () => {
       throw new Error("boom");
     },
-    "`complete` returned no text": async () => ({ content: "text" }),
+    "the model failed": async () => ({ error: {} }),
   };
   for (const [message, complete] of Object.entries(models)) {
     await withEngine(
@@ -98,7 +98,7 @@ test("a failure with a pause that no clock has is handed on", async () => {
       "memory:",
       async (lcm) => {
         const turn = await lcm.turn("c", lines, { budget: 3000 });
-        assert.deepEqual(turn.failure.code, "completion-failed");
+        assert.deepEqual(turn.failure, { code: "auth", message: "no" });
       },
       { complete },
     );

@@ -265,6 +265,8 @@ class Compaction(unittest.TestCase):
                 lcm.compact("c", 4_000)
             self.assertEqual(caught.exception.code, "completion-failed")
             self.assertIn("no such key", caught.exception.message)
+            said = {"code": "auth", "message": "no such key"}
+            self.assertEqual(caught.exception.failure, said)
             self.assertEqual(lcm.digest(logical=True), before)
 
     def test_a_turn_appends_and_compacts_when_it_is_due(self):
@@ -291,7 +293,7 @@ class Compaction(unittest.TestCase):
             turn, kept = lcm.turn("c", messages, 4_000), lcm.messages("c")
         for done, stored in ((turn, kept), asyncio.run(asynchronous())):
             self.assertEqual((done["receipt"]["ingested"], done["compacted"]), (120, None))
-            self.assertEqual(done["failure"]["code"], "completion-failed")
+            self.assertEqual(done["failure"], {"code": "auth", "message": "no such key"})
             self.assertEqual(len(stored), 120)
 
     def test_how_a_model_failed_is_said_where_room_was_made_without_it(self):
@@ -303,16 +305,15 @@ class Compaction(unittest.TestCase):
                 return await lcm.turn("c", messages, 4_000)
 
         messages = [message(number) for number in range(120)]
-        cases = (("RuntimeError: boom", boom), ("`complete` returned no text", lambda _: {}))
-        for said, complete in cases:
-            with opened(complete=complete, retries=0) as lcm:
-                plain = lcm.turn("c", messages, 4_000)
-            for turn in (plain, asyncio.run(asynchronous(complete))):
-                compacted = turn["compacted"]
-                self.assertTrue(compacted["passes"])
-                self.assertEqual(turn["failure"], {"code": "other", "message": said})
-                self.assertEqual(compacted["failure"], turn["failure"] | {"retry_after_ms": None})
-                self.assertEqual(compacted["warnings"][-1], f"completion-failed: other: {said}")
+        said = "RuntimeError: boom"
+        with opened(complete=boom, retries=0) as lcm:
+            plain = lcm.turn("c", messages, 4_000)
+        for turn in (plain, asyncio.run(asynchronous(boom))):
+            compacted = turn["compacted"]
+            self.assertTrue(compacted["passes"])
+            self.assertEqual(turn["failure"], {"code": "other", "message": said})
+            self.assertEqual(compacted["failure"], turn["failure"] | {"retry_after_ms": None})
+            self.assertEqual(compacted["warnings"][-1], f"completion-failed: other: {said}")
 
     def test_a_turn_with_a_wrong_argument_stores_nothing(self):
         told = [json.dumps({"role": "user", "content": one}) for one in "abc"]

@@ -478,22 +478,21 @@ class Models(unittest.TestCase):
         lone = completions.answered({"text": "t", "model": "a\ud800"}, {})["done"]
         self.assertEqual(lone["model"], "a?")
         for bad in (None, {}, {"text": 1}, {"text": "t", "finish": "maybe"}):
-            with self.assertRaises(CompletionFailed):
+            with self.assertRaises(LcmError):
                 completions.answered(bad, {})
 
     def test_what_callbacks_raise(self):
-        raised = completions.failed(CompletionFailed("auth", "no\nkey", 9))
+        raised = completions.failed(CompletionFailed("auth", "no\nkey", 9), {})
         wanted = {"code": "auth", "message": "no key", "retry_after_ms": 9}
         self.assertEqual(raised, {"failed": wanted})
-        raised = completions.failed(TimeoutError())["failed"]
+        raised = completions.failed(TimeoutError(), {})["failed"]
         self.assertEqual(raised["code"], "timeout")
-        raised = completions.failed(ValueError("x"))
+        raised = completions.failed(ValueError("x"), {})
         self.assertEqual(raised["failed"]["code"], "other")
-        self.assertEqual(
-            completions.failed(CompletionFailed("nonsense", "x"))["failed"]["code"], "other"
-        )
+        raised = completions.failed(CompletionFailed("nonsense", "x"), {})
+        self.assertEqual(raised["failed"]["code"], "other")
         for odd, pause in ((-5, None), ("9", None), (True, None), (9.5, 9), (2**70, 2**53 - 1)):
-            told = completions.failed(CompletionFailed("auth", None, odd))["failed"]
+            told = completions.failed(CompletionFailed("auth", None, odd), {})["failed"]
             self.assertEqual((told["message"], told["retry_after_ms"]), ("None", pause))
 
     def test_each_purpose_has_models_of_its_own_and_the_rest_the_default(self):

@@ -102,7 +102,7 @@ class Maintain(unittest.TestCase):
             budget = self.begin(lcm)
             for _ in range(2):
                 done = lcm.maintain("c", budget)
-                said = {"code": "completion-failed", "message": "model-auth: bad key"}
+                said = {"code": "auth", "message": "bad key"}
                 self.assertEqual((done["failure"], done["compacted"]), (said, None))
                 self.assertEqual(done["debt"]["failures"], 0)
 

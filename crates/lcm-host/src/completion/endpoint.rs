@@ -31,8 +31,8 @@ const BODY_BYTES_MAX: u64 = 8 << 20;
 const MESSAGE_CHARS_MAX: usize = 300;
 /// Pause between two looks at a pending answer.
 const POLL: Duration = Duration::from_millis(20);
-/// Longest pause that is read from an answer: a day. A longer pause counts as a day.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
+/// Longest pause that a provider can request: a day.
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
 
 /// An API key, which `Debug` does not show.
 #[derive(Clone, Eq, PartialEq)]

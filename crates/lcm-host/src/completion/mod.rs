@@ -9,6 +9,7 @@ mod anthropic;
 mod chain;
 mod endpoint;
 mod exec;
+mod failure_table;
 mod offline;
 mod openai;
 mod rejection;

@@ -1,29 +1,21 @@
 //! Classifies HTTP answers without a completion, for the providers `anthropic` and `openai`.
 //!
-//! In: the status and the body of an answer. Out: a failure with its code and one line. The status
-//! decides; for 400, 422 and 500, words of the error object decide, too.
+//! In: an answer without a completion. Out: a failure code and one line, by the table of
+//! `failure_table` and the order of `docs/model-failures.md`.
+
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::endpoint::{Answered, Endpoint};
+use super::{
+    endpoint::{Answered, Endpoint, RETRY_AFTER_MAX},
+    failure_table::{code_of_code, code_of_status, code_of_words},
+};
 use crate::types::{CompletionError, CompletionErrorCode as Code};
 
-/// Texts in the error of a request that exceeds the model's context window.
-const TOO_LONG: [&str; 9] = [
-    "context_length_exceeded",
-    "exceed_context_size",
-    "maximum context length",
-    "exceeds the available context size",
-    "context length exceeded",
-    "exceed context limit",
-    "prompt is too long",
-    "input is too long",
-    "reduce the length of the messages",
-];
-/// Texts in the error of a request whose content the provider refuses.
-const POLICY: [&str; 4] =
-    ["content_policy_violation", "content_filter", "content filtering policy", "content_policy"];
-/// Texts in the error of a request with a parameter that the provider refuses.
+/// Deepest member of an error object that is read.
+const DEPTH_MAX: u32 = 5;
+/// Words for a refused parameter.
 const NOT_TAKEN: [&str; 7] = [
     "unsupported",
     "not supported",
@@ -34,11 +26,15 @@ const NOT_TAKEN: [&str; 7] = [
     "deprecated",
 ];
 
-/// The content of an error object.
+/// Content of an error object of any shape.
+#[derive(Default)]
 struct Said {
-    /// Type, code and message in one text, in lower case.
-    all: String,
-    /// Message as the provider wrote it; the whole body if there is no message.
+    codes: Vec<String>,
+    texts: Vec<String>,
+    /// Status that the error names.
+    status: Option<u16>,
+    /// Pause that the error of a Google model names.
+    retry_after_ms: Option<u64>,
     message: String,
     /// Name of the parameter at fault; empty: not named.
     param: String,
@@ -47,24 +43,69 @@ struct Said {
 impl Said {
     fn of(body: &[u8]) -> Self {
         let json: Value = serde_json::from_slice(body).unwrap_or_default();
-        // OpenAI and Anthropic: {"error": {...}}; some servers: {"error": "..."} or {"message"}.
-        let error = json.get("error").unwrap_or(&json);
-        let text = |key: &str| match error.get(key) {
-            Some(Value::String(text)) => text.clone(),
-            _ => String::new(),
-        };
+        // OpenAI and Anthropic: {"error": {...}}; some servers: {"error": "..."} or {"message"};
+        // Gemini behind the interface of OpenAI: [{"error": {...}}].
+        let json = json.get(0).unwrap_or(&json);
+        let error = json.get("error").unwrap_or(json);
+        let text = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
         let message = match error {
             Value::String(text) => text.clone(),
-            Value::Object(_) if error.get("message").is_some() => text("message"),
-            _ => String::from_utf8_lossy(body).into_owned(),
+            _ => text("message").unwrap_or_else(|| String::from_utf8_lossy(body).into_owned()),
         };
-        let all = format!("{} {} {message}", text("type"), text("code")).to_lowercase();
-        Self { all, message, param: text("param") }
+        let mut said = Self { param: text("param").unwrap_or_default(), ..Self::default() };
+        said.add(json, 0);
+        said.texts.push(message.clone());
+        Self { message, ..said }
     }
 
-    fn has(&self, words: &[&str]) -> bool {
-        words.iter().any(|word| self.all.contains(word))
+    /// Adds the codes, texts, status and pause of a part of the body.
+    fn add(&mut self, part: &Value, depth: u32) {
+        match part {
+            Value::String(text) => self.texts.push(text.clone()),
+            Value::Array(parts) if depth <= DEPTH_MAX => {
+                parts.iter().for_each(|part| self.add(part, depth + 1));
+            }
+            Value::Object(members) if depth <= DEPTH_MAX => {
+                for (key, value) in members {
+                    match key.as_str() {
+                        "code" | "type" | "status" | "reason" | "error_code" => {
+                            self.status = self.status.or_else(|| status_in(value));
+                            self.codes.extend(value.as_str().map(str::to_owned));
+                        }
+                        "message" | "msg" | "detail" | "error_description" | "raw" => {
+                            self.texts.extend(value.as_str().map(str::to_owned));
+                        }
+                        "retryDelay" => self.retry_after_ms = delay_in(value),
+                        "error" | "innererror" | "metadata" | "details" => {
+                            self.add(value, depth + 1);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
     }
+
+    /// Returns codes and texts in lower case.
+    fn all(&self) -> String {
+        let parts = self.codes.iter().chain(&self.texts).map(String::as_str);
+        parts.collect::<Vec<_>>().join("\n").to_lowercase()
+    }
+}
+
+/// Returns a number or the digits of a failing status.
+fn status_in(value: &Value) -> Option<u16> {
+    let digits = || value.as_str().filter(|text| text.len() == 3)?.parse().ok();
+    let status = value.as_u64().and_then(|number| u16::try_from(number).ok()).or_else(digits);
+    status.filter(|status| (400..600).contains(status))
+}
+
+/// Returns seconds such as `34.5s` in milliseconds.
+fn delay_in(value: &Value) -> Option<u64> {
+    let seconds: f64 = value.as_str()?.strip_suffix('s')?.parse().ok()?;
+    let delay = Duration::try_from_secs_f64(seconds).ok()?.min(RETRY_AFTER_MAX);
+    u64::try_from(delay.as_millis()).ok()
 }
 
 /// Returns the HTTP status of an answer. Some gateways send an error object with status 200; its
@@ -76,34 +117,35 @@ pub(super) fn status(answered: &Answered) -> u16 {
     let json: Value = serde_json::from_slice(&answered.body).unwrap_or_default();
     match json.get("error") {
         None | Some(Value::Null) => 200,
-        Some(error) => {
-            let code = error.get("code").and_then(Value::as_u64);
-            code.and_then(|code| u16::try_from(code).ok())
-                .filter(|code| (400..600).contains(code))
-                .unwrap_or(502)
-        }
+        Some(error) => error.get("code").and_then(status_in).unwrap_or(502),
     }
 }
 
 /// Classifies an answer without a completion.
 pub(super) fn failure(endpoint: &Endpoint, answered: &Answered) -> CompletionError {
     let said = Said::of(&answered.body);
-    let status = status(answered);
-    let code = match status {
-        401 | 403 => Code::Auth,
-        413 => Code::ContextTooLong,
-        400 | 422 if said.has(&TOO_LONG) => Code::ContextTooLong,
-        400 | 422 if said.has(&POLICY) => Code::Policy,
-        402 | 429 | 529 => Code::RateLimited,
-        408 | 504 => Code::Timeout,
-        // Some servers answer 500 to a prompt that exceeds the context window.
-        500 if said.has(&TOO_LONG) => Code::ContextTooLong,
-        500.. => Code::Unavailable,
-        _ => Code::Other,
-    };
-    let what = format!("answered {status}: {}", said.message);
+    let code = code_of(answered.status, &said);
+    let what = format!("answered {}: {}", status(answered), said.message);
     let error = endpoint.failure(code, what.trim_end_matches([' ', ':']));
-    CompletionError { retry_after_ms: answered.retry_after_ms, ..error }
+    let retry_after_ms = answered.retry_after_ms.or(said.retry_after_ms);
+    CompletionError { retry_after_ms, ..error }
+}
+
+/// Returns the failure of an answer, in the order of `docs/model-failures.md`.
+fn code_of(stated: u16, said: &Said) -> Code {
+    let failing = [Some(stated), said.status].into_iter().flatten().find(|status| *status >= 400);
+    let status = failing.unwrap_or(if stated < 300 { 200 } else { stated });
+    let worded = code_of_words(&said.all());
+    if matches!(status, 200 | 400 | 413 | 422 | 500) && worded == Some(Code::ContextTooLong) {
+        return Code::ContextTooLong;
+    }
+    if status == 413 {
+        return Code::ContextTooLong;
+    }
+    let known = said.codes.iter().find_map(|code| code_of_code(code));
+    let worded = worded.filter(|_| matches!(status, 200 | 400 | 422));
+    let by_status = if status == 200 { Some(Code::Unavailable) } else { code_of_status(status) };
+    known.or(worded).or(by_status).unwrap_or(Code::Other)
 }
 
 /// Returns whether the provider answered 400 or 422 because of the parameter of this name.
@@ -112,5 +154,35 @@ pub(super) fn refuses(answered: &Answered, parameter: &str) -> bool {
         return false;
     }
     let said = Said::of(&answered.body);
-    (said.param == parameter || said.all.contains(parameter)) && said.has(&NOT_TAKEN)
+    let all = said.all();
+    let is_named = said.param == parameter || all.contains(parameter);
+    is_named && NOT_TAKEN.iter().any(|words| all.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::completion::{endpoint::Defaults, error_name};
+
+    const DEFAULTS: Defaults =
+        Defaults { scheme: "openai", base: "https://own.example/v1", variable: "THE_KEY" };
+
+    #[test]
+    fn an_answer_means_the_same_as_in_the_packages() {
+        let endpoint = Endpoint::parse(&DEFAULTS, "m", None).unwrap();
+        let cases = include_str!("../../../../tests/fixtures/model-answers.json");
+        let cases: Vec<Value> = serde_json::from_str(cases).unwrap();
+        assert!(cases.len() > 50);
+        for case in cases {
+            let body = match &case["body"] {
+                Value::String(text) => text.clone(),
+                body => body.to_string(),
+            };
+            let body = body.into_bytes();
+            let status = u16::try_from(case["status"].as_u64().unwrap()).unwrap();
+            let failed = failure(&endpoint, &Answered { status, retry_after_ms: None, body });
+            assert_eq!(error_name(failed.code), case["code"], "{}", case["what"]);
+            assert_eq!(failed.retry_after_ms, case["body_pause_ms"].as_u64(), "{}", case["what"]);
+        }
+    }
 }

@@ -220,7 +220,7 @@ fn refusals_are_classified_by_status_and_code() {
         (429, typed("rate_limit_error", "slow down"), Code::RateLimited),
         (500, typed("api_error", "oops"), Code::Unavailable),
         (504, typed("timeout_error", "late"), Code::Timeout),
-        (529, typed("overloaded_error", "Overloaded"), Code::RateLimited),
+        (529, typed("overloaded_error", "Overloaded"), Code::Unavailable),
     ] {
         let error = failed(anthropic_on(reply(status, &[], &body)).0);
         assert_eq!(error.code, code, "{status} {body}");

@@ -71,9 +71,8 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
         modules.push((module, file.description.clone()));
     }
     modules.sort_unstable();
-    let mut text = format!("// {}\n\n{HEAD}", generated_line());
-    text.push_str(&list_functions(schema, exports));
-    text.push('\n');
+    let mut text = format!("{HEAD}{}", list_functions(schema, exports));
+    text.push_str(&format!("\n// {}\n\n", generated_line()));
     text.push_str("use serde::{Deserialize, Deserializer};\n\n");
     for (module, _) in &modules {
         text.push_str(&format!("mod {module};\n"));
@@ -123,7 +122,7 @@ fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
         body.push('\n');
         body.push_str(&write_shape(schema, shape));
     }
-    let mut text = format!("// {}\n\n//! {description}\n\n", generated_line());
+    let mut text = format!("//! {description}\n\n// {}\n\n", generated_line());
     text.push_str("use serde::{Deserialize, Serialize};\n");
     if body.contains("Map<") {
         text.push_str("use serde_json::{Map, Value};\n");

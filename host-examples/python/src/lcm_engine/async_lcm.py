@@ -225,9 +225,10 @@ class AsyncLcm(Verbs, Awaited):
             raise
         except TimeoutError as error:
             late = f"the model did not answer in {seconds:g} s"
-            return completions.failed(TimeoutError(late) if limit.expired() else error)
+            raised = TimeoutError(late) if limit.expired() else error
+            return completions.failed(raised, request)
         except Exception as error:
-            return completions.failed(error)
+            return completions.failed(error, request)
 
     def _reconfigure(self, config_json: str) -> None:
         self._config_json = config_json

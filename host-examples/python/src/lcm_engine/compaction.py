@@ -62,14 +62,15 @@ def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[res
             done["failure"] = read_failure(compacted["failure"])
     except LcmError as error:
         # An exception would hide that the messages are stored.
-        done["failure"] = {"code": error.code, "message": error.message}
+        done["failure"] = error.failure or {"code": error.code, "message": error.message}
     return done
 
 
 def compact(work: Work) -> Flow[results.CompactReport]:
     """Compacts until no compaction is due; returns one report for all passes.
 
-    Raises `completion-failed` when the model refuses its key or the content.
+    Raises `completion-failed` when the model refuses its key or the content; `failure` of the
+    exception is that of the model.
     """
     flow = drive(work.task("compact"), work.now, asking=work.asking)
     outcome = yield Alone(work.conversation, flow)

@@ -1,8 +1,9 @@
 """Answers of models: the form that the engine takes, and when to ask a model again.
 
-In: a completion request and a callback. Out: the answer in the form of the engine. `auth` and
-`policy` are final; after `rate-limited`, `timeout`, `unavailable` and `other` the model is asked
-again after a pause. The engine judges answers.
+In: a completion request and what a callback returned or raised. Out: the answer in the form of the
+engine. `auth` and `policy` are final; after `rate-limited`, `timeout`, `unavailable` and `other` the
+model is asked again after a pause. The engine judges answers. A callback that returns something
+else than an answer is a mistake of the program, and no model is asked again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, cast
 
 from .errors import CompletionFailed, LcmError
+from .model_failures import read_raised, text_of
 from .results import (
     Completion,
     CompletionErrorCode,
@@ -19,7 +21,6 @@ from .results import (
     Finish,
 )
 
-CODES = ("auth", "policy", "rate-limited", "timeout", "context-too-long", "unavailable", "other")
 RETRIED = ("rate-limited", "timeout", "unavailable", "other")
 FIRST_PAUSE_SECONDS = 0.5
 PAUSE_SECONDS_MAX = 60.0
@@ -28,9 +29,19 @@ until then, and the next one may serve."""
 TIMEOUT_MS = 60_000
 """From the question to the answer; the reference system's `summaryTimeoutMs`."""
 
-
+MESSAGE_LENGTH_MAX = 300
+"""Longest message of a failure, in characters."""
+FINISHES = ("stop", "length", "refusal")
+SDK_ANSWERS = (
+    ("choices", "a Chat Completions answer", "answer.choices[0].message.content"),
+    ("output_text", "a Responses answer", "answer.output_text"),
+    ("output", "a Responses answer", "answer.output_text"),
+    ("candidates", "a Gemini answer", "answer.text"),
+    ("stop_reason", "an Anthropic message", "the texts of answer.content, joined"),
+    ("content", "a message", "its text"),
+)
+"""Members by which answers of SDKs are known, and where such an answer has its text."""
 TOKENS_MAX = 2**32 - 1
-MS_MAX = 2**53 - 1
 
 
 def _text(given: object) -> str:
@@ -45,11 +56,26 @@ def _whole(given: object, most: int) -> int | None:
     return given if 0 <= given <= most else None
 
 
-def _pause_ms(given: object) -> int | None:
-    """Returns a pause in milliseconds; None: `given` is no number from 0."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not given >= 0:
-        return None
-    return int(min(given, MS_MAX))
+def _describe(value: object) -> str:
+    """Returns what a value is, for an error text."""
+    if value is None:
+        return "None"
+    if isinstance(value, (bool, int, float)):
+        return f"the number {value}"
+    name = type(value).__name__
+    for member, known, place in SDK_ANSWERS:
+        has = member in value if isinstance(value, Mapping) else hasattr(value, member)
+        if has:
+            return f"{known} (return {place})"
+    if isinstance(value, BaseException):
+        return f"a {name} (raise it)"
+    if isinstance(value, Mapping):
+        if "text" in value:
+            return f"a mapping whose `text` is {_describe(value['text'])}"
+        return f"a mapping with {', '.join(map(str, list(value)[:5])) or 'no members'}"
+    if hasattr(value, "__aiter__") or hasattr(value, "__next__"):
+        return "a stream (return its whole text)"
+    return f"a {name}"
 
 
 class Answered(TypedDict, total=False):
@@ -67,15 +93,18 @@ def answered(answer: object, request: CompletionRequest) -> Answered:
     A callback returns its text, or a mapping with `text` and optionally `finish` (`stop, length,
     refusal`), `model` (absent: that of the request, else `default`),
     `input_tokens` and `output_tokens` (0: unknown). A report of these three that cannot be counts
-    as absent: the text is paid for.
+    as absent: the text is paid for. `invalid-input`: it returned something else.
     """
     if isinstance(answer, str):
         answer = {"text": answer}
     if not isinstance(answer, Mapping) or not isinstance(answer.get("text"), str):
-        raise CompletionFailed("other", "`complete` returned no text")
+        needed = "a text or a mapping with `text`"
+        raise _mistake(f"`complete` must return {needed}, got {_describe(answer)}")
     finish = answer.get("finish") or "stop"
-    if finish not in ("stop", "length", "refusal"):
-        raise CompletionFailed("other", f"`complete` returned finish `{finish}`")
+    if finish not in FINISHES:
+        got = f"`{finish[:40]}`" if isinstance(finish, str) else _describe(finish)
+        needed = "`stop`, `length` or `refusal`"
+        raise _mistake(f"`finish` of an answer must be {needed}, got {got}")
     done: Completion = {
         "text": _text(answer["text"]),
         "finish": cast(Finish, finish),
@@ -86,16 +115,24 @@ def answered(answer: object, request: CompletionRequest) -> Answered:
     return {"done": done}
 
 
-def failed(error: Exception) -> Answered:
-    """Returns what a callback raised, as `failed`."""
-    if isinstance(error, CompletionFailed) and error.code in CODES:
-        code, message = error.code, str(error.message)
-        pause = _pause_ms(error.retry_after_ms)
-    elif isinstance(error, TimeoutError):
-        code, message, pause = "timeout", str(error) or "the model did not answer in time", None
+def _mistake(message: str) -> LcmError:
+    return LcmError("invalid-input", message.encode("utf-8", "replace").decode())
+
+
+def failed(error: Exception, request: CompletionRequest) -> Answered:
+    """Returns what a callback raised, as `failed`; a refusal is an answer."""
+    code, pause = read_raised(error)
+    if code == "refusal":
+        return answered({"text": "", "finish": "refusal"}, request)
+    if isinstance(error, CompletionFailed):
+        message = str(error.message)
+    elif type(error) is TimeoutError:
+        message = text_of(error) or "the model did not answer in time"
     else:
-        code, message, pause = "other", f"{type(error).__name__}: {error}", None
+        message = f"{type(error).__name__}: {text_of(error)}"
     line = " ".join(message.split()).encode("utf-8", "replace").decode()
+    if len(line) > MESSAGE_LENGTH_MAX:
+        line = f"{line[:MESSAGE_LENGTH_MAX]}..."
     kind = cast(CompletionErrorCode, code)
     return {"failed": {"code": kind, "message": line, "retry_after_ms": pause}}
 

@@ -17,6 +17,7 @@ from .errors import LcmError
 from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed
 from .models import Asking
 from .models_asking import ask
+from .refusal import task_error, task_result
 from .results import CompactionPass, CompletionRequest
 from .texts import byte_length, piece, to_json, upload_id
 
@@ -164,6 +165,7 @@ def drive(
     if stop is not None:
         raise stop
     if instruction["do"] == "fail":
-        raise LcmError(instruction["error"]["code"], instruction["error"]["message"])
+        raise task_error(instruction["error"], driver.answers)
     outcome.take(instruction)
+    outcome.result = task_result(outcome.result, driver.answers)
     return outcome

@@ -140,7 +140,7 @@ class Lcm(Verbs, Blocking):
         except LcmError:
             raise
         except Exception as error:
-            return completions.failed(error)
+            return completions.failed(error, request)
 
     def _reconfigure(self, config_json: str) -> None:
         self._session.restart(config_json)

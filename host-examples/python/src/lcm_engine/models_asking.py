@@ -27,7 +27,7 @@ def ask(
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 late = TimeoutError(f"there was no answer in {limit_ms} ms")
-                return completions.failed(late), asked
+                return completions.failed(late, request), asked
             asked += 1
             seconds = asking.timeout_seconds
             answer = yield Complete(request, model, min(seconds, left or seconds))

@@ -11,7 +11,7 @@ from typing import cast
 
 from . import completions
 from .completions import Answered
-from .errors import CompletionFailed
+from .errors import CompletionFailed, LcmError
 from .flows import Call, Fields, Flow, Together, is_stop, parsed, read_failure
 from .models import Asking
 from .models_asking import ask as ask_model
@@ -92,21 +92,24 @@ def _completed(
     """Continues from a step until no completion is needed.
 
     Returns the last step, and the last failure of a model that was asked for this step. After a
-    stop the engine gets failed answers: without answers the question would stay open.
+    stop or an error the engine gets failed answers: without answers the question would stay open.
     """
     failure: ModelFailure | None = None
+    answers: list[Answered]
     while (asked := needs(step)) is not None:
         requests, limit_ms = asked["requests"], asked.get("deadline_ms")
         try:
             flows = [ask_model(asking, request, limit_ms) for request in requests]
             answered = yield Together(flows)
         except BaseException as error:
-            if not is_stop(error):
+            # A wrong answer of a callback ends the question, too.
+            if not is_stop(error) and not isinstance(error, LcmError):
                 raise
-            stopped = completions.failed(CompletionFailed("other", "cancelled"))
-            yield from resume(asked["continuation"], [stopped for _ in requests])
+            cancelled = CompletionFailed("other", "cancelled")
+            answers = [completions.failed(cancelled, request) for request in requests]
+            yield from resume(asked["continuation"], answers)
             raise
-        answers: list[Answered] = [answer for answer, _ in answered]
+        answers = [answer for answer, _ in answered]
         failed = [answer["failed"] for answer in answers if "failed" in answer]
         failure = read_failure(failed[-1] if failed else None)
         step = yield from resume(asked["continuation"], answers)

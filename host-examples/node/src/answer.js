@@ -1,0 +1,62 @@
+// The shape of what a model function returns.
+//
+// In: any value. Out: an answer with `text`, a failure that the value reports, or an
+// `invalid-input` error that says what was returned and what must be: a mistake of the program,
+// which no other attempt mends.
+
+import { wellFormedOf } from "./convert.js";
+import { invalid } from "./errors.js";
+
+const FINISHES = ["stop", "length", "refusal"];
+
+/** Members by which answer objects of SDKs are known, and where such an object has its text. */
+const SDK_ANSWERS = [
+  ["choices", "a Chat Completions answer", "answer.choices[0].message.content"],
+  ["output_text", "a Responses answer", "answer.output_text"],
+  ["output", "a Responses answer", "answer.output_text"],
+  ["candidates", "a Gemini answer", "answer.text"],
+  ["stop_reason", "an Anthropic message", "the texts of answer.content, joined"],
+  ["content", "a message", "its text"],
+  ["textStream", "a stream", "await answer.text"],
+];
+
+function describe(value) {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "function") return "a function";
+  if (typeof value !== "object") {
+    return value === undefined ? "undefined" : `the ${typeof value} ${String(value)}`;
+  }
+  if (value instanceof Error) return "an Error (throw it)";
+  if (typeof value.then === "function") return "a Promise (await it)";
+  const known = SDK_ANSWERS.find(([member]) => member in value);
+  if (known) return `${known[1]} (return ${known[2]})`;
+  if (typeof value[Symbol.asyncIterator] === "function") return "a stream (return its whole text)";
+  if ("text" in value) return `an object whose \`text\` is ${describe(value.text)}`;
+  const members = Object.keys(value).slice(0, 5).join(", ");
+  return members === "" ? "an object without members" : `an object with ${members}`;
+}
+
+function mistakeIn(answer) {
+  if (typeof answer?.text !== "string") {
+    return `\`complete\` must return a text or an object with \`text\`, got ${describe(answer)}`;
+  }
+  const { finish } = answer;
+  if (finish === undefined || finish === null || FINISHES.includes(finish)) return undefined;
+  const got = typeof finish === "string" ? `\`${finish.slice(0, 40)}\`` : describe(finish);
+  return `\`finish\` of an answer must be \`stop\`, \`length\` or \`refusal\`, got ${got}`;
+}
+
+/**
+ * Returns what a model function returned, as one of `{answer}`, an object with `text`; `{failed}`,
+ * the error that `{error}` reports; `{mistake}`, an `invalid-input` error.
+ */
+export function readAnswer(returned) {
+  if (typeof returned === "string") return { answer: { text: returned } };
+  const error = returned?.error;
+  if (typeof error === "object" && error !== null) return { failed: error };
+  const mistake = mistakeIn(returned);
+  return mistake === undefined
+    ? { answer: returned }
+    : { mistake: invalid(wellFormedOf(mistake)) };
+}
