@@ -3,10 +3,7 @@
 //! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and the tokens to
 //! charge. Not here: the search ([`crate::search::grep`]).
 
-use crate::search::{
-    self,
-    grep::{join_file_cursor, split_file_cursor},
-};
+use crate::search::grep::{self, OwnSearches};
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
@@ -16,11 +13,14 @@ use super::{
     reply_lines::{build_id_arguments, format_next_call, to_one_line},
 };
 use crate::storage::store_session::StoreSession;
-use lcm_text::base::{
-    error::{Error, Result},
-    int,
-    json::{self, JsonFields, JsonWriter},
-    tokens,
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int,
+        json::{self, JsonFields, JsonWriter},
+        tokens,
+    },
+    types::api::ToolScope,
 };
 
 /// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A
@@ -49,7 +49,7 @@ const AROUND_BYTES: u64 = 4_000;
 ///
 /// # Errors
 ///
-/// The errors of [`search::grep::grep_uncharged`].
+/// The errors of [`grep::grep_uncharged`].
 pub(super) fn grep(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -60,7 +60,8 @@ pub(super) fn grep(
     query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
     let limits = invocation.read_limits();
-    let answer = search::grep::grep_uncharged(session, invocation.target, &query, limits)
+    let (target, own_searches) = (invocation.target, OwnSearches::Last);
+    let answer = grep::grep_uncharged(session, target, &query, limits, own_searches)
         .map_err(name_start_argument)?;
     let found = answer.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
@@ -73,7 +74,7 @@ pub(super) fn grep(
     let mut charged = 0u32;
     for one in matches {
         let mut fields = JsonFields::new(&found, json::list_members(&found, one.span));
-        let one = read_match(&found, &mut fields, invocation.call.conversation);
+        let one = read_match(&found, &mut fields, invocation);
         let mut cost = 0;
         if first.is_none() {
             cost = tokens::estimate(&one.next_arguments.clone().end_object());
@@ -115,7 +116,7 @@ pub(super) fn grep(
     out.push('\n');
     match first {
         Some((arguments, what)) => out.push_str(&format_next_call(arguments, what)),
-        None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes)),
+        None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes, invocation.scope)),
     }
     out.push_str(&lines);
     Ok(ToolReply { text: out, tokens: charged })
@@ -126,27 +127,28 @@ fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
     if let Some(mode) = arguments.get_text("mode") {
         query.add_text("mode", &mode.replace('_', "-"));
     }
-    let byte = arguments.get_number("startByte");
-    match (arguments.get_text("startId"), byte) {
-        (Some(id), byte) => query.add_text("cursor", &join_file_cursor(id, byte.unwrap_or(0))),
-        (None, Some(byte)) => query.add_number("start_byte", byte),
-        (None, None) => {}
-    }
+    arguments.copy_into(&[("startByte", "start_byte"), ("startId", "cursor")], query);
 }
 
 /// Names the argument of the tool in an error about the cursor of a query.
 fn name_start_argument(error: Error) -> Error {
-    Error::new(error.code, error.message.replace("`cursor`", "`startId`"))
+    let message = error.message.replace("`cursor`", "`startId`");
+    Error::new(
+        error.code,
+        message.replace("`start_byte`", "`startByte`").replace("`file_ids`", "`fileIds`"),
+    )
 }
 
 /// Returns the hint for a search without a match.
-fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
+fn no_match_hint(goes_on: bool, notes: &str, scope: ToolScope) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
         // Words do not search the whole of a very long text.
         "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
          other words\n"
+    } else if scope == ToolScope::Conversation {
+        "Next: lcm_grep with fewer or other words\n"
     } else {
         "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n"
     }
@@ -159,12 +161,7 @@ fn read_resume_hint(fields: &mut JsonFields<'_>) -> String {
 
 /// Formats the hint that resumes the same search at a cursor.
 fn resume_hint(cursor: &str) -> String {
-    let (id, byte) = split_file_cursor(cursor);
-    let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
-    if byte > 0 {
-        out.push_str(&format!(",\"startByte\":{byte}"));
-    }
-    out
+    format!("; what is left is searched with \"startId\":\"{cursor}\"")
 }
 
 /// A match, as shown to the model.
@@ -182,14 +179,19 @@ struct ToolMatch {
     next_purpose: &'static str,
 }
 
-/// Reads a match of a search from the conversation `here`.
-fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch {
+/// Reads a match of a search.
+fn read_match(
+    found: &str,
+    fields: &mut JsonFields<'_>,
+    invocation: &ToolInvocation<'_>,
+) -> ToolMatch {
     let snippet = fields.take_text("snippet");
     let id = fields.take_text("id");
     let conversation = fields.take_text("conversation");
-    let elsewhere = (conversation != here).then_some(conversation);
+    let is_elsewhere = conversation != invocation.call.conversation;
+    let elsewhere = Some(conversation.as_str()).filter(|_| is_elsewhere);
     let byte = fields.take_optional_u64("byte");
-    let mut arguments = build_id_arguments(&id, elsewhere.as_deref());
+    let mut arguments = build_id_arguments(&id, invocation.named_elsewhere(&conversation));
     let mut what = "gives the whole of the first";
     if let Some(byte) = byte {
         what = "gives what is around the first";
@@ -197,7 +199,7 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
         arguments.add_number("startByte", byte.saturating_sub(BEFORE_BYTES));
         arguments.add_number("expandFileMaxBytes", AROUND_BYTES);
     }
-    let line = format_match_line(fields, &id, elsewhere.as_deref(), byte, &snippet);
+    let line = format_match_line(fields, &id, elsewhere, byte, &snippet);
     let alone = tokens::estimate(&snippet);
     let (mut beside, mut charged) = (String::new(), alone);
     for (side, key) in [("before", "neighbours_before"), ("after", "neighbours_after")] {

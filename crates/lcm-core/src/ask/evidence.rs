@@ -5,7 +5,7 @@
 //! [`grep::grep_uncharged`], texts from [`super::passage`]. Not here: the request
 //! ([`super::prompt`]).
 
-use crate::search::grep;
+use crate::search::grep::{self, OwnSearches};
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::cmp::Reverse;
 
@@ -267,7 +267,8 @@ fn search_hits(
     let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(NamedSummary::seq_range).collect();
     let searched = wanted.is_within_named.then_some(parts.as_slice());
     let within = ReadLimits { searched_ranges: searched, ..wanted.within };
-    let found = grep::grep_uncharged(session, wanted.call, &query, within)?.json;
+    let own_searches = OwnSearches::Last;
+    let found = grep::grep_uncharged(session, wanted.call, &query, within, own_searches)?.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut hits = Vec::new();
     for one in fields.take_list("matches") {

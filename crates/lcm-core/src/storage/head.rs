@@ -299,6 +299,11 @@ impl LoadedHead {
         Ok(self)
     }
 
+    /// Builds the error for a conversation that does not exist.
+    pub(crate) fn missing_error(conversation: &str) -> Error {
+        Error::not_found(format_args!("conversation `{conversation}` does not exist"))
+    }
+
     /// Refuses a conversation that does not exist.
     ///
     /// # Errors
@@ -308,10 +313,7 @@ impl LoadedHead {
         if self.bytes.is_some() {
             return Ok(());
         }
-        Err(Error::not_found(format_args!(
-            "conversation `{}` does not exist",
-            self.head.conversation
-        )))
+        Err(Self::missing_error(&self.head.conversation))
     }
 
     /// Returns the effective time of a call: `now`, but not before the time of the head.

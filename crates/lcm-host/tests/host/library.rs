@@ -15,7 +15,7 @@ use std::{
 };
 
 use lcm_host::{
-    Cancel, Clock, Code, CompactStatus, Lcm, Limits, context,
+    Cancel, Clock, Code, CompactStatus, Lcm, Limits, ToolCall, context,
     ingestion::AppendMode,
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, Shared, StoreError},
     types::{
@@ -328,7 +328,12 @@ fn a_tool_call_that_is_stopped_leaves_no_question_open() {
         failure(CompletionErrorCode::Other)
     });
     let ask = |cancel: &Cancel| {
-        lcm.answer_tool_call("c", "lcm_expand_query", QUESTION, None, Clock::Fixed(1), cancel)
+        lcm.answer_tool_call(
+            "c",
+            &ToolCall::new("lcm_expand_query", QUESTION),
+            Clock::Fixed(1),
+            cancel,
+        )
     };
     assert_eq!(ask(&cancel).unwrap_err().code, Code::Cancelled);
     // An open question would keep this one out; its model fails, too.

@@ -356,6 +356,11 @@ impl GrantAccess {
         Ok(Some(access))
     }
 
+    /// Returns the id of the grant in bytes, which a cursor is bound to.
+    pub(crate) fn id_bytes(&self) -> [u8; 8] {
+        self.record.grants.own_grants.get(self.index).map_or([0; 8], |grant| grant.id)
+    }
+
     fn granted_record(&self) -> Result<&Grant> {
         let grant = self.record.grants.own_grants.get(self.index);
         grant.ok_or_else(|| Error::corrupt_store("the grant is missing in its record"))
