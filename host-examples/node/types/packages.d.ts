@@ -413,6 +413,12 @@ export interface GrantOptions {
   now?: number;
 }
 
+/**
+ * The conversations that the tools of an agent may read: the conversation of the call with its
+ * family, or the store.
+ */
+export type ToolScope = "conversation" | "store";
+
 /** Options of answering a tool call. */
 export interface ToolCallOptions {
   /** Milliseconds since the epoch; absent: the clock. */
@@ -425,6 +431,8 @@ export interface ToolCallOptions {
   signal?: AbortSignal;
   /** Id of the grant of a sub-agent; absent: the main agent calls. */
   grant?: string;
+  /** Conversations that the tools may read; absent: the `scope` of `open`. */
+  scope?: ToolScope;
 }
 
 /** The answer to a tool call, for the agent's model. */
@@ -568,4 +576,6 @@ export interface DigestOptions {
 export interface ToolListOptions {
   /** Id of the grant of a sub-agent; absent: the main agent calls. */
   grant?: string;
+  /** Conversations that the tools may read; absent: the `scope` of `open`. */
+  scope?: ToolScope;
 }

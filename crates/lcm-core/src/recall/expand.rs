@@ -4,7 +4,7 @@
 //! here: choosing the cheapest of several summaries ([`crate::agent_tools`]).
 //!
 //! The walk is depth first in the order of the conversation. The cursor of a page is the number of
-//! entries up to its end, bound to the id, the depth, the listing of messages and the grant. The
+//! entries up to its end, bound to the id, the depth, the listing of messages and the coverage of the grant. The
 //! next page walks past these entries and reads only their summaries.
 
 use crate::storage::read_scope::{
@@ -223,11 +223,7 @@ impl ExpandWalk {
     fn bind_cursor(&self, id: &str, within: ReadLimits<'_>) -> CursorBinding {
         let messages = [u8::from(self.options.include_messages)];
         let fields: [&[u8]; 3] = [id.as_bytes(), &self.depth.to_be_bytes(), &messages];
-        CursorBinding::new(
-            &fields,
-            within.permit,
-            "`id`, `depth_max`, `include_messages` and `grant`",
-        )
+        CursorBinding::new(&fields, within.permit, "`id`, `depth_max` and `include_messages`")
     }
 
     /// Walks the sources of a summary, with an explicit stack because the graph may be deep.

@@ -23,10 +23,11 @@ pub(crate) struct CursorBinding {
     hash: String,
     /// What must be equal for a cursor to continue, for the error.
     equals: &'static str,
+    has_grant: bool,
 }
 
 impl CursorBinding {
-    /// Binds cursors to the fields of a query and to the grant of its caller.
+    /// Binds cursors to the fields of a query and to what the grant of its caller covers.
     ///
     /// `equals` names the fields for people.
     pub(crate) fn new(
@@ -34,10 +35,15 @@ impl CursorBinding {
         permit: Option<&GrantAccess>,
         equals: &'static str,
     ) -> Self {
-        let grant = permit.map(GrantAccess::id_bytes);
+        let grant = permit.map(GrantAccess::coverage_hash);
         let query = hash::hash_fields(fields);
-        let bound = hash::hash_fields(&[&query, grant.as_ref().map_or(&[], |id| id.as_slice())]);
-        Self { hash: hash::hex(&hash::hash_prefix::<HASH_BYTES>(&bound)), equals }
+        let bound =
+            hash::hash_fields(&[&query, grant.as_ref().map_or(&[], |covered| covered.as_slice())]);
+        Self {
+            hash: hash::hex(&hash::hash_prefix::<HASH_BYTES>(&bound)),
+            equals,
+            has_grant: grant.is_some(),
+        }
     }
 
     /// Writes the hash behind a cursor.
@@ -59,8 +65,9 @@ impl CursorBinding {
 
     /// Builds the error for a cursor that does not belong to the query.
     pub(crate) fn foreign_error(&self, cursor: &str) -> Error {
+        let grant = if self.has_grant { ", on a grant for the same content" } else { "" };
         Error::invalid_input(format_args!(
-            "`cursor` must be from an answer to the same {}, got `{cursor}`",
+            "`cursor` must be from an answer to the same {}{grant}, got `{cursor}`",
             self.equals
         ))
     }
