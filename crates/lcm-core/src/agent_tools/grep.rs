@@ -8,7 +8,6 @@ use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
-    arguments::ToolArguments,
     invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
     reply_lines::{build_id_arguments, format_next_call, to_one_line},
 };
@@ -28,10 +27,12 @@ use lcm_text::{
 const TOKENS_MAX: u32 = 1_500;
 
 /// Names of arguments, and their names in a query.
-const QUERY_ARGUMENTS: [(&str, &str); 9] = [
+const QUERY_ARGUMENTS: [(&str, &str); 11] = [
     ("pattern", "pattern"),
     ("scope", "scope"),
     ("fileIds", "file_ids"),
+    ("startId", "cursor"),
+    ("startByte", "start_byte"),
     ("neighbours", "neighbours"),
     ("sort", "sort"),
     ("since", "since"),
@@ -54,11 +55,7 @@ pub(super) fn grep(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let mut query = JsonWriter::new_object();
-    invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
-    add_mode_and_start(invocation.arguments, &mut query);
-    query.add_flag("only", invocation.is_single_conversation());
-    let query = query.end_object();
+    let query = build_query(invocation);
     let limits = invocation.read_limits();
     let (target, own_searches) = (invocation.target, OwnSearches::Last);
     let answer = grep::grep_uncharged(session, target, &query, limits, own_searches)
@@ -122,12 +119,15 @@ pub(super) fn grep(
     Ok(ToolReply { text: out, tokens: charged })
 }
 
-/// Adds the mode and the start of a search to a query, under the names of the query.
-fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
-    if let Some(mode) = arguments.get_text("mode") {
+/// Builds the query of a call.
+fn build_query(invocation: &ToolInvocation<'_>) -> String {
+    let mut query = JsonWriter::new_object();
+    invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    if let Some(mode) = invocation.arguments.get_text("mode") {
         query.add_text("mode", &mode.replace('_', "-"));
     }
-    arguments.copy_into(&[("startByte", "start_byte"), ("startId", "cursor")], query);
+    query.add_flag("only", invocation.is_single_conversation());
+    query.end_object()
 }
 
 /// Names the argument of the tool in an error about the cursor of a query.

@@ -4,8 +4,8 @@
 //! here: choosing the cheapest of several summaries ([`crate::agent_tools`]).
 //!
 //! The walk is depth first in the order of the conversation. The cursor of a page is the number of
-//! entries up to its end, bound to the id, the depth, the listing of messages and the coverage of the grant. The
-//! next page walks past these entries and reads only their summaries.
+//! entries up to its end, bound to the id, the depth, the listing of messages and the coverage of
+//! the grant. The next page walks past these entries and reads only their summaries.
 
 use crate::storage::read_scope::{
     self, IdLookup, OmittedEntry, ReadLimits, RecallAnswer, ResolvedId,
@@ -213,7 +213,7 @@ impl ExpandWalk {
     fn open_cursor(&mut self, id: &str, within: ReadLimits<'_>) -> Result<()> {
         let Some(cursor) = self.options.cursor.take() else { return Ok(()) };
         let binding = self.bind_cursor(id, within);
-        let count = binding.open(&cursor)?.strip_prefix(CURSOR_VERSION);
+        let count = binding.open_cursor(&cursor)?.strip_prefix(CURSOR_VERSION);
         let count = count.and_then(|count| count.parse().ok());
         self.skip = count.ok_or_else(|| binding.foreign_error(&cursor))?;
         Ok(())
@@ -367,7 +367,7 @@ impl ExpandWalk {
         // `left_out` names the tokens that the entry needs.
         let more = self.end.is_some() && !self.is_empty();
         let binding = self.bind_cursor(id, within);
-        let next = more.then(|| binding.seal(&format!("{CURSOR_VERSION}{}", self.seen)));
+        let next = more.then(|| binding.seal_cursor(&format!("{CURSOR_VERSION}{}", self.seen)));
         let tokens = int::saturate_tokens(self.tokens);
         let mut answer = JsonWriter::new_object();
         // An expansion never cuts a text: it leaves out entries that do not fit.

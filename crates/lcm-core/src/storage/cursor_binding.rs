@@ -47,7 +47,7 @@ impl CursorBinding {
     }
 
     /// Writes the hash behind a cursor.
-    pub(crate) fn seal(&self, cursor: &str) -> String {
+    pub(crate) fn seal_cursor(&self, cursor: &str) -> String {
         format!("{cursor}{HASH_SEPARATOR}{}", self.hash)
     }
 
@@ -56,7 +56,7 @@ impl CursorBinding {
     /// # Errors
     ///
     /// `invalid-input`: another query returned the cursor, or no query did.
-    pub(crate) fn open<'c>(&self, cursor: &'c str) -> Result<&'c str> {
+    pub(crate) fn open_cursor<'c>(&self, cursor: &'c str) -> Result<&'c str> {
         match cursor.rsplit_once(HASH_SEPARATOR) {
             Some((start, hash)) if hash == self.hash => Ok(start),
             _ => Err(self.foreign_error(cursor)),
@@ -81,9 +81,9 @@ mod tests {
     fn a_cursor_is_taken_by_its_query_alone() {
         let bind = |fields: &[&[u8]]| CursorBinding::new(fields, None, "query");
         let (own, other) = (bind(&[b"ab", b"c"]), bind(&[b"a", b"bc"]));
-        let cursor = own.seal("scan_0a_m17");
-        assert_eq!(own.open(&cursor).ok(), Some("scan_0a_m17"));
-        assert!(other.open(&cursor).is_err() && own.open("scan_0a_m17").is_err());
-        assert!(own.open("").is_err() && own.open("-").is_err());
+        let cursor = own.seal_cursor("scan_0a_m17");
+        assert_eq!(own.open_cursor(&cursor).ok(), Some("scan_0a_m17"));
+        assert!(other.open_cursor(&cursor).is_err() && own.open_cursor("scan_0a_m17").is_err());
+        assert!(own.open_cursor("").is_err() && own.open_cursor("-").is_err());
     }
 }

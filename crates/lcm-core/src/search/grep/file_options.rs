@@ -71,7 +71,7 @@ impl FileSearchOptions {
     /// `invalid-input`: the cursor is from another query.
     pub(super) fn open_cursor(&mut self, binding: &CursorBinding) -> Result<()> {
         if let Some(cursor) = &self.cursor {
-            self.start = Some(binding.open(cursor)?.into());
+            self.start = Some(binding.open_cursor(cursor)?.into());
         }
         Ok(())
     }

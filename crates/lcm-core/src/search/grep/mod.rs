@@ -126,7 +126,7 @@ pub(crate) fn grep_uncharged(
         results = search(&mut words, &mut notes)?;
     }
     for cursor in results.cursors.iter_mut().chain(&mut results.next_cursor) {
-        *cursor = binding.seal(cursor);
+        *cursor = binding.seal_cursor(cursor);
     }
     Ok(render_results(results, limits, notes))
 }

@@ -26,8 +26,8 @@ use lcm_text::base::{error::Result, int, sort};
 ///
 /// Conversations come in a fixed order; in each, messages from last to first, then summaries.
 /// A complete scan returns the newest matches. A page (the scan stopped, or `start` was given)
-/// returns the first matches in scan order, so that the next page begins behind them. An agent's own
-/// searches come last among the newest, and are left out of a page.
+/// returns the first matches in scan order, so that the next page begins behind them. An agent's
+/// own searches come last among the newest, and are left out of a page.
 ///
 /// # Errors
 ///
@@ -161,7 +161,8 @@ fn select_page(
 ) -> FoundHits {
     if next.is_none() && page == PageKind::First {
         let total = int::to_u64(hits.len());
-        // The rank is the time: newest first; with equal times, the earlier conversation and then the later document.
+        // The rank is the time: newest first; with equal times, the earlier conversation and then
+        // the later document.
         sort::sort_by(&mut hits, &mut |a, b| {
             let left = (a.conversation_number, a.corpus == Corpus::Summaries);
             let right = (b.conversation_number, b.corpus == Corpus::Summaries);

@@ -356,8 +356,8 @@ impl GrantAccess {
         Ok(Some(access))
     }
 
-    /// Returns a hash of what the grant covers. A cursor is bound to the hash, so that a reader goes
-    /// on with another grant for the same content after the tokens of the first are spent.
+    /// Returns a hash of what the grant covers. A cursor is bound to the hash, so that a reader
+    /// goes on with another grant for the same content after the tokens of the first are spent.
     pub(crate) fn coverage_hash(&self) -> [u8; 32] {
         let grant = self.record.grants.own_grants.get(self.index);
         let conversations = grant.iter().flat_map(|grant| &grant.conversations);
