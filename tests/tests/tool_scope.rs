@@ -140,7 +140,7 @@ impl<'u> Tries<'u> {
     fn user(&mut self) -> &'u User {
         match self.random.between(0, 2) {
             0 => self.own,
-            _ => *self.random.pick(&self.foreign),
+            _ => self.random.pick::<&User>(&self.foreign),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Where a search in files ends and goes on, and what is hard to look through.
 
 use super::{
-    BYTES_MAX, ErrorCode, Host, Json, Random, append, ask, books, literal, naive_matches, number,
+    BYTES_MAX, ErrorCode, Host, Json, Random, append, ask, literal, naive_matches, number,
     number_of, places, query, result, shelf, text_of,
 };
 
