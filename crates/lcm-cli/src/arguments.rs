@@ -1,4 +1,4 @@
-//! The command line, as `docs/cli.md` documents it.
+//! The command line of `lcm`, parsed by clap into [`Arguments`]; doc comments are its help texts.
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are plain text, not Markdown")]
 
@@ -56,13 +56,13 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run append, compact, assemble, search and check on a built-in transcript
+    /// Ingest, compact, assemble, search, expand and check a built-in transcript, in memory
     Demo,
     /// Store the new messages of a transcript
     Ingest(Ingest),
-    /// Summarise old messages until the context fits
+    /// Replace old messages by summaries until the context is small enough
     Compact(Compact),
-    /// Run deferred compaction when it is due
+    /// Compact if deferred compaction is due, and record how it ended
     Maintain(Maintain),
     /// Print the context that fits a budget
     Assemble(Assemble),
@@ -97,7 +97,7 @@ pub(crate) enum Command {
     New(New),
     /// Archive the conversation: reads continue, writes are refused
     Archive(Archive),
-    /// Set or remove the focus brief, a text that replaces older summaries during a task
+    /// Set or remove the focus brief, a text that replaces older summaries in contexts
     Focus(Focus),
     /// Report a provider's token count of a prompt, to correct budgets of its model
     Calibrate(Calibrate),
@@ -126,8 +126,8 @@ pub(crate) struct Ingest {
     /// for each change
     #[arg(long, conflicts_with = "append_mode")]
     pub(crate) tail: bool,
-    /// Treatment of messages: transcript skips stored messages; new stores every message unless its
-    /// id or event key is stored
+    /// Treatment of stored messages: transcript skips them; new stores every message unless its id
+    /// or event key is stored
     #[arg(long, value_enum, default_value = "transcript")]
     pub(crate) append_mode: AppendMode,
     /// Store nothing when the messages look like a replay
@@ -146,7 +146,7 @@ pub(crate) struct Compact {
     /// Tokens of the context window that the conversation may use
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) budget: u32,
-    /// When to act
+    /// When to compact
     #[arg(long, value_enum, default_value = "threshold")]
     pub(crate) mode: Mode,
     /// Compact below the threshold as well
@@ -155,7 +155,8 @@ pub(crate) struct Compact {
     /// Target of the context in tokens [default: the threshold]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) target: Option<u32>,
-    /// Model whose tokens budget and target count, after a report by lcm calibrate
+    /// Model whose provider counts the budget and the target, after a report by lcm calibrate
+    /// [default: both are estimated tokens]
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
     /// Provider's last token count of the whole prompt, including text added by the host
@@ -193,7 +194,7 @@ pub(crate) struct Models {
     /// PURPOSE=SPEC; several models form a fallback chain
     #[arg(long, value_name = "SPEC")]
     pub(crate) llm: Vec<String>,
-    /// Retries of a failing model
+    /// Retries of a failing model before the next model
     #[arg(long, value_name = "N", default_value = "2", allow_negative_numbers = true)]
     pub(crate) retries: u32,
     /// Time limit of one answer, in seconds from 1 to 86400
@@ -219,7 +220,7 @@ pub(crate) struct Assemble {
     /// Text that the policy prompt-aware compares items with
     #[arg(long, value_name = "TEXT")]
     pub(crate) prompt: Option<String>,
-    /// JSON of an earlier assembly to compare with
+    /// File with the JSON of an earlier assembly, or with its prefix token, to compare with
     #[arg(long, value_name = "FILE")]
     pub(crate) previous: Option<PathBuf>,
     /// List every item of the stored context, and why the item was selected or not
@@ -244,22 +245,22 @@ pub(crate) struct Grep {
     /// Cursor that an earlier page of the same search returned
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
-    /// With --scope files: offset of the first byte in the only --file-id
+    /// With --scope files: first byte to search in the only --file-id, from 0
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) start_byte: Option<u64>,
-    /// Messages to show before and after each match, from 0 to 3
+    /// Messages to show before and after each match, from 0 to 3 [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) neighbours: Option<u64>,
     /// Order of the matches: recency, relevance or hybrid
     #[arg(long, value_name = "S", default_value = "relevance")]
     pub(crate) sort: GrepSort,
-    /// Oldest time of a match, such as 2026-01-02T03:04:05Z
+    /// Earliest time of a match, included, such as 2026-01-02T03:04:05Z
     #[arg(long, value_name = "T")]
     pub(crate) since: Option<String>,
-    /// Time after every match
+    /// Latest time of a match, excluded
     #[arg(long, value_name = "T")]
     pub(crate) before: Option<String>,
-    /// Matches to show, from 1 to 200
+    /// Most matches to show, from 1 to 200 [default: 50]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) limit: Option<u64>,
     /// Search every conversation of the store
@@ -287,7 +288,7 @@ pub(crate) struct Ask {
     /// Most tokens of the answer, 1 to 8000 [default: 2000]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) answer_tokens_max: Option<u32>,
-    /// Most tokens of the sources [default and most: as configured]
+    /// Most tokens of the sources [default and maximum: expand_tokens_max of the configuration]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) tokens_max: Option<u32>,
     /// Read every conversation of the store
@@ -331,7 +332,7 @@ pub(crate) struct GrantCreate {
     /// Most levels of one expansion, 1 to 10 [default: 3]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) depth_max: Option<u64>,
-    /// Most tokens of text to read, 1 to 1000000 [default: as configured]
+    /// Most tokens of text to read, 1 to 1000000 [default: expand_tokens_max of the configuration]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) tokens_max: Option<u64>,
     /// Lifetime in milliseconds, 1 to 86400000 [default: 300000]
@@ -351,7 +352,7 @@ pub(crate) enum GrepMode {
     FullText,
 }
 
-/// What a search reads.
+/// The texts that a search reads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GrepScope {
@@ -380,7 +381,7 @@ pub(crate) struct Describe {
     /// First line of a file to show, from 1
     #[arg(long, value_name = "N")]
     pub(crate) start_line: Option<u64>,
-    /// Last line of a file to show
+    /// Last line of a file to show, included
     #[arg(long, value_name = "N")]
     pub(crate) end_line: Option<u64>,
     /// Offset of the first byte of a file to show, from 0
@@ -401,7 +402,7 @@ pub(crate) struct Describe {
 pub(crate) struct Expand {
     /// Id of a summary
     pub(crate) id: String,
-    /// Levels of summaries below the summary
+    /// Levels of summaries to show below the summary [default: 1, or all with --include-messages]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) depth_max: Option<u32>,
     /// Show the messages as well
@@ -423,10 +424,10 @@ pub(crate) struct Messages {
     /// Seq of the first message, from 1
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
     pub(crate) seq_first: Option<u64>,
-    /// Seq of the last message
+    /// Seq of the last message, included [default: the newest]
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
     pub(crate) seq_last: Option<u64>,
-    /// Print only the original text of each message and a line end
+    /// Print the original text of each message, with a line end, and nothing else
     #[arg(long)]
     pub(crate) raw: bool,
 }
@@ -462,7 +463,8 @@ pub(crate) struct Reset {
 
 #[derive(Args, Debug)]
 pub(crate) struct New {
-    /// Smallest depth of the summaries that stay; 0: all summaries, -1: everything
+    /// Smallest depth of the summaries that stay; 0: all summaries, -1: everything [default: as
+    /// configured]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) retain_depth: Option<i64>,
     #[command(flatten)]
@@ -567,7 +569,7 @@ pub(crate) struct Advise {
 pub(crate) enum Prompts {
     /// List every prompt with its version and size, and whether the prompt is overridden
     List,
-    /// Show a prompt as a model receives the prompt
+    /// Show a prompt as a model receives it, with bracketed words in place of the material
     Show(Prompt),
     /// Override the text of a prompt, in the file of --config
     Set {
@@ -640,7 +642,7 @@ impl Dialect {
     }
 }
 
-/// How the messages of an ingest are taken.
+/// Treatment of stored messages by an ingest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum AppendMode {
     Transcript,
@@ -656,7 +658,7 @@ impl From<AppendMode> for WitAppendMode {
     }
 }
 
-/// When compaction acts.
+/// Condition under which `lcm compact` compacts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Mode {
     Threshold,
@@ -676,7 +678,7 @@ impl From<Mode> for WitMode {
     }
 }
 
-/// Selection of older items.
+/// Policy that selects older items when not everything fits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Policy {
     Chronological,

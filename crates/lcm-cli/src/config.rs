@@ -1,7 +1,8 @@
-//! Configuration: the environment and a file, merged to one JSON object.
+//! Configures the component from the environment and a file, and edits overrides in that file.
 //!
-//! In: variables `LCM_...` and the file of `--config`. Out: text for `configure`. A variable's name
-//! is converted to camel case, never looked up: the component knows which keys exist.
+//! In: variables `LCM_...` and the file of `--config`. Out: calls of `configure`, and warnings. A
+//! variable takes precedence over the file. The name of a variable becomes a key in camel case; the
+//! component knows which keys exist.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -12,27 +13,31 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::input::read_text;
 
 const PREFIX: &str = "LCM_";
-/// Variables that other programs read, the same in every host.
+/// Variables with the prefix that are no keys of the configuration, the same in every host.
 const OTHERS: [&str; 4] = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
 
-/// Report of `configure`.
+/// The members of the report of `configure` that this module uses.
 #[derive(Debug, Default, Deserialize)]
 struct Report {
     /// Keys that were set, under the engine's names.
     accepted: Vec<String>,
-    /// Alternative names that were used.
+    /// Keys that were given under another name.
     aliased: Vec<Alias>,
+    /// Keys that do not exist, as given.
     unknown: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Alias {
+    /// Name as given.
     key: String,
+    /// Name of the engine.
     #[serde(rename = "as")]
     name: String,
 }
 
-/// Configures `lcm` from the environment, then the file; returns warnings, each one line.
+/// Configures `lcm` from the file and the environment, which takes precedence. Returns warnings
+/// about unknown keys of the file, each one line.
 pub(crate) fn apply(lcm: &Lcm, file: Option<&Path>) -> Result<Vec<String>> {
     let mut merged = file.map(read).transpose()?.unwrap_or_default();
     let environment =
@@ -41,7 +46,7 @@ pub(crate) fn apply(lcm: &Lcm, file: Option<&Path>) -> Result<Vec<String>> {
         }));
     let mut warnings = Vec::new();
     let mut of_file = Report::default();
-    // Each source is checked alone first, so that a message can name the source.
+    // Each source is configured alone first, so that an error can name its source.
     if let Some(file) = file {
         of_file = configure(lcm, &merged, &format!("`{}`", file.display()))?;
         let unknown = of_file.unknown.iter();
@@ -49,7 +54,7 @@ pub(crate) fn apply(lcm: &Lcm, file: Option<&Path>) -> Result<Vec<String>> {
     }
     if !environment.is_empty() {
         let of_environment = configure(lcm, &environment, "environment")?;
-        // The engine knows which keys of the file are alternative names of variables.
+        // A key of the file is dropped if a variable sets the same key, also under another name.
         merged.retain(|key, _| {
             let alias = of_file.aliased.iter().find(|alias| alias.key == *key);
             let name = alias.map_or(key, |alias| &alias.name);
@@ -79,11 +84,12 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
     })
 }
 
-/// Key of the overridden prompts.
+/// Key of the configuration with the overridden prompts.
 const OVERRIDES: &str = "prompt_overrides";
 
-/// Returns the text of a file with or without an override of one prompt, and whether the text
-/// changed. Everything else in the file stays as written.
+/// Returns the text of a configuration file in which `own` overrides the prompt `name`, and whether
+/// the text changed. `own` is `None`: the override is removed. Everything else in the file stays as
+/// written.
 pub(crate) fn with_override(
     file: &str,
     name: &str,
@@ -105,7 +111,7 @@ pub(crate) fn with_override(
         .collect();
     let end = if lines.is_empty() { "" } else { "\n  " };
     let value = format!("{{{}{end}}}", lines.join(","));
-    // A value that borrows its text is a part of the file.
+    // The old value borrows its text from the file, so its address gives its position.
     let place = old.map(|old| {
         let start = old.as_ptr().addr() - file.as_ptr().addr();
         start..start + old.len()
@@ -122,7 +128,8 @@ pub(crate) fn with_override(
     Ok((out, true))
 }
 
-/// Returns the variables that configure the engine, with their keys in camel case.
+/// Returns the variables that configure the engine, by their keys in camel case. A value that is
+/// JSON is parsed; any other value is a text.
 fn environment(variables: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
     let ours = variables.filter_map(|(name, value)| {
         let key = name.strip_prefix(PREFIX)?;

@@ -1,8 +1,8 @@
-//! Reads transcripts: lines of files and of standard input.
+//! Reads transcripts, line by line, from files and standard input.
 //!
-//! In: files with one message per line, or session files. Out: the messages with their places, and
-//! counts of dropped lines. The component decides whether a line is a message;
-//! `lcm_host::session_files` reads the lines of session files.
+//! In: files with one message per line, or session files. Out: the messages, their files and lines
+//! for errors, and counts of dropped lines. The component decides whether a line is a message;
+//! `lcm_host::session_files` converts the lines of session files.
 
 use std::{
     fs::File,
@@ -20,17 +20,20 @@ use crate::arguments::Dialect;
 pub(crate) struct Transcript {
     /// Texts of the messages.
     pub(crate) messages: Vec<String>,
+    /// Place of each message.
     places: Vec<Place>,
     blank_lines: usize,
     byte_order_marks: usize,
     carriage_returns: usize,
-    /// Format of the files, if the format was detected.
+    /// Detected format of the files; `None`: the dialect was given, or the format is unknown yet.
     format: Option<session_files::Format>,
+    /// Given or detected dialect; `None`: unknown yet.
     dialect: Option<WitDialect>,
-    /// Warnings about skipped entries of session files.
+    /// Warnings of `lcm_host::session_files`.
     left: Vec<String>,
 }
 
+/// The file and line of a message.
 #[derive(Clone, Debug)]
 struct Place {
     file: Rc<Path>,
@@ -54,8 +57,8 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// Reads an open file. `growing`: another program may still write the last line, so a last line
-    /// without an end that is not complete JSON is skipped.
+    /// Reads an open file. `growing`: another program may still write to the file, so a last line
+    /// without a line end is skipped unless it is a complete JSON object.
     pub(crate) fn read_open(
         file: &Path,
         source: &mut dyn BufRead,
@@ -79,17 +82,19 @@ impl Transcript {
         if dialect.wit().is_none() { self.recognise(file, first) } else { Ok(()) }
     }
 
-    /// Returns the dialect of the messages.
+    /// Returns the dialect of the messages; `lcm` if unknown.
     pub(crate) fn dialect(&self) -> WitDialect {
         self.dialect.unwrap_or(WitDialect::Lcm)
     }
 
-    /// Returns the detected format; `None`: the dialect was given, or the format is unknown yet.
+    /// Returns the name of the detected format; `None`: the dialect was given, or the format is
+    /// unknown yet.
     pub(crate) fn format(&self) -> Option<&'static str> {
         self.format.map(session_files::Format::name)
     }
 
-    /// Detects the format of the lines of a file, which start at `first`, and adds their messages.
+    /// Detects the format of the lines from index `first` on, which are those of `file`, and
+    /// replaces the lines by their messages.
     fn recognise(&mut self, file: &Path, first: usize) -> Result<()> {
         let lines = self.messages.split_off(first);
         let places = self.places.split_off(first);
@@ -125,7 +130,8 @@ impl Transcript {
         Ok(())
     }
 
-    /// Adds the lines of one file. Lines are read one at a time, so memory holds one copy.
+    /// Adds each line of a file that is not blank as a message. Lines are read one at a time, so
+    /// memory holds one copy.
     pub(crate) fn add(
         &mut self,
         file: &Path,
@@ -164,7 +170,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// Adds the place of a message to an error.
+    /// Returns an error with the place of the message of this index before its text.
     pub(crate) fn at(&self, index: usize, error: &Error) -> Error {
         match self.places.get(index) {
             Some(place) => Error::new(error.code, format!("{place}: {}", error.message)),
@@ -172,7 +178,8 @@ impl Transcript {
         }
     }
 
-    /// Returns the dropped items, one line each.
+    /// Returns the counts of dropped lines and characters, and the warnings of session files, one
+    /// line each.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let counted = [
             (self.blank_lines, "blank line"),
@@ -193,7 +200,7 @@ fn is_whole(line: &[u8]) -> bool {
     line.trim_ascii_end().ends_with(b"}") && whole()
 }
 
-/// Reads a small file.
+/// Reads a file as text; `-` is standard input.
 pub(crate) fn read_text(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     open(file)?.read_to_end(&mut bytes).map_err(|error| unreadable(file, &error))?;
@@ -201,6 +208,7 @@ pub(crate) fn read_text(file: &Path) -> Result<String> {
         .map_err(|_| Error::new(Code::InvalidInput, format!("{} must be valid UTF-8", shown(file))))
 }
 
+/// Opens a file; `-` is standard input.
 pub(crate) fn open(file: &Path) -> Result<Box<dyn BufRead>> {
     if file.as_os_str() == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
@@ -211,6 +219,7 @@ pub(crate) fn open(file: &Path) -> Result<Box<dyn BufRead>> {
     }
 }
 
+/// Returns the error of a file that cannot be read: `not-found` or `invalid-input`.
 pub(crate) fn unreadable(file: &Path, error: &std::io::Error) -> Error {
     let code = match error.kind() {
         std::io::ErrorKind::NotFound => Code::NotFound,

@@ -1,13 +1,13 @@
-//! Ctrl-C: the program stops between two calls and exits with 130.
+//! Handles Ctrl-C: the program stops between two calls of the component and exits with 130.
 //!
-//! Every commit is atomic, so an immediate exit would be safe as well. A stop between calls lets
-//! the program report and close its files.
+//! Every commit is atomic, so an immediate exit would lose no data, either. A stop between calls
+//! lets the program report the stop and remove partial files.
 
 use std::sync::{Mutex, PoisonError};
 
 use lcm_host::{Cancel, Code, Error, Result};
 
-/// Work that can be stopped; `None`: an interrupt ends the program.
+/// Flag of the work that the next interrupt stops; `None`: an interrupt ends the program.
 static WORK: Mutex<Option<Cancel>> = Mutex::new(None);
 
 /// Installs the interrupt handler.
@@ -27,7 +27,7 @@ pub(crate) fn install() -> Result<()> {
     })
 }
 
-/// Registers work that the next interrupt stops; the second interrupt ends the program.
+/// Returns a flag that the next interrupt sets; a second interrupt ends the program at once.
 pub(crate) fn work() -> Cancel {
     let cancel = Cancel::default();
     *WORK.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.clone());

@@ -1,8 +1,8 @@
-//! The program `lcm`, over `lcm-host`.
+//! The program `lcm`, built on the crate `lcm-host`.
 //!
-//! In: a command line. Out: text for people or one JSON document on standard output, errors as one
-//! line on standard error, and the documented exit codes. The component decides what a command
-//! does; this crate reads arguments and files, and prints.
+//! In: a command line. Out: text for people or one JSON document on standard output, an error as
+//! one line on standard error, and an exit code of `docs/cli.md`. The component does the work; this
+//! crate reads arguments and files, and prints results.
 
 mod arguments;
 mod commands;
@@ -22,12 +22,12 @@ use lcm_host::{Code, Error};
 
 use crate::arguments::Arguments;
 
-/// Outcome of a command that did not fail.
+/// How a command ended that returned no error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
     /// The command is complete.
     Done,
-    /// `check` has findings.
+    /// `check` or `demo` found a fault.
     Findings,
     /// The model failed, but the conversation still fits its budget.
     ModelUnavailable,
@@ -46,10 +46,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the requested help, or one line about a wrong command line.
+/// Prints the requested help or version, or one line about a wrong command line.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // A closed pipe of standard output is not a failure.
+        // If the reader of standard output has closed the pipe, the program still succeeds.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -57,7 +57,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         return fail(&Error::new(Code::InvalidInput, "a command is required, see `lcm --help`"));
     }
     let text = error.to_string();
-    // The first paragraph has the error; usage and hints follow after an empty line.
+    // The first paragraph of clap's text has the error; usage and hints follow.
     let first = text.split("\n\n").next().unwrap_or(&text);
     let message = first.strip_prefix("error: ").unwrap_or(first);
     fail(&Error::new(Code::InvalidInput, message))

@@ -1,4 +1,6 @@
-//! The models of `--llm`, as one chain.
+//! Builds the chain of models from the options `--llm`, `--retries` and `--timeout`.
+//!
+//! API keys are read from `OPENAI_API_KEY` and `ANTHROPIC_API_KEY`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +12,7 @@ use lcm_host::{
 
 use crate::arguments::Models;
 
-/// Builds the chain of all `--llm` in order; without `--llm` the offline model.
+/// Builds the chain of all `--llm`, in order; if none is for all purposes, with the offline model.
 pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
     let timeout = Duration::from_secs(models.timeout.into());
     let mut default: Vec<Arc<dyn CompletionProvider>> = Vec::new();
@@ -33,7 +35,8 @@ pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
     Ok(chain)
 }
 
-/// Splits `PURPOSE=SPEC` if the part before `=` is a plain word.
+/// Splits `PURPOSE=SPEC`; without a purpose the text is the SPEC. A text with a colon before its
+/// first `=` has no purpose.
 fn split(spec: &str) -> Result<(Option<Purpose>, &str)> {
     let Some((name, rest)) = spec.split_once('=') else { return Ok((None, spec)) };
     if name.contains(':') {
@@ -42,7 +45,8 @@ fn split(spec: &str) -> Result<(Option<Purpose>, &str)> {
     match purpose(name) {
         Some(purpose) => Ok((Some(purpose), rest)),
         None => {
-            Err(invalid(format!("`--llm {spec}` must start with a known purpose, got `{name}`")))
+            let known = "leaf, condensed, file, ask or focus";
+            Err(invalid(format!("the purpose in `--llm {spec}` must be {known}, got `{name}`")))
         }
     }
 }
@@ -74,7 +78,7 @@ fn provider(
     Err(invalid(format!("`--llm` must be {known}, got `{spec}`")))
 }
 
-/// Reads the key in this variable; `None`: the variable is not set.
+/// Reads an API key from a variable of the environment; `None`: the variable is not set.
 fn key(variable: &str) -> Result<Option<String>> {
     let Some(value) = std::env::var_os(variable) else { return Ok(None) };
     let text = value.into_string();

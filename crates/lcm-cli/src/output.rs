@@ -1,6 +1,7 @@
-//! Output: JSON documents, aligned tables and short texts.
+//! Formats and prints results: JSON documents, aligned tables and short texts.
 //!
-//! In: values. Out: standard output. A closed pipe is not a failure: its reader needs no more.
+//! In: values of all commands. Out: text for standard output. If the reader of a pipe has closed
+//! it, the program ends with success.
 
 use std::io::{ErrorKind, Write as _};
 
@@ -50,7 +51,7 @@ pub(crate) fn count(value: u64, what: &str) -> String {
     format!("{} {plural}", number(value))
 }
 
-/// Cuts a text to one line of at most `characters_max` characters.
+/// Joins the lines of a text, and cuts the result to at most `characters_max` characters.
 pub(crate) fn line(text: &str, characters_max: usize) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if joined.chars().count() <= characters_max {
@@ -60,7 +61,7 @@ pub(crate) fn line(text: &str, characters_max: usize) -> String {
     cut.trim_end().to_owned() + "..."
 }
 
-/// Formats a JSON value for people.
+/// Formats a JSON value for people; null and an empty list become `-`.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -74,8 +75,9 @@ pub(crate) fn plain(value: &Value) -> String {
 
 /// A table with aligned columns.
 pub(crate) struct Table {
-    /// Whether a column is aligned to the right.
+    /// Whether each column is aligned to the right.
     right: Vec<bool>,
+    /// The heading, then all rows.
     rows: Vec<Vec<String>>,
 }
 
@@ -114,7 +116,7 @@ impl Table {
     }
 }
 
-/// Formats warnings as lines.
+/// Formats each warning as a line.
 pub(crate) fn warnings(warnings: &[String]) -> String {
     warnings.iter().map(|warning| format!("warning: {warning}\n")).collect()
 }

@@ -1,16 +1,16 @@
-//! A progress bar on standard error, when that is a terminal.
+//! Shows the progress of long work on standard error, if standard error is a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Progress bar of long work; dropping the value clears the bar.
+/// A progress bar; dropping the value clears the bar.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Shows progress towards a known number.
+    /// Shows a bar for work of `total` steps.
     pub(crate) fn counted(what: &'static str, total: usize) -> Self {
         let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX));
         style(&bar, "{prefix} [{bar:30}] {human_pos}/{human_len} {eta}");
@@ -18,7 +18,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// Shows the steps of work of unknown length.
+    /// Shows a spinner for work of unknown length.
     pub(crate) fn open(what: &'static str) -> Self {
         let bar = ProgressBar::new_spinner();
         style(&bar, "{spinner} {prefix} {elapsed} {wide_msg}");
@@ -27,12 +27,12 @@ impl Progress {
         Self { bar }
     }
 
-    /// Sets the finished number.
+    /// Sets the number of finished steps.
     pub(crate) fn at(&self, done: usize) {
         self.bar.set_position(u64::try_from(done).unwrap_or(u64::MAX));
     }
 
-    /// Shows the last step.
+    /// Shows a text about the work beside the spinner.
     pub(crate) fn say(&self, message: String) {
         self.bar.set_message(message);
     }
@@ -45,7 +45,7 @@ impl Drop for Progress {
 }
 
 fn style(bar: &ProgressBar, template: &str) {
-    // A template that does not parse only changes the look of the bar.
+    // If the template did not parse, the bar would have the style of `indicatif`.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }

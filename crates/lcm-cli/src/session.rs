@@ -1,4 +1,6 @@
-//! The session of a command: component, store, model, configuration, clock.
+//! Opens what a command needs: component, store, models, configuration, clock.
+//!
+//! In: the options of the command line. Out: [`Session`], which every command uses.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -12,10 +14,10 @@ use crate::{
     config, interrupt, model,
 };
 
-/// The built-in component.
+/// Bytes of the built-in component.
 pub(crate) const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 
-/// Name of the store in memory.
+/// Value of `--store` that names a store in memory.
 const MEMORY: &str = "memory:";
 
 /// An open store with its conversation, clock and output format.
@@ -57,7 +59,7 @@ impl<'a> Session<'a> {
         Ok(Self { lcm, conversation: &global.conversation, clock, json: global.json, cancel })
     }
 
-    /// Returns the time of a call.
+    /// Returns the time for the next call, in milliseconds since the Unix epoch.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now_ms()
     }

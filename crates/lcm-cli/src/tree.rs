@@ -1,4 +1,6 @@
-//! Draws the tree of summaries and their sources.
+//! Draws the tree of summaries for `lcm summaries --tree`.
+//!
+//! In: summaries with the ids of their source summaries. Out: lines with box characters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) id: String,
-    /// Text of the line.
+    /// Text of the summary's line.
     pub(crate) label: String,
-    /// Ids of its sources, in order.
+    /// Ids of the source summaries, in order.
     pub(crate) sources: Vec<String>,
 }
 
@@ -18,7 +20,8 @@ pub(crate) fn draw(nodes: &[Node]) -> String {
     let used: BTreeSet<&str> =
         nodes.iter().flat_map(|node| node.sources.iter().map(String::as_str)).collect();
     let mut out = String::new();
-    // Depth first; the stack holds the prefix of a line and the node of the line.
+    // Depth first. The stack has the prefix of a node's line, the prefix of the lines below the
+    // node, and the node.
     let mut stack: Vec<(String, String, &Node)> = nodes
         .iter()
         .rev()

@@ -1,8 +1,11 @@
 //! Conversion of every value between `lcm_core` and the component's types, field by field.
 //!
-//! In: a value of one side. Out: the same value of the other side. Patterns without `..` make the
-//! compiler reject a new field without a conversion. This module checks, rounds and defaults
-//! nothing.
+//! In: a value of one side. Out: the same value of the other side, without checks and defaults.
+//! Patterns have no `..`, so the compiler rejects a new field without a conversion. [`exports`] and
+//! [`imports`] convert their arguments and results here.
+//!
+//! [`exports`]: crate::exports
+//! [`imports`]: crate::imports
 
 use lcm_core::store;
 use lcm_text::{
@@ -15,7 +18,8 @@ use crate::bindings::{
     lcm::engine::{store as host_store, types},
 };
 
-/// Converts enums whose cases have the same names on both sides, in one or both directions.
+/// Implements the conversion of enums whose cases have the same names on both sides: with `=>` in
+/// one direction, with `,` in both.
 macro_rules! same_cases {
     ($from:ty => $to:ty { $($case:ident),* }) => {
         impl From<$from> for $to {
@@ -64,7 +68,7 @@ same_cases!(api::PlanStatus => compaction::Status { NothingDue, NeedsCompletions
 same_cases!(api::ApplyStatus => compaction::Applied { Committed, Retry, Stale, Refused });
 same_cases!(context::Policy => api::EvictionPolicy { Chronological, PromptAware, Layered });
 
-/// Converts records whose fields have the same names on both sides.
+/// Implements the conversion of records whose fields have the same names on both sides.
 ///
 /// A field written `name: into` is a record or enum, `name: maybe` an option of a record, `name:
 /// each` a list of records; other fields have the same type on both sides.

@@ -1,7 +1,7 @@
 //! Every exported function, forwarded to the engine.
 //!
-//! In: arguments in the component's types. Out: the engine's answer. Functions that the engine does
-//! not offer return `unsupported`. This module checks no argument and adds no default.
+//! In: arguments in the component's types. Out: the engine's answer. This module checks no argument
+//! and adds no default.
 
 use alloc::{string::String, vec::Vec};
 
@@ -22,7 +22,7 @@ use crate::{
     instance::with_engine,
 };
 
-/// The type that implements the exports, without state.
+/// The type that implements the exports; it has no state.
 pub(crate) struct Component;
 
 impl setup::Guest for Component {
@@ -127,14 +127,14 @@ impl compaction::Guest for Component {
     }
 
     fn complete_offline(request: CompletionRequest) -> Completion {
-        // The answer depends only on the request, so any engine can answer.
+        // The answer depends only on the request, so a new engine can give it.
         Engine::new().complete_offline(&request.into()).into()
     }
 }
 
 impl drive::Guest for Component {
     fn begin(task_json: String, now: Timestamp) -> Result<String, Error> {
-        // The answer depends only on the arguments, so any engine can answer.
+        // The answer depends only on the arguments, so a new engine can give it.
         Engine::new().begin(&task_json, now).map_err(Into::into)
     }
 
@@ -255,7 +255,7 @@ impl recall::Guest for Component {
     }
 }
 
-/// Converts model answers to the engine's type.
+/// Converts the results of completion requests to the engine's type.
 fn completions(answers: Vec<CompletionResult>) -> Vec<lcm_text::types::model::CompletionResult> {
     answers.into_iter().map(Into::into).collect()
 }

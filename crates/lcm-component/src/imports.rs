@@ -1,7 +1,7 @@
 //! The host's imports as traits of the engine.
 //!
 //! In: calls of [`lcm_core::Store`] and [`lcm_core::Model`]. Out: answers and errors of the host,
-//! unchanged. This module checks no bound and no obligation.
+//! converted and not checked.
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,8 +1,8 @@
 //! The engine of a component instance, lent to one call at a time.
 //!
 //! In: a closure that needs the engine. Out: its result, or `conflict` while another call has the
-//! engine. No borrow is held while the closure runs, so a re-entered or unwound import does not
-//! trap; every later call of the instance then returns `conflict`.
+//! engine. A call from inside an import gets `conflict` and does not trap. After a call that never
+//! returned the engine, such as an unwound call, every later call of the instance gets `conflict`.
 
 use alloc::boxed::Box;
 use core::{
@@ -16,12 +16,16 @@ use crate::bindings::lcm::engine::types::{Error, ErrorCode};
 
 static ENGINE: Slot = Slot::new();
 
+/// Message of the `conflict` of a call without an engine.
+const BUSY: &str = "another call of this instance is running or never returned; repeat this call \
+                    after that call, or in a new instance";
+
 /// Runs `call` with the engine of this instance, then puts the engine back.
 ///
 /// # Errors
 ///
 /// - `conflict`: another call of this instance has the engine, or never returned the engine.
-/// - errors of `call`.
+/// - Errors of `call`.
 pub(crate) fn with_engine<T>(
     call: impl FnOnce(&mut Engine) -> lcm_core::Result<T>,
 ) -> Result<T, Error> {
@@ -30,9 +34,9 @@ pub(crate) fn with_engine<T>(
 
 /// A slot for one engine, which the first call creates.
 struct Slot {
-    /// The engine from `Box::into_raw`; null: a call has the engine, or no call created an engine.
+    /// The engine from `Box::into_raw`; null: a call has the engine, or no call was made yet.
     engine: AtomicPtr<Engine>,
-    /// Whether the engine was created.
+    /// Whether a call created the engine.
     made: AtomicBool,
 }
 
@@ -56,7 +60,7 @@ impl Slot {
         }
         let engine = self.engine.swap(ptr::null_mut(), Ordering::AcqRel);
         if engine.is_null() {
-            let message = "the instance is busy or broken".into();
+            let message = BUSY.into();
             return Err(Error { code: ErrorCode::Conflict, message });
         }
         // SAFETY: only `put_back` stores a pointer, from `Box::into_raw`, and the swap above left
@@ -96,7 +100,7 @@ mod tests {
         assert!(unwound.is_err());
         let error = slot.with(|_| Ok(())).unwrap_err();
         assert_eq!(error.code, ErrorCode::Conflict);
-        assert_eq!(error.message, "the instance is busy or broken");
+        assert_eq!(error.message, BUSY);
     }
 
     /// The next call sees the changes of a call.

@@ -2,7 +2,7 @@
 //!
 //! In: calls in the component's types. Out: the engine's answers in the component's types.
 //! [`exports`] forwards each function, [`imports`] adapts the host's store and model, [`convert`]
-//! converts values. This crate decides nothing: every rule is in `lcm-core`.
+//! converts values. This crate decides nothing: all rules are in `lcm-core` and the crates it uses.
 
 // On other targets the tests use the standard library.
 #![cfg_attr(target_arch = "wasm32", no_std)]
@@ -23,11 +23,11 @@ mod runtime;
     unreachable_pub,
     clippy::all,
     clippy::restriction,
-    reason = "generated; the prose of every item stands in wit/"
+    reason = "generated; the files of wit/ describe every item"
 )]
 mod bindings {
-    // Types that are only arguments of an import are borrowed: guards and puts are lowered from the
-    // engine's bytes, without a copy.
+    // Types that are only arguments of an import borrow: guards and puts refer to the engine's
+    // bytes, without a copy in the component.
     wit_bindgen::generate!({
         path: "../../wit",
         world: "engine",

@@ -1,8 +1,8 @@
 //! The allocator and the panic handler, in place of the standard library.
 //!
-//! In: allocations and panics of every crate in the component. Out: memory, and a trap. Without the
-//! standard library the component has no panic messages, which saves size; a host could not read
-//! these messages.
+//! In: allocations and panics of every crate in the component. Out: memory for an allocation, a
+//! trap for a panic. A trap has no message: messages would make the component larger, and no host
+//! could read them.
 
 use core::panic::PanicInfo;
 

@@ -1,7 +1,7 @@
 //! The facade: one method per function of the public interface.
 //!
-//! An [`Engine`] holds a configuration and a cache; dropping an engine loses nothing. This module
-//! decides nothing. The documents in `wit/` describe every call with all its errors.
+//! In: arguments and a store. Out: the result of the call. The files of `wit/` describe each call.
+//! Every call that reads may also fail with `corrupt`, or `unsupported` for a newer store format.
 
 use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{rc::Rc, string::String, vec::Vec};
@@ -33,7 +33,7 @@ use lcm_text::{
     },
 };
 
-/// The engine: a configuration and a bounded cache.
+/// The engine: a configuration and a bounded cache. Dropping an engine loses no stored data.
 ///
 /// Any number of engines over one store may serve one conversation. A commit that loses a race
 /// fails with `conflict` and writes nothing.
@@ -55,7 +55,7 @@ impl Engine {
         StoreSession::new(store, &mut self.cache)
     }
 
-    /// Runs one exported call on one conversation.
+    /// Runs `act` as one exported call on one conversation.
     fn run_call<T>(
         &mut self,
         store: &mut dyn Store,
@@ -73,12 +73,12 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the text is no JSON object, or a value is out of bounds; the old
-    /// configuration stays.
+    /// `invalid-input`: the text is no JSON object, or a value has a wrong type or is out of
+    /// bounds. The old configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
         if config.plain_summaries != self.config.plain_summaries {
-            // Cached assemblies hold summaries in the other form.
+            // The cache has summaries in the form of the old configuration.
             self.render_cache = RenderCache::default();
         }
         self.config = Rc::new(config);
@@ -91,7 +91,7 @@ impl Engine {
         env!("CARGO_PKG_VERSION").into()
     }
 
-    /// Stores the messages of a batch that are not stored yet.
+    /// Stores the messages of a batch that are not stored yet, in one commit.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl Engine {
         })
     }
 
-    /// Stages one piece of a text that is too large for one call; returns the offset of the next
-    /// piece.
+    /// Stores one piece of a message that is too large for one call; returns the offset in bytes of
+    /// the next piece.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Engine {
         self.run_call(store, conversation, now, |session, call| ingest::stage(session, call, piece))
     }
 
-    /// Returns the identities of messages as a JSON array. Reads no store.
+    /// Returns the identity of each message, for [`Engine::reconcile`], as JSON. Reads no store.
     ///
     /// # Errors
     ///
@@ -174,12 +174,12 @@ impl Engine {
         ingest::identify(dialect, messages)
     }
 
-    /// Plans the append of a transcript: returns the entries that are not stored, as JSON.
+    /// Returns the ranges of a transcript that are not stored, as JSON. Writes nothing.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `limit-exceeded`; `exists`: an entry without id differs from the stored
-    /// message at its place; errors of the store.
+    /// `invalid-input`, `limit-exceeded`; `exists`: a transcript without stored ids differs from
+    /// stored messages, or a likely replay is refused; errors of the store.
     pub fn reconcile(
         &mut self,
         store: &mut dyn Store,
@@ -192,11 +192,11 @@ impl Engine {
         })
     }
 
-    /// Evaluates whether compaction is due, and why.
+    /// Decides whether compaction is due, and why. Writes nothing.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `unsupported` (mode); errors of the store.
+    /// `invalid-input`; errors of the store.
     pub fn evaluate(
         &mut self,
         store: &mut dyn Store,
@@ -210,12 +210,11 @@ impl Engine {
         })
     }
 
-    /// Proposes the next tasks of a sweep as completion requests.
+    /// Proposes the next summaries of a sweep as completion requests. Writes only leases.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `unsupported` (mode), `denied` (archived), `conflict` (with leases); errors
-    /// of the store.
+    /// `invalid-input`, `denied` (archived), `conflict` (with leases); errors of the store.
     ///
     /// # Examples
     ///
@@ -253,12 +252,13 @@ impl Engine {
         })
     }
 
-    /// Applies the completion of a request: stores the summary, or rejects the answer.
+    /// Applies the answer to a request: stores the summary, or rejects the answer. An answer whose
+    /// sources have changed is `stale`.
     ///
     /// # Errors
     ///
-    /// `invalid-input` (a request id of another engine), `not-found`, `denied` (archived),
-    /// `conflict`; errors of the store.
+    /// `invalid-input` (an id that no plan returned), `not-found`, `denied` (archived), `conflict`;
+    /// errors of the store.
     ///
     /// # Examples
     ///
@@ -309,7 +309,7 @@ impl Engine {
         })
     }
 
-    /// Makes one pass of compaction with a model that may block.
+    /// Makes one pass of compaction: plans one summary, asks `model` and stores the summary.
     ///
     /// # Errors
     ///
@@ -328,7 +328,8 @@ impl Engine {
         })
     }
 
-    /// Completes a request without a model: deterministic, extractive, within the target.
+    /// Completes a request without a model, from text of its prompt. The result depends only on the
+    /// request.
     #[must_use]
     pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
         let text = match request.purpose {
@@ -344,7 +345,8 @@ impl Engine {
         }
     }
 
-    /// Assembles a context that fits a budget. Writes nothing.
+    /// Assembles a context for a budget in tokens. Only the protected part may exceed the budget.
+    /// Writes nothing.
     ///
     /// # Errors
     ///
@@ -389,7 +391,7 @@ impl Engine {
         assembly::assemble(session, &mut self.render_cache, call, &request)
     }
 
-    /// Lists the findings for which a provider would refuse an array of messages, as JSON.
+    /// Checks an array of messages by the rules of a provider; returns the findings as JSON.
     ///
     /// # Errors
     ///
@@ -399,12 +401,12 @@ impl Engine {
         validate::validate(dialect, messages_json)
     }
 
-    /// Searches a conversation with its family, or all conversations, and returns matches as JSON.
+    /// Searches a conversation, its family or all conversations; returns matches as JSON.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `limit-exceeded` (an expression), `unsupported` (files);
-    /// `denied` and `conflict` with a grant; errors of the store.
+    /// `invalid-input`, `not-found`, `limit-exceeded` (pattern); `denied` and `conflict` with a
+    /// grant; errors of the store.
     pub fn grep(
         &mut self,
         store: &mut dyn Store,
@@ -418,8 +420,7 @@ impl Engine {
         })
     }
 
-    /// Attaches vectors to messages and summaries, or deletes them; returns the ids without a
-    /// vector as JSON.
+    /// Attaches or deletes vectors of messages and summaries; returns ids without vectors as JSON.
     ///
     /// # Errors
     ///
@@ -435,7 +436,7 @@ impl Engine {
         })
     }
 
-    /// Describes a summary, message or file of a conversation or its family, as JSON.
+    /// Describes a summary, message, file or conversation, as JSON.
     ///
     /// # Errors
     ///
@@ -454,7 +455,7 @@ impl Engine {
         })
     }
 
-    /// Expands a summary into its sources, down to the original messages, as JSON.
+    /// Lists the sources of a summary, down to the messages if asked for, as JSON.
     ///
     /// # Errors
     ///
@@ -473,7 +474,8 @@ impl Engine {
         })
     }
 
-    /// Returns the verbatim texts of `[seq_from, seq_to]` that fit `bytes_max`, at least the first.
+    /// Returns the original texts of the messages `[seq_from, seq_to]`: as many of the first as fit
+    /// `bytes_max`, but at least one if the range has one.
     ///
     /// # Errors
     ///
@@ -495,7 +497,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied` (the grant to inherit from),
+    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied` (the grant one level up),
     /// `conflict`; errors of the store.
     pub fn grant(
         &mut self,
@@ -526,12 +528,11 @@ impl Engine {
         })
     }
 
-    /// Begins to answer a question; returns JSON with the completion request and the continuation,
-    /// or with the end of the question.
+    /// Opens a question; returns JSON with a completion request, or with the outcome.
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `conflict`; errors of the store.
+    /// `invalid-input`, `not-found`, `denied`, `conflict`; errors of the store.
     pub fn ask_plan(
         &mut self,
         store: &mut dyn Store,
@@ -544,12 +545,12 @@ impl Engine {
         })
     }
 
-    /// Continues a question with the completions of its requests.
+    /// Continues a question with the answer to its request; returns JSON as [`Engine::ask_plan`].
     ///
     /// # Errors
     ///
-    /// `invalid-input` (continuation, answers), `not-found` (the question was replaced),
-    /// `conflict`; errors of the store.
+    /// `invalid-input` (continuation, answers), `not-found` (the question was replaced), `denied`
+    /// (grant), `conflict`; errors of the store.
     pub fn ask_apply(
         &mut self,
         store: &mut dyn Store,
@@ -563,7 +564,7 @@ impl Engine {
         })
     }
 
-    /// Answers a question with a model that may block.
+    /// Answers a question with `model` in one call; returns the outcome as JSON.
     ///
     /// # Errors
     ///
@@ -605,8 +606,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the conversation is no id; `conflict` (with a grant); errors of the
-    /// store.
+    /// `invalid-input`: `conversation` is no id; `conflict`; errors of the store.
     pub fn tool_call(
         &mut self,
         store: &mut dyn Store,
@@ -640,7 +640,7 @@ impl Engine {
         })
     }
 
-    /// Returns sizes and costs of a conversation, or with `None` the sizes of the store, as JSON.
+    /// Returns sizes and costs of a conversation, or with `None` counts of the store, as JSON.
     ///
     /// # Errors
     ///
@@ -664,7 +664,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (kind, cursor), `not-found`; errors of the store.
+    /// `invalid-input` (kind, conversation, cursor), `not-found`; errors of the store.
     pub fn listing(
         &mut self,
         store: &mut dyn Store,
@@ -682,13 +682,12 @@ impl Engine {
         }
     }
 
-    /// Recomputes every invariant of a conversation; damage is a finding and no error.
-    ///
-    /// The report has one page.
+    /// Checks the stored data of a conversation; returns findings as JSON. Damage is a finding.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a cursor is given; `not-found`; errors of the store.
+    /// `invalid-input`: a cursor is given; `not-found`; `corrupt`: the head cannot be read; errors
+    /// of the store.
     pub fn check(
         &mut self,
         store: &mut dyn Store,
@@ -699,7 +698,8 @@ impl Engine {
         self.run_call(store, conversation, 0, admin::check)
     }
 
-    /// Computes one hash over the stored bytes, or with `logical` over the stored conversations.
+    /// Computes one SHA-256 over all keys and values of the store, or with `logical` over messages,
+    /// summaries and contexts. Returns JSON.
     ///
     /// # Errors
     ///
@@ -715,8 +715,8 @@ impl Engine {
         admin::digest(&mut self.open_session(store), logical)
     }
 
-    /// Returns one page of an export as JSON: `{lines, cursor}`. An empty `conversation` exports
-    /// all conversations.
+    /// Returns one page of an export as JSON: `{lines, cursor}`; of all conversations if
+    /// `conversation` is empty.
     ///
     /// # Errors
     ///
@@ -735,8 +735,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (a line, by its number), `exists`, `limit-exceeded`, `conflict`; errors of
-    /// the store.
+    /// `invalid-input` (a line, by its number), `exists`, `limit-exceeded`, `unsupported` (of a
+    /// newer version), `conflict`; errors of the store.
     pub fn import_page(
         &mut self,
         store: &mut dyn Store,
@@ -775,7 +775,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the task is unknown; `limit-exceeded`: its texts are too long.
+    /// `invalid-input`: an unknown task or member; `limit-exceeded`: more than 16 KiB.
     pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
         drive::begin(task_json, now)
     }
@@ -784,7 +784,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a token of another engine, or an event that does not answer its
+    /// `invalid-input`: a token that no call returned, or an event that does not answer the
     /// instruction.
     pub fn step(&self, token: &str, event_json: &str, now: Timestamp) -> Result<String> {
         drive::step(token, event_json, now)

@@ -1,7 +1,7 @@
-//! Answers a question: plan, complete, apply, until the question ends.
+//! Answers a question from stored messages with the model of the handle.
 //!
-//! In: a question and the model of the handle. Out: the status, the answer and its citations. The
-//! component decides what to read, what to ask the model, and whether to accept the answer.
+//! In: a question and its limits. Out: the status of the question, the answer and its citations.
+//! The component decides what to read, what to ask the model, and whether to accept the answer.
 
 use std::time::Duration;
 
@@ -21,10 +21,11 @@ use crate::{
 /// Options of a question: sources, limits and time.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct AskOptions {
-    /// Search words; `None`: the question.
+    /// Words to search for; `None`: the words of the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// Ids of summaries to answer from; without `query` only their sources are read.
+    /// Ids of summaries to answer from. Without `query`, only these summaries and the messages that
+    /// they cover are read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub summary_ids: Vec<String>,
     /// Most tokens of the answer; `None`: the component's default.
@@ -40,10 +41,10 @@ pub struct AskOptions {
     /// Id of the grant to read with; `None`: no grant limits the reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
-    /// Time limit of the whole call in milliseconds; `None`: the component's default.
+    /// Time for which the question stays open, in milliseconds; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
-    /// Time of the calls.
+    /// Clock that gives the time of each call.
     #[serde(skip)]
     pub clock: Clock,
 }
@@ -73,25 +74,25 @@ pub struct AskReport {
     pub status: AskStatus,
     /// Answer of the model; `None`: no accepted answer.
     pub answer: Option<String>,
-    /// Cited ids that the model had read, each once, in order.
+    /// Ids in the answer that the sources contain, each once, in the order of the answer.
     pub cited_ids: Vec<String>,
-    /// Conversation of each cited id.
+    /// Conversation of each of `cited_ids`, in the same order.
     pub cited_conversations: Vec<String>,
-    /// Cited ids that the model had not read.
+    /// Ids in the answer that the sources do not contain.
     pub rejected_ids: Vec<String>,
-    /// Conversations that were read.
+    /// Conversations of the sources.
     pub source_conversations: Vec<String>,
-    /// Number of summaries that were read.
+    /// Number of summaries whose texts are among the sources.
     pub expanded_summaries: u64,
-    /// Tokens of the sources.
+    /// Estimated tokens of the sources.
     pub source_tokens: u64,
     /// Whether some matches were not read, or the answer was cut.
     pub truncated: bool,
     /// Number of answers of the model.
     pub completions: u32,
-    /// Failure of the model.
+    /// Failure of the model; `None`: the model did not fail.
     pub failure: Option<ModelFailure>,
-    /// Charge to the grant.
+    /// Tokens spent of the grant; `None`: the question used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantCharge>,
     /// With `busy`: time at which the other question expires, such as `2026-01-02T03:04:05.000Z`.
@@ -99,13 +100,14 @@ pub struct AskReport {
     pub expires_at: Option<String>,
 }
 
-/// Requests of the component.
+/// A step of a question: the requests for the model. Without `continuation` the question ended, and
+/// the same JSON is an [`AskReport`].
 #[derive(Deserialize)]
 struct Asked {
     continuation: Option<String>,
     #[serde(default)]
     requests: Vec<Request>,
-    /// Time until the question expires.
+    /// Milliseconds until the question closes.
     #[serde(default)]
     deadline_ms: u64,
 }
@@ -132,13 +134,14 @@ struct Question<'a> {
 }
 
 impl Lcm {
-    /// Answers a question from stored messages. Other calls run while the model works.
+    /// Answers a question from stored messages. Other calls of the handle run while the model
+    /// works.
     ///
     /// A failure or time-out of the model is a status of the report, not an error.
     ///
     /// # Errors
     ///
-    /// - `cancelled`: the question ended without an answer.
+    /// - `cancelled`: the caller stopped the question.
     /// - errors of the component, such as `not-found` for a summary.
     pub fn ask(
         &self,
@@ -162,13 +165,15 @@ impl Lcm {
                 |request: Request| Ok(self.complete_within(wait, &request.read()?, cancel));
             let answers: Result<Vec<CompletionResult>> =
                 asked.requests.into_iter().map(complete).collect();
-            // A stopped call also reports its answers; otherwise the question would stay open.
+            // A stopped call also passes its answers on; otherwise the question would stay open
+            // until its deadline and block other questions.
             step = self.ask_apply(conversation, &continuation, &answers?, now())?;
             cancel.check()?;
         }
     }
 
-    /// Completes a request within a time limit.
+    /// Completes a request with the model of the handle. After `wait` the model is asked to stop,
+    /// and a failed answer becomes the failure `timeout`.
     pub(crate) fn complete_within(
         &self,
         wait: Duration,
@@ -192,7 +197,8 @@ impl Lcm {
 
 impl Request {
     fn read(self) -> Result<CompletionRequest> {
-        let unknown = || Error::internal("`recall.ask-plan` asks for an unknown completion");
+        let unknown =
+            || Error::internal("the component requested a completion of unknown purpose or level");
         Ok(CompletionRequest {
             id: self.id,
             purpose: completion::purpose(&self.purpose).ok_or_else(unknown)?,
@@ -207,13 +213,13 @@ impl Request {
     }
 }
 
-/// Reads a list of completion requests in JSON.
+/// Reads a JSON list of completion requests, which `compaction.plan` or `apply` returned.
 pub(crate) fn read_requests(requests: &Value) -> Result<Vec<CompletionRequest>> {
     let requests: Vec<Request> = json::read("compaction.plan", &requests.to_string())?;
     requests.into_iter().map(Request::read).collect()
 }
 
-/// Returns the level of this name.
+/// Returns the level of this name; `None`: no level has this name.
 fn level(name: &str) -> Option<Level> {
     let levels = [Level::Normal, Level::Aggressive, Level::Fallback];
     levels.into_iter().find(|level| crate::record::level_name(*level) == name)

@@ -1,7 +1,7 @@
-//! Work on a separate thread, as a future, for programs that must not block.
+//! Runs blocking work on a separate thread, for programs that must not block.
 //!
-//! In: work that calls a handle. Out: a future of its result, for any executor. A program on tokio
-//! can pass the same closure to `spawn_blocking`.
+//! In: a closure that calls a handle or a conversation. Out: [`Running`], a future of the closure's
+//! result for any executor.
 
 use std::{
     any::Any,
@@ -14,17 +14,18 @@ use std::{
 
 use crate::{clock::Cancel, conversation::Conversation, lcm::Lcm};
 
-/// State of the work.
+/// State of the work of a [`Running`].
 enum State<T> {
-    /// The work runs; the waker belongs to the task that waits.
+    /// The work runs. The waker wakes the task that polled the future; `None`: not polled yet.
     Runs(Option<Waker>),
+    /// The work ended with its result, or with the payload of a panic.
     Ended(Result<T, Box<dyn Any + Send>>),
-    /// The future returned the result.
+    /// The future has returned the result.
     Taken,
 }
 
-/// A future of running work. Dropping the future asks the work to stop ([`Cancel`]); stored changes
-/// stay, and a running call ends normally.
+/// A future of the result of running work. Dropping the future sets the [`Cancel`] of the work: a
+/// running call of the component ends normally, and stored changes stay.
 #[must_use = "dropping the future stops the work"]
 pub struct Running<T> {
     state: Arc<Mutex<State<T>>>,
@@ -38,10 +39,11 @@ impl<T> std::fmt::Debug for Running<T> {
 }
 
 impl Lcm {
-    /// Runs work on a separate thread. The work passes the [`Cancel`] to its calls.
+    /// Runs `work` on a separate thread. `work` should pass the [`Cancel`] to the methods that it
+    /// calls, so that dropping the future stops the work.
     ///
-    /// The work begins at once, not at the first poll. A panic of the work panics the awaiting
-    /// task.
+    /// The work begins at once, not at the first poll. If the work panics, the task that awaits the
+    /// future panics, too.
     ///
     /// ```
     /// # use std::{future::Future, pin::pin, sync::Arc, task::{Context, Poll, Wake}, thread};
@@ -77,8 +79,8 @@ impl Lcm {
 }
 
 impl Conversation {
-    /// Runs work on a separate thread: `chat.background(|chat| chat.turn(&messages)).await`.
-    /// Dropping the future stops the work; [`Conversation::cancel`] does not.
+    /// Runs `work` on a separate thread: `chat.background(move |chat| chat.turn(&messages)).await`.
+    /// Dropping the future stops the work; the flag that [`Conversation::cancel`] set does not.
     pub fn background<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -122,7 +124,7 @@ impl<T> Future for Running<T> {
                 *state = State::Runs(Some(context.waker().clone()));
                 Poll::Pending
             }
-            // No executor polls a future after its end.
+            // The future was polled after its end, which executors do not do.
             State::Taken => Poll::Pending,
         }
     }

@@ -1,6 +1,7 @@
-//! Opening a store: its path or the store itself, the models, the configuration, the limits.
+//! Builds handles from settings: the store, the models, the configuration, the limits.
 //!
-//! In: settings, each with a default. Out: a handle, or a pool of handles.
+//! In: settings, each with a default, and the component. Out: a handle on one store, or a pool of
+//! handles on the same data.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,12 +19,12 @@ use crate::{
     types::Purpose,
 };
 
-/// Name of the store in memory, which ends with its handle.
+/// Path that names a store in memory, which ends with its handle.
 const MEMORY: &str = "memory:";
 
 type Opened = std::result::Result<Box<dyn KeyValueStore>, StoreError>;
 
-/// Source of the store of each handle.
+/// How the builder gets the store of a handle.
 enum Source {
     Path(PathBuf),
     One(Box<dyn KeyValueStore>),
@@ -79,8 +80,8 @@ impl Builder {
         }
     }
 
-    /// Sets the SQLite file, which the first commit creates; the default `memory:` is a store that
-    /// ends with its handle.
+    /// Sets the path of the SQLite file, which the first commit creates if absent. The default
+    /// `memory:` names a store in memory, which ends with its handle.
     #[must_use]
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::Path(path.into());
@@ -105,8 +106,8 @@ impl Builder {
         self
     }
 
-    /// Adds a model, the fallback of the models before it. Without a model, summaries are made
-    /// offline, without a key.
+    /// Adds a model, which is asked when the models added before have failed. Without any model the
+    /// component makes summaries itself, from extracts.
     #[must_use]
     pub fn model(mut self, model: impl CompletionProvider + 'static) -> Self {
         self.models.push(Arc::new(model));
@@ -120,7 +121,7 @@ impl Builder {
         self
     }
 
-    /// Sets the retries of a failing model before the next model is asked; the default is 2.
+    /// Sets how often a failing model is asked again before the next model; the default is 2.
     #[must_use]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = Some(retries);
@@ -134,8 +135,8 @@ impl Builder {
         self
     }
 
-    /// Sets the limits of an instance for [`Builder::open`] and [`Builder::pool`]; a loaded
-    /// component has its own limits.
+    /// Sets the limits of an instance for [`Builder::open`] and [`Builder::pool`].
+    /// [`Builder::open_with`] uses the limits with which the component was loaded.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.load.limits = limits;
@@ -150,20 +151,21 @@ impl Builder {
         self
     }
 
-    /// Sets a log of every call.
+    /// Sets the log to which calls are written; the default is no log.
     #[must_use]
     pub fn recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// Opens a handle with these bytes of `lcm.wasm`.
+    /// Opens a handle; `wasm` has the bytes of `lcm.wasm`.
     ///
     /// # Errors
     ///
-    /// - `internal`: the bytes are not a component of this interface.
+    /// - `internal`: `wasm` is not a component of this interface.
     /// - `invalid-input`: the configuration is invalid.
-    /// - `unsupported`, `store-unavailable`: the file is not a writable store.
+    /// - `unsupported`: the file is read-only, no store, or of another format.
+    /// - `store-unavailable`: the store is locked or unreadable.
     pub fn open(self, wasm: &[u8]) -> Result<Lcm> {
         let component = Component::load(wasm, &self.load)?;
         self.open_with(&component)
@@ -174,19 +176,18 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: the configuration is invalid.
-    /// - `unsupported`, `store-unavailable`: the file is not a writable store.
+    /// Errors of [`Builder::open`] but `internal`.
     pub fn open_with(mut self, component: &Component) -> Result<Lcm> {
         let model = self.chain(component);
         self.handle(component, &model)
     }
 
-    /// Opens a pool of this many handles, each with its own instance and store; 0 counts as 1.
+    /// Opens a pool of `handles` handles on the same data; 0 counts as 1. Each handle has its own
+    /// instance, and opens its own store by [`Builder::path`] or [`Builder::stores`].
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: several handles cannot share the store, which has one owner or is in
-    ///   memory.
+    /// - `invalid-input`: several handles, but the store is `memory:` or of [`Builder::store`].
     /// - errors of [`Builder::open`].
     pub fn pool(mut self, handles: usize, wasm: &[u8]) -> Result<Pool> {
         let alone = match &self.source {
@@ -195,7 +196,7 @@ impl Builder {
             Source::Each(_) => false,
         };
         if alone && handles > 1 {
-            let message = "a pool needs a path or `stores`: one store has one handle";
+            let message = "a pool of several handles must have the `path` of a file, or `stores`";
             return Err(Error::new(Code::InvalidInput, message));
         }
         let component = Component::load(wasm, &self.load)?;
@@ -205,7 +206,8 @@ impl Builder {
         Ok(Pool::new(first, others.collect::<Result<_>>()?))
     }
 
-    /// Returns the given models, or the offline model.
+    /// Returns the chain of the given models; the offline model stands in for absent general
+    /// models.
     fn chain(&self, component: &Component) -> Arc<dyn CompletionProvider> {
         let mut models = self.models.clone();
         if models.is_empty() {

@@ -1,4 +1,6 @@
-//! The clock of a task, and the flag that stops it.
+//! The clock that a task reads, and the flag with which a caller stops a task.
+//!
+//! Options have a [`Clock`]; methods that may take long have a parameter [`Cancel`].
 
 use std::{
     sync::{
@@ -8,7 +10,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// The clock that a task reads before each call of the component.
+/// The source of the time that a task passes to each call of the component.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Clock {
     /// A fixed time, in milliseconds since the Unix epoch.
@@ -18,7 +20,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Returns the time in milliseconds since the Unix epoch; 0 for an earlier system clock.
+    /// Returns the time in milliseconds since the Unix epoch; 0 if the system clock is before it.
     #[must_use]
     pub fn now_ms(self) -> u64 {
         match self {
@@ -32,11 +34,11 @@ impl Clock {
     }
 }
 
-/// A flag that stops long work between two calls. Clones share it.
+/// A flag with which a caller stops long work between two calls. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// Time at which the work stops as well.
+    /// Time from which the work stops without a set flag; `None`: no time limit.
     deadline: Option<Instant>,
 }
 
@@ -46,13 +48,13 @@ impl Cancel {
         self.flag.store(true, Ordering::SeqCst);
     }
 
-    /// Returns whether the work was asked to stop.
+    /// Returns whether the flag is set, or the deadline of [`Cancel::within`] has passed.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::SeqCst) || self.deadline.is_some_and(|at| at <= Instant::now())
     }
 
-    /// Returns the same flag with a deadline, for a part of the work.
+    /// Returns the same flag with a time limit for a part of the work; an earlier deadline stays.
     #[must_use]
     pub fn within(&self, duration: Duration) -> Self {
         let own = Instant::now().checked_add(duration);
@@ -60,16 +62,16 @@ impl Cancel {
         Self { flag: Arc::clone(&self.flag), deadline }
     }
 
-    /// Fails once the work was asked to stop.
+    /// Fails if [`Cancel::is_cancelled`].
     ///
     /// # Errors
     ///
-    /// `cancelled`: the work was asked to stop.
+    /// `cancelled`: the work should stop.
     pub fn check(&self) -> crate::Result<()> {
         if self.is_cancelled() { Err(crate::Error::cancelled()) } else { Ok(()) }
     }
 
-    /// Waits, and returns early when the work is asked to stop.
+    /// Waits for `duration`, and returns early if the work should stop.
     pub fn sleep(&self, duration: Duration) {
         let end = Instant::now() + duration;
         while !self.is_cancelled() {

@@ -1,8 +1,8 @@
-//! The compiled component: loading it, its cache on disk, and the limits of its instances.
+//! Compiles the component, caches the compiled code on disk, and limits instances.
 //!
-//! In: the bytes of `lcm.wasm`. Out: [`Component`], which creates instances in microseconds.
-//! Compiling takes tenths of a second, so the result is cached in the user's cache folder. A broken
-//! cache is ignored.
+//! In: the bytes of `lcm.wasm`. Out: [`Component`], from which handles make their instances.
+//! Compiling takes tenths of a second, so the compiled code is cached in a folder, by default the
+//! user's. An unusable cache file is compiled again and replaced.
 
 use std::{
     fs,
@@ -27,23 +27,24 @@ use crate::{
     instance::{Exports, HostState, Instance},
 };
 
-/// Interval between two checks of the deadlines.
+/// Unit in which the deadlines of calls are counted.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Time limit of making an instance, which runs only short code.
+/// Time limit of making an instance, in units of [`TICK`]: 10 seconds.
 const INSTANTIATION_TICKS: u64 = 40;
 
 /// Limits of one instance.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Most bytes of memory; a call that needs more traps.
+    /// Most bytes of each linear memory of the instance; a call that needs more fails.
     pub memory_bytes_max: usize,
-    /// Most milliseconds of one call without the time of the model; a longer call traps. The
-    /// precision is a quarter of a second; 0 stops every call at its start.
+    /// Most milliseconds of one call without the time of the model, rounded up to quarters of a
+    /// second; a longer call fails. 0 stops every call at its start.
     pub call_ms_max: u64,
 }
 
 impl Default for Limits {
+    /// Returns 512 MiB and 5 minutes.
     fn default() -> Self {
         Self { memory_bytes_max: 512 << 20, call_ms_max: 300_000 }
     }
@@ -52,10 +53,10 @@ impl Default for Limits {
 /// Options of loading a component.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LoadOptions {
-    /// Folder of compiled components, created if absent; `None`: compile every time. A folder that
-    /// other users may write to is not used, because its files are run unchecked.
+    /// Folder of compiled components, created if absent; `None`: compile every time. On Unix a
+    /// folder that other users may write to is not used, because its files are run unchecked.
     pub cache_dir: Option<PathBuf>,
-    /// Limits of an instance.
+    /// Limits of every instance of the component.
     pub limits: Limits,
 }
 
@@ -66,7 +67,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// A compiled component. Clones share the code.
+/// A compiled component. Clones share the compiled code.
 #[derive(Clone)]
 pub struct Component {
     engine: wasmtime::Engine,
@@ -81,11 +82,11 @@ impl std::fmt::Debug for Component {
 }
 
 impl Component {
-    /// Compiles a component, or loads the component from the cache.
+    /// Compiles the component in `wasm`, or loads its compiled code from the cache.
     ///
     /// # Errors
     ///
-    /// `internal`: the bytes are not a component of this interface.
+    /// `internal`: `wasm` is not a component of this interface.
     pub fn load(wasm: &[u8], options: &LoadOptions) -> Result<Self> {
         let mut config = Config::new();
         config.epoch_interruption(true);
@@ -129,7 +130,8 @@ impl Component {
         }
     }
 
-    /// Returns the full name of an exported interface, including the version.
+    /// Returns the full name of an exported interface, such as `lcm:engine/recall@0.1.0`; `None`:
+    /// the component does not export the interface.
     pub(crate) fn interface(&self, name: &str) -> Option<String> {
         let wanted = format!("lcm:engine/{name}");
         let component = self.prepared.instance_pre().component().component_type();
@@ -138,12 +140,14 @@ impl Component {
     }
 }
 
+/// Converts milliseconds to units of [`TICK`], rounded up.
 fn ticks(ms: u64) -> u64 {
     let tick_ms = u64::try_from(TICK.as_millis()).unwrap_or(u64::MAX);
     ms.div_ceil(tick_ms)
 }
 
-/// Counts time for the deadlines of all calls until the last user drops the engine.
+/// Starts a thread that counts a [`TICK`] for all deadlines of the engine, until the engine is
+/// dropped.
 fn start_ticking(engine: EngineWeak) {
     std::thread::spawn(move || {
         while let Some(engine) = engine.upgrade() {
@@ -174,7 +178,8 @@ fn compile(engine: &wasmtime::Engine, wasm: &[u8], cache_dir: Option<&Path>) -> 
     Ok(compiled)
 }
 
-/// Returns the path of the compiled `wasm`; the name contains everything that the code depends on.
+/// Returns the cache file of `wasm`; `None`: the folder cannot be used. The name of the file has
+/// hashes of everything that the compiled code depends on.
 fn cache_path(engine: &wasmtime::Engine, wasm: &[u8], dir: &Path) -> Option<PathBuf> {
     make_private(dir).ok()?;
     let mut sha = sha256_hex(wasm);
@@ -190,12 +195,13 @@ fn read_cache(engine: &wasmtime::Engine, path: &Path) -> Option<Compiled> {
     if !path.is_file() {
         return None;
     }
-    // SAFETY: only the owner can write to the folder, and this module renames complete files into
-    // the folder. The compiler's version is part of name and file.
+    // SAFETY: on Unix only the owner can write to the folder (`make_private`); elsewhere the folder
+    // of the options is trusted. Only `write_cache` renames complete files into the folder. The
+    // version of the compiler is part of the name, and wasmtime checks it in the file.
     unsafe { Compiled::deserialize_file(engine, path) }.ok()
 }
 
-/// Writes a temporary file and renames the file, so that no reader sees a partial file.
+/// Writes a temporary file and renames it to `path`, so that no reader sees a partial file.
 fn write_cache(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

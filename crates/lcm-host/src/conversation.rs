@@ -1,7 +1,7 @@
 //! A conversation with its settings, for the loop of an agent.
 //!
 //! In: messages as JSON texts of a dialect, and tool calls. Out: contexts that fit the budget, and
-//! answers. [`Lcm`] has all other calls, by the id of a conversation.
+//! answers to tool calls. All other calls are methods of [`Lcm`] that take a conversation's id.
 
 use crate::{
     clock::{Cancel, Clock},
@@ -16,7 +16,7 @@ use crate::{
     types::Dialect,
 };
 
-/// A conversation of a store, with its budget and its dialect. Clones share the store.
+/// A conversation of a store, with its settings. Clones share the store.
 ///
 /// ```
 /// use lcm_host::{Lcm, types::Dialect};
@@ -65,22 +65,23 @@ impl Lcm {
 }
 
 impl Conversation {
-    /// Sets the dialect of messages and contexts; the default is `lcm`.
+    /// Sets the dialect of messages, contexts and tool definitions; the default is `lcm`.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// Sets whether stored messages are skipped (`Transcript`, the default) or every message
-    /// without a stored id is new (`New`).
+    /// Sets how [`Conversation::append`] and [`Conversation::turn`] treat stored messages.
+    /// `Transcript`, the default, skips them; `New` stores every message again unless its id or
+    /// event key is stored.
     #[must_use]
     pub fn append_mode(mut self, append_mode: AppendMode) -> Self {
         self.append_mode = append_mode;
         self
     }
 
-    /// Sets whether [`Conversation::turn`] defers compaction that can wait to
+    /// Sets whether [`Conversation::turn`] leaves compaction that can wait to
     /// [`Conversation::maintain`]; the default is false.
     #[must_use]
     pub fn defer(mut self, defer: bool) -> Self {
@@ -88,8 +89,9 @@ impl Conversation {
         self
     }
 
-    /// Sets the model whose tokens the budget counts, after a report by `calibrate`; the default is
-    /// estimated tokens.
+    /// Sets the model whose provider counts the tokens of the budget. The verb `calibrate` must
+    /// have reported a count of this model; otherwise, and by default, the budget counts estimated
+    /// tokens.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
@@ -112,26 +114,27 @@ impl Conversation {
         self
     }
 
-    /// Sets the flag that stops a call between two of its steps.
+    /// Sets the flag with which the caller stops a running method between two calls of the
+    /// component.
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Returns the handle of the conversation.
+    /// Returns the handle on the store of the conversation.
     #[must_use]
     pub const fn lcm(&self) -> &Lcm {
         &self.lcm
     }
 
-    /// Returns the id.
+    /// Returns the id of the conversation.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Stores messages, each a JSON text of the dialect.
+    /// Stores the newest messages of the conversation, each a JSON text of the dialect.
     ///
     /// # Errors
     ///
@@ -146,8 +149,8 @@ impl Conversation {
         Ok(stored)
     }
 
-    /// Stores messages, then compacts when compaction is due. The messages are stored whatever the
-    /// model does.
+    /// Stores the newest messages of the conversation, then compacts when compaction is due. A
+    /// failure of the model does not undo the append.
     ///
     /// # Errors
     ///
@@ -161,7 +164,8 @@ impl Conversation {
         Ok(self.lcm.turn(&self.id, &owned(messages), &options, &self.cancel)?)
     }
 
-    /// Compacts until nothing is due.
+    /// Compacts until nothing is due or the component stops for another reason, which the report
+    /// names.
     ///
     /// # Errors
     ///
@@ -170,7 +174,7 @@ impl Conversation {
         self.lcm.compact(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
     }
 
-    /// Does deferred compaction when it is due.
+    /// Compacts when deferred compaction is due.
     ///
     /// # Errors
     ///
@@ -179,7 +183,7 @@ impl Conversation {
         self.lcm.maintain(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
     }
 
-    /// Assembles a context that fits the budget: `messages_json` is the array to send, `system` the
+    /// Assembles a context for the budget: `messages_json` is the array to send, `system` the
     /// system text.
     ///
     /// # Errors
@@ -211,7 +215,8 @@ impl Conversation {
         self.lcm.tool_definitions(self.dialect, None, self.tool_scope)
     }
 
-    /// Returns the instructions for an agent with these tools.
+    /// Returns the text for the system prompt that explains when to use the tools. With
+    /// `has_summaries` the text also explains the summaries in contexts.
     ///
     /// # Errors
     ///
@@ -221,7 +226,7 @@ impl Conversation {
     }
 
     /// Answers a call of a tool whose name starts with `lcm_`, with the model if necessary. A
-    /// mistake of the caller is also an answer.
+    /// mistake in the call gives an answer with `is_error`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! SHA-256 in hex digits, the names of texts and files.
+//! SHA-256 in hex digits, from which other modules make names of uploads, cache files and entries.
 
 use sha2::{Digest as _, Sha256};
 

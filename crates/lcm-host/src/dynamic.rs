@@ -1,9 +1,9 @@
-//! Any function of `wit/` by its name, with plain JSON values.
+//! Calls any exported function of `wit/` by its name, with JSON arguments and a JSON result.
 //!
-//! In: `interface.function` and an object of arguments. Out: its result. Names are in snake_case,
-//! enumeration cases in kebab-case, a variant is `{"case": payload}`, an absent option is null, a
-//! tuple is an array. The loaded component provides the types, so a new function needs no change
-//! here. Typed methods exist for every function.
+//! In: `interface.function` and an object of arguments. Out: the result of the function. Names are
+//! in snake_case, enumeration cases in kebab-case, a variant is `{"case": payload}`, an absent
+//! option is null, a tuple is an array. The loaded component provides the types, so a new function
+//! needs no change here. `drive` calls functions this way; other callers have the typed methods.
 
 use std::sync::LazyLock;
 
@@ -20,19 +20,21 @@ use crate::{
 type Store = wasmtime::Store<HostState>;
 
 impl Lcm {
-    /// Calls `interface.function`. An absent argument or field is null, empty, zero, false, or the
-    /// first case.
+    /// Calls `interface.function`. The default of an absent or null argument or field follows its
+    /// type: none, an empty text or list, 0, false, the first case of an enumeration. A variant has
+    /// no default.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the function does not exist, or an argument has another type; otherwise
-    /// errors of the component.
+    /// - `invalid-input`: the function does not exist, or an argument is unknown or has the wrong
+    ///   type.
+    /// - errors of the component.
     pub fn call_json(&self, function: &str, arguments: &Value) -> Result<Value> {
         self.call_value(function, arguments, CONFLICT_RETRIES_MAX).map_err(|failure| failure.error)
     }
 
-    /// Calls `interface.function` with a bound of the repeats after conflicts; a failure has the
-    /// state of the commit.
+    /// Calls `interface.function` and repeats the call at most `repeats_max` times after conflicts.
+    /// A failure has the state of the commit.
     pub(crate) fn call_value(
         &self,
         function: &str,
@@ -79,7 +81,7 @@ fn parameters(callee: &ComponentFunc, arguments: &Value) -> Result<Vec<Val>> {
     named.iter().map(|(name, of)| value(of, given.get(name), name)).collect()
 }
 
-/// Converts the result of a function: a value, or the error.
+/// Converts the result of a function to JSON, or to the error that the function returned.
 fn settled(result: Val) -> std::result::Result<Value, types::Error> {
     match result {
         Val::Result(Ok(value)) => Ok(value.map_or(Value::Null, |value| json(&value))),
@@ -92,6 +94,7 @@ fn settled(result: Val) -> std::result::Result<Value, types::Error> {
     }
 }
 
+/// Returns the error code of this name; an unknown name counts as `corrupt`.
 pub(crate) fn code(name: &str) -> types::ErrorCode {
     use types::ErrorCode as Wit;
     match name {
@@ -109,15 +112,16 @@ pub(crate) fn code(name: &str) -> types::ErrorCode {
     }
 }
 
-/// Converts JSON to a value of type `of`; `place` names the value in errors.
+/// Converts JSON to a value of type `of`; `None` and null give the default of the type. `place`
+/// names the value in errors.
 fn value(of: &Type, given: Option<&Value>, place: &str) -> Result<Val> {
     let given = given.filter(|given| !given.is_null());
     Ok(match of {
-        Type::Bool => Val::Bool(take(given, place, "a flag", Value::as_bool)?),
-        Type::U32 => Val::U32(take(given, place, "a number of 32 bits", |given| {
+        Type::Bool => Val::Bool(take(given, place, "true or false", Value::as_bool)?),
+        Type::U32 => Val::U32(take(given, place, "an integer from 0 to 4294967295", |given| {
             given.as_u64().and_then(|number| u32::try_from(number).ok())
         })?),
-        Type::U64 => Val::U64(take(given, place, "a number", Value::as_u64)?),
+        Type::U64 => Val::U64(take(given, place, "an integer of at least 0", Value::as_u64)?),
         Type::String => {
             Val::String(take(given, place, "a text", |given| given.as_str().map(str::to_owned))?)
         }

@@ -1,7 +1,7 @@
-//! The error type of this host: a code for programs, a message for people.
+//! The error type of this crate: a code for programs, a message for people.
 //!
-//! In: errors of the component, traps, and failures of the host itself. A program maps a code to
-//! its own exit code.
+//! In: errors of the component, traps, and failures of the host itself. Out: [`Error`], which every
+//! fallible method returns.
 
 use crate::bindings::types;
 
@@ -12,15 +12,15 @@ pub enum Code {
     Cancelled,
     /// The model could not be reached or refused to serve.
     CompletionFailed,
-    /// Another instance committed first, after all repeats of the call.
+    /// Another writer committed first, also after the repeats of the call; nothing was written.
     Conflict,
     /// Stored content contradicts itself.
     Corrupt,
-    /// A grant does not allow the call.
+    /// A grant does not allow the call, or the conversation is archived.
     Denied,
     /// Something with this name exists already.
     Exists,
-    /// A trap of the component or a failure of the machine.
+    /// A trap of the component, a bug, or a failure of the machine.
     Internal,
     /// The arguments are invalid; the same call would fail again.
     InvalidInput,
@@ -32,7 +32,7 @@ pub enum Code {
     StoreUnavailable,
     /// The request is valid, but this version does not offer it.
     Unsupported,
-    /// The store must fetch values first; a host with such a store repeats the call.
+    /// The store must fetch values first; the caller fetches them and repeats the call.
     WouldBlock,
 }
 
@@ -75,7 +75,7 @@ impl Code {
         Self::WouldBlock,
     ];
 
-    /// Returns the code of this name; `None`: no code has it.
+    /// Returns the code of this name; `None`: no code has this name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str() == name)
     }
@@ -113,7 +113,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Creates an error with this code; line breaks in the message become spaces.
+    /// Creates an error; each run of white space in the message becomes one space.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let message = message.into();
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,7 +1,7 @@
-//! The functions that the component imports: the store and the model.
+//! Implements the functions that the component imports: those of the store and of the model.
 //!
-//! In: the component's calls. Out: answers of the store or the model. This module checks and
-//! repeats no call.
+//! In: calls of the component. Out: the answers of the store or the model of the handle. This
+//! module checks no argument and repeats no call.
 
 use std::time::Instant;
 
@@ -124,7 +124,7 @@ impl llm::Host for HostState {
     }
 }
 
-/// Merges two objects.
+/// Returns the object `call` with the members of the object `more`.
 fn merge(mut call: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
     if let (Some(call), serde_json::Value::Object(more)) = (call.as_object_mut(), more) {
         call.extend(more);

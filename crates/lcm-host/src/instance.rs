@@ -1,4 +1,6 @@
-//! A running instance, and the host state that its imports use.
+//! A running instance of the component, and the host state that its imported functions use.
+//!
+//! `component` makes instances, `lcm` calls them, `host_calls` implements the imported functions.
 
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use crate::{
     store::KeyValueStore,
 };
 
-/// The exported functions of an instance: typed, and by name.
+/// The exported functions of an instance: with Rust types, and for a search by name.
 pub(crate) struct Exports {
     pub(crate) typed: Engine,
     pub(crate) by_name: wasmtime::component::Instance,
@@ -21,7 +23,7 @@ impl std::ops::Deref for Exports {
     }
 }
 
-/// An instance of the component. Dropping an instance loses only a cache.
+/// An instance of the component. Dropping an instance loses no data but its cache.
 pub(crate) struct Instance {
     pub(crate) store: wasmtime::Store<HostState>,
     pub(crate) bindings: Exports,
@@ -29,7 +31,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Starts the time of a call and resets the state of the last call.
+    /// Starts the deadline of a call, and resets what [`HostState`] says of the previous call.
     pub(crate) fn begin_call(&mut self) {
         self.store.set_epoch_deadline(self.call_ticks);
         let state = self.store.data_mut();
@@ -43,26 +45,26 @@ impl Instance {
     }
 }
 
-/// State of the commit of a call.
+/// What became of the commit of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Commit {
-    /// No commit, or a commit that wrote nothing because another writer was first.
+    /// The call made no commit, or a guard of its commit did not hold; nothing was written.
     None,
-    /// The commit is done.
+    /// The store wrote the commit.
     Done,
-    /// The store failed before the first write.
+    /// The store refused the commit before the first write.
     NotBegun,
-    /// The outcome is unknown.
+    /// The store failed during the commit, which may be written or not.
     Unknown,
 }
 
-/// Host state that the imports use; the state outlives the instance.
+/// Host state that the imported functions use; it is moved to the next instance.
 pub(crate) struct HostState {
     pub(crate) kv: Box<dyn KeyValueStore>,
     pub(crate) model: Arc<dyn CompletionProvider>,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) memory: InstanceMemory,
     pub(crate) commit: Commit,
-    /// Time of the model within this call in milliseconds, which extends the deadline.
+    /// Milliseconds that the model took in this call and that have not extended its deadline yet.
     pub(crate) model_ms: u64,
 }

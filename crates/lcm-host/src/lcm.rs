@@ -1,8 +1,8 @@
-//! The handle on one store, which owns an instance and replaces a failed instance.
+//! [`Lcm`], the handle on one store: owns an instance of the component and replaces a failed one.
 //!
-//! In: calls of exported functions. Out: their results, after repeats of conflicts. Calls are
-//! queued one by one, each for microseconds to milliseconds; only `run` and `ask_run` complete
-//! requests inside the queue.
+//! In: calls of exported functions, from any thread. Out: their results. Calls run one after
+//! another; a call that ends with `conflict` is repeated. All other modules call the component
+//! through [`Lcm::call`] and [`Lcm::call_known`].
 
 use std::{
     path::PathBuf,
@@ -31,10 +31,11 @@ use crate::{
 /// number bounds how often other writers can be first.
 pub(crate) const CONFLICT_RETRIES_MAX: u32 = 256;
 
-/// A store and a model behind one instance of the component. Clones share all three.
+/// A handle on one store: an instance of the component with its store and its model. Clones share
+/// all three.
 ///
 /// Every method may be called from any thread. `now` is the time in milliseconds since the Unix
-/// epoch; within a conversation the component never uses an earlier time than before.
+/// epoch; if it is before the last commit of the conversation, the time of that commit counts.
 #[derive(Clone)]
 pub struct Lcm {
     shared: Arc<SharedEngine>,
@@ -48,26 +49,29 @@ struct SharedEngine {
 }
 
 struct Slot {
-    /// Configuration of every new instance.
+    /// Configuration of every new instance; `None`: the defaults of the component.
     config: Option<String>,
     place: Place,
 }
 
+/// What a handle has between two calls.
 enum Place {
+    /// An instance, which has the host state.
     Running(Box<Instance>),
+    /// The host state only; the next call makes an instance.
     Parked(Box<HostState>),
-    /// A store or model panicked inside a call.
+    /// Nothing, because a store or model panicked inside a call.
     Lost,
 }
 
-/// A failed call with the state of its commit.
+/// The error of a failed call, and what became of its commit.
 pub(crate) struct Failure {
     pub(crate) error: Error,
     pub(crate) commit: Commit,
 }
 
 impl Failure {
-    /// Returns whether the call may have committed, with an unknown outcome.
+    /// Returns whether the call failed in its commit, which may be written or not.
     pub(crate) fn is_unknown(&self) -> bool {
         self.commit == Commit::Unknown && self.error.code == Code::StoreUnavailable
     }
@@ -139,8 +143,8 @@ impl Lcm {
         }
     }
 
-    /// Configures this and every later instance with a JSON object. Returns the JSON report
-    /// `{accepted, defaulted, aliased, deprecated, unknown}`.
+    /// Sets the configuration of this handle, a JSON object; a missing key has its default. Returns
+    /// a [`ConfigurationReport`](crate::shapes::ConfigurationReport) as JSON.
     ///
     /// # Errors
     ///
@@ -148,7 +152,8 @@ impl Lcm {
     pub fn configure(&self, config_json: &str) -> Result<String> {
         self.park();
         let before = self.slot().config.replace(config_json.to_owned());
-        // A new instance is configured at its start, and once more for the report.
+        // The call below makes an instance, which is configured at its start. This second call of
+        // `configure` is for the report.
         let report = self.call(
             "setup.configure",
             || json!({"config_json": config_json}),
@@ -171,7 +176,7 @@ impl Lcm {
         }
     }
 
-    /// Returns the peak of linear memory of the instances behind this handle, in bytes; 0 before
+    /// Returns the most bytes of linear memory that one instance of this handle has had; 0 before
     /// the first call.
     #[must_use]
     pub fn memory_bytes_peak(&self) -> u64 {
@@ -191,7 +196,7 @@ impl Lcm {
         self.shared.model.as_ref()
     }
 
-    /// Drops the instance to free its memory, and keeps the store.
+    /// Drops the instance to free its memory; the next call makes a new instance on the same store.
     pub fn park(&self) {
         let mut slot = self.slot();
         slot.place = match std::mem::replace(&mut slot.place, Place::Lost) {
@@ -200,7 +205,8 @@ impl Lcm {
         };
     }
 
-    /// Calls an exported function, and repeats the call after conflicts.
+    /// Calls an exported function, and repeats the call at most [`CONFLICT_RETRIES_MAX`] times
+    /// after conflicts. `arguments` is for the log, `body` makes the call.
     pub(crate) fn call<T>(
         &self,
         function: &str,
@@ -214,8 +220,8 @@ impl Lcm {
             .map_err(|failure| failure.error)
     }
 
-    /// Calls an exported function with a bound of the repeats; a failure has the state of the
-    /// commit.
+    /// Calls an exported function like [`Lcm::call`], with at most `repeats_max` repeats after
+    /// conflicts. A failure says what became of the commit.
     pub(crate) fn call_known<T>(
         &self,
         function: &str,
@@ -259,8 +265,7 @@ impl Lcm {
         instance.begin_call();
         let answer = body(&instance.bindings, &mut instance.store);
         let commit = instance.store.data().commit;
-        // After a trap or a failed commit the cache of the instance may differ from the store, so
-        // the next call gets a new instance.
+        // After a trap or a failed commit the cache of the instance may differ from the store.
         let dirty = answer.is_err() || matches!(commit, Commit::NotBegun | Commit::Unknown);
         slot.place = if dirty {
             Place::Parked(Box::new(instance.into_state()))
@@ -278,13 +283,15 @@ impl Lcm {
         }
     }
 
-    /// Returns the running instance, or a new and configured instance.
+    /// Takes the running instance out of the slot, or makes and configures a new instance.
     fn take_instance(&self, slot: &mut Slot) -> std::result::Result<Box<Instance>, Failure> {
         let state = match std::mem::replace(&mut slot.place, Place::Lost) {
             Place::Running(instance) => return Ok(instance),
             Place::Parked(state) => state,
             Place::Lost => {
-                return Err(Error::internal("the store was lost in a panic").into());
+                let message = "the store or the model panicked in an earlier call; open the store \
+                               again";
+                return Err(Error::internal(message).into());
             }
         };
         let mut instance = match self.shared.component.instantiate(*state) {
@@ -312,7 +319,7 @@ impl Lcm {
 
     fn record(&self, function: &str, arguments: &impl Fn() -> Value, failure: Option<&Failure>) {
         let Some(recorder) = &self.shared.recorder else { return };
-        // Steps read and write no store; the log has the calls that the steps name.
+        // `drive.begin` and `drive.step` use no store; the log has the calls that they ask for.
         if function.starts_with("drive.") {
             return;
         }
@@ -326,18 +333,18 @@ impl Lcm {
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
-        // A panic inside a call leaves `Place::Lost`, which every later call reports.
+        // A poisoned lock needs no error of its own: a panic inside a call leaves `Place::Lost`.
         self.shared.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns a random pause before a repeat: at most 1 ms at first, doubling up to 8 ms. A longer
-/// pause would let other writers be first more often.
+/// Returns a random pause before a repeat, counted from 1: below 1 ms before the first, below 8 ms
+/// from the fourth on. A longer pause would let other writers be first more often.
 fn pause(repeat: u32) -> Duration {
     Duration::from_micros(random_below(500_u64 << repeat.min(4)))
 }
 
-/// Returns a number below `range` that differs between writers.
+/// Returns a pseudo-random number below `range`, so that writers differ; 0 for a range of 0.
 pub(crate) fn random_below(range: u64) -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);

@@ -2,8 +2,8 @@
 //!
 //! In: the bytes of the component, a store and a model. Out: [`Lcm`], one typed method per exported
 //! function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::turn`], [`Lcm::compact`],
-//! [`Lcm::ask`], [`Lcm::answer_tool_call`] and the readers that follow cursors. The component makes
-//! every decision about conversations; this crate has no constant of its policy.
+//! [`Lcm::ask`], [`Lcm::answer_tool_call`], and methods that read all pages of a list. The
+//! component makes every decision about conversations.
 //!
 //! [`Lcm::open`] uses the defaults, [`Lcm::builder`] changes them, and a [`Conversation`] binds an
 //! id to its budget and dialect:
@@ -14,24 +14,25 @@
 //! let lcm = Lcm::open("memory:", include_bytes!("../../../dist/lcm.wasm"))?;
 //! let chat = lcm.conversation("chat-1", 200_000).dialect(Dialect::Anthropic);
 //! chat.turn(&[r#"{"role": "user", "content": "hello"}"#])?;
-//! let context = chat.assemble()?; // send it, and append the answer
+//! let context = chat.assemble()?; // send this context to the model, then append the answer
 //! assert!(context.messages_json.contains("hello"));
 //! # Ok::<(), lcm_host::Error>(())
 //! ```
 //!
 //! # Many conversations, many threads
 //!
-//! A handle may be used from any thread. Its calls are queued, each for microseconds to
-//! milliseconds, and the queue never waits for a model. A [`Pool`] has several instances over the
-//! same data, one for each conversation. [`Limits`] bound an instance: a call that exceeds a limit
-//! fails, and the next call gets a new instance.
+//! A handle may be used from any thread. Its calls of the component run one after another, each for
+//! microseconds to milliseconds. Only [`Lcm::run`] and [`Lcm::ask_run`] keep other calls waiting
+//! while a model works. A [`Pool`] has several handles on the same data, and gives each
+//! conversation one of them. [`Limits`] bound an instance: a call that exceeds a limit fails, and
+//! the next call gets a new instance.
 //!
 //! # Without blocking
 //!
 //! Calls block on the store, and calls such as [`Lcm::compact`] on the model. For programs that
 //! must not block, [`Lcm::background`] and [`Conversation::background`] return futures for any
-//! runtime. A [`CompletionProvider`](completion::CompletionProvider) of an asynchronous model waits
-//! for the model, for example with `block_on` of a runtime's handle; no instance is held meanwhile.
+//! runtime. A [`CompletionProvider`](completion::CompletionProvider) blocks until its model has
+//! answered; for an asynchronous model it can call `block_on` of a runtime's handle.
 //!
 //! # Stores
 //!
@@ -94,7 +95,7 @@ pub use shapes::{
 pub use tools::ToolCall;
 pub use turn::{MaintainReport, TurnOptions, TurnReport};
 
-// Compiles and runs the Rust program of the README.
+// Compiles and runs the Rust program of the README as a documentation test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

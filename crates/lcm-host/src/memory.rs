@@ -1,8 +1,8 @@
-//! The bound and the peak of an instance's linear memory.
+//! Bounds the linear memory of an instance, and records its peak.
 
 use wasmtime::{ResourceLimiter, Result, StoreLimits, StoreLimitsBuilder};
 
-/// Bound and peak of the memory of successive instances.
+/// The limits of the running instance, and the memory peak of all instances of a handle so far.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceMemory {
     limits: StoreLimits,
@@ -12,14 +12,14 @@ pub(crate) struct InstanceMemory {
 }
 
 impl InstanceMemory {
-    /// Starts to count for a new instance with a bound of bytes for each memory.
+    /// Starts to count for a new instance; `bytes_max` bounds each of its linear memories.
     pub(crate) fn begin(&mut self, bytes_max: usize) {
         self.bytes = 0;
         self.limits =
             StoreLimitsBuilder::new().memory_size(bytes_max).trap_on_grow_failure(true).build();
     }
 
-    /// Returns the peak of the instances in bytes.
+    /// Returns the most bytes that one instance has had in all its memories together.
     pub(crate) const fn bytes_peak(&self) -> usize {
         self.bytes_peak
     }

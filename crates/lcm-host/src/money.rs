@@ -1,7 +1,7 @@
-//! Cost of turns and summaries, and advice whether to compact now.
+//! Reports the usage of models, and asks for advice whether to compact now.
 //!
-//! In: token counts of a provider, and prices. Out: sums and advice of the component. A caller that
-//! follows the advice compacts with `force`.
+//! In: token counts and costs that a provider reported, and prices. Out: sums of all reports, and
+//! the advice of the component.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::{
 pub struct UsageReport {
     /// Purpose of the answer.
     pub purpose: UsagePurpose,
-    /// Tokens of the whole prompt, including tokens in the provider's cache.
+    /// Tokens of the whole prompt, including those read from or written to the provider's cache.
     pub input_tokens: u32,
     /// Prompt tokens that were read from the cache.
     pub cache_read_tokens: u32,
@@ -45,7 +45,8 @@ impl UsageReport {
 }
 
 impl TokenPrices {
-    /// Returns prices of a provider without a cache, whose model also summarises.
+    /// Returns prices in millionths of a currency for a million tokens, for a provider without a
+    /// cache whose model also summarises.
     #[must_use]
     pub const fn new(input: u32, output: u32) -> Self {
         Self {
@@ -70,20 +71,20 @@ pub struct AdviseOptions {
     /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// Model whose tokens `budget` and `observed_tokens` count, after a report by `calibrate`;
-    /// `None`: estimated tokens.
+    /// Model whose provider counts `budget` and `observed_tokens`, after a report by `calibrate`;
+    /// `None`: both are estimated tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Lifetime of a cached prefix in milliseconds; `None`: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_ms: Option<u64>,
-    /// Number of prompts to come; `None`: the number of prompts so far.
+    /// Number of prompts to come; `None`: as many as there were so far, from 8 to 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
 }
 
 impl AdviseOptions {
-    /// Returns options with prices only.
+    /// Returns options with a budget and prices; everything else is `None`.
     #[must_use]
     pub const fn new(budget: u32, prices: TokenPrices) -> Self {
         Self { budget, prices, observed_tokens: None, model: None, cache_ms: None, turns: None }
@@ -91,8 +92,8 @@ impl AdviseOptions {
 }
 
 impl Lcm {
-    /// Reports tokens and cost of one model answer, and returns the sums. A repeat of the newest
-    /// report with the same `now` does not count.
+    /// Adds tokens and cost of one model answer to the sums of the conversation, and returns the
+    /// sums. A repeat of the newest report with the same `now` adds nothing.
     ///
     /// # Errors
     ///

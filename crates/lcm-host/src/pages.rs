@@ -1,7 +1,7 @@
-//! Readers that follow cursors to the end.
+//! Reads all pages of a list, a range of messages, an expansion, a check or a digest.
 //!
-//! In: a range, a summary or a list. Out: the whole result, or one page at a time to a callback, so
-//! that memory stays small. The component makes the pages.
+//! In: what to read, and for lists and messages a callback. Out: the whole result, or one item at a
+//! time to the callback, so that memory stays small. The component makes the pages.
 
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -14,7 +14,7 @@ use crate::{
     shapes::{GrantCharge, StoreDigest},
 };
 
-/// Bytes of one page.
+/// Bytes to request for one page.
 const PAGE_BYTES_MAX: u32 = 1 << 20;
 
 /// Options of an expansion.
@@ -24,52 +24,52 @@ pub struct ExpandOptions {
     pub depth_max: Option<u32>,
     /// Whether messages are returned as well.
     pub include_messages: bool,
-    /// Most tokens of one page; `None`: everything.
+    /// Most tokens of the one page to read; `None`: all pages are read.
     pub tokens_max: Option<u32>,
-    /// `cursor` of an earlier page; `None`: the beginning.
+    /// `cursor` of the page before; `None`: reading starts at the beginning.
     pub cursor: Option<String>,
     /// Id of the grant to read with; `None`: no grant limits the reads.
     pub grant: Option<String>,
 }
 
 impl GrantCharge {
-    /// Adds the charge of the next page.
+    /// Adds the tokens of the next page; the other fields become those of the next page.
     fn add(&mut self, next: Self) {
         let tokens = self.tokens.saturating_add(next.tokens);
         *self = Self { tokens, ..next };
     }
 }
 
-/// Sources of a summary.
+/// Sources of a summary: of one page, or of all pages together.
 #[derive(Debug, Deserialize)]
 pub struct Expanded {
     /// Id of the expanded summary.
     pub id: String,
-    /// Summaries as the component wrote them: JSON objects.
+    /// Source summaries, each a JSON object as the component wrote it.
     #[serde(default)]
     pub summaries: Vec<Box<RawValue>>,
-    /// Messages as the component wrote them: JSON objects.
+    /// Source messages, each a JSON object as the component wrote it.
     #[serde(default)]
     pub messages: Vec<Box<RawValue>>,
-    /// Tokens of the result.
+    /// Estimated tokens of these summaries and messages.
     pub tokens: u64,
-    /// Whether the result is incomplete.
+    /// Whether more sources follow.
     pub truncated: bool,
-    /// Cursor of the rest; `None`: the result is complete.
+    /// Cursor of the next page; `None`: no page follows.
     pub cursor: Option<String>,
-    /// Charge to the grant.
+    /// Tokens spent of the grant; `None`: the read used no grant.
     pub grant: Option<GrantCharge>,
 }
 
 /// Result of a check.
 #[derive(Debug, Deserialize)]
 pub struct Checked {
-    /// Whether there are no findings.
+    /// Whether every check passed.
     pub ok: bool,
-    /// The checks as the component wrote them: JSON objects.
+    /// Outcome of each check, a JSON object as the component wrote it.
     #[serde(default)]
     pub checks: Vec<Box<RawValue>>,
-    /// Counts, as the component wrote them.
+    /// Counts of what was checked, a JSON object as the component wrote it; `None`: not reported.
     pub metrics: Option<Box<RawValue>>,
     cursor: Option<String>,
 }
@@ -80,7 +80,7 @@ struct List {
     cursor: Option<String>,
 }
 
-/// Rejects a repeated cursor, which would never end.
+/// Fails if the next cursor equals the cursor of the call, because reading would never end.
 fn moved(function: &str, before: Option<&String>, after: Option<&String>) -> Result<()> {
     if after.is_some() && before == after {
         return Err(Error::internal(format!("`{function}` returned the same cursor twice")));
@@ -89,11 +89,12 @@ fn moved(function: &str, before: Option<&String>, after: Option<&String>) -> Res
 }
 
 impl Lcm {
-    /// Reads every item of a list as JSON objects, from `cursor` on.
+    /// Reads the items of a list from `cursor` on, and passes each to `each` as a JSON object.
+    /// `cursor` is `None`: from the beginning.
     ///
     /// # Errors
     ///
-    /// Errors of the component, and `cancelled`.
+    /// Errors of the component, errors of `each`, and `cancelled`.
     pub fn list_all(
         &self,
         kind: &str,
@@ -118,7 +119,8 @@ impl Lcm {
         }
     }
 
-    /// Reads the original texts of the messages of a range, both ends included, in order.
+    /// Reads the original texts of a range of messages, both ends included, and passes each to
+    /// `each`, in order. Seqs after the newest message are ignored.
     ///
     /// # Errors
     ///
@@ -146,10 +148,11 @@ impl Lcm {
         Ok(())
     }
 
-    /// Reads the sources of a summary: one page with `tokens_max`, otherwise everything.
+    /// Reads the sources of a summary: one page with `tokens_max`, otherwise all pages.
     ///
-    /// Reads with a grant are charged. After a failure behind the first page the pages so far are
-    /// returned, with `cursor` at the failed page.
+    /// With a grant, reading also ends when the grant has no tokens left. If a page after the first
+    /// fails with a grant, the pages before are returned, because they were charged; `cursor` is
+    /// that of the failed page.
     ///
     /// # Errors
     ///
@@ -200,11 +203,12 @@ impl Lcm {
         whole.ok_or_else(|| Error::internal("`recall.expand` returned no page"))
     }
 
-    /// Checks a conversation to the end.
+    /// Checks a conversation, and returns the last page of the check; the component of this version
+    /// makes one page.
     ///
     /// # Errors
     ///
-    /// Errors of the component, and `cancelled`. Findings are not an error.
+    /// Errors of the component, and `cancelled`. A failed check is no error.
     pub fn check_all(&self, conversation: &str, cancel: &Cancel) -> Result<Checked> {
         let mut cursor: Option<String> = None;
         loop {
@@ -219,7 +223,8 @@ impl Lcm {
         }
     }
 
-    /// Returns the SHA-256 of the stored bytes or of the logical content, as 64 hex digits.
+    /// Returns a SHA-256 of the whole store as 64 hex digits: of its keys and values, or with
+    /// `logical` of its messages, summaries and contexts.
     ///
     /// # Errors
     ///

@@ -1,14 +1,15 @@
-//! Several instances over the same data, so that conversations do not wait for each other.
+//! Several handles on the same data, so that conversations on different handles do not wait for
+//! each other.
 //!
-//! In: the handles of a [`Builder`](crate::Builder). Out: always the same handle for a
-//! conversation, which keeps its calls in order and the cache of its instance warm. The handles
-//! share only the store, whose commits are guarded.
+//! In: the handles of a [`Builder`](crate::Builder). Out: a handle for each conversation, chosen by
+//! a hash of its id. The same conversation always gets the same handle, so its calls run in order
+//! and find its data in the cache of the instance.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::{conversation::Conversation, lcm::Lcm};
 
-/// Handles on one store, each with its own instance.
+/// Handles on the same data, each with its own instance.
 ///
 /// ```
 /// use lcm_host::{Lcm, store::{Memory, Shared}};
@@ -33,13 +34,13 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// At least one handle.
+    /// Creates a pool of `first` and `others`.
     pub(crate) fn new(first: Lcm, mut others: Vec<Lcm>) -> Self {
         others.insert(0, first.clone());
         Self { handles: others, first }
     }
 
-    /// Returns the number of handles, which is the number of calls at the same time.
+    /// Returns the number of handles, which is the most calls that run at the same time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.handles.len()
@@ -51,7 +52,7 @@ impl Pool {
         self.handles.is_empty()
     }
 
-    /// Returns the handle of this conversation, always the same handle.
+    /// Returns the handle of this conversation; other conversations may share this handle.
     #[must_use]
     pub fn of(&self, conversation: &str) -> &Lcm {
         let mut hasher = DefaultHasher::new();
@@ -61,13 +62,14 @@ impl Pool {
         self.handles.get(at).unwrap_or(&self.first)
     }
 
-    /// Returns the conversation of this id on its handle, with a budget in tokens.
+    /// Returns the conversation of this id, which need not exist, with a budget in tokens.
     #[must_use]
     pub fn conversation(&self, id: &str, budget: u32) -> Conversation {
         self.of(id).conversation(id, budget)
     }
 
-    /// Drops all instances to free their memory, and keeps the stores.
+    /// Drops the instances of all handles to free their memory; the next call of a handle makes a
+    /// new instance.
     pub fn park(&self) {
         self.handles.iter().for_each(Lcm::park);
     }

@@ -1,8 +1,8 @@
-//! Whole exports and imports, as lines.
+//! Exports and imports of whole conversations, as lines of text.
 //!
-//! In: a conversation to export, or a reader of lines that can be opened twice. Out: one line at a
-//! time, or the result of the import. The component checks the lines; this loop moves them within
-//! the bounds of a call.
+//! In: a conversation to export, or an export that can be read twice. Out: the exported lines, one
+//! at a time, or the result of the import. The component writes and checks the lines; this module
+//! cuts an import into calls.
 
 use std::io::BufRead;
 
@@ -15,12 +15,12 @@ use crate::{
     lcm::Lcm,
 };
 
-/// Bytes of lines of one export page.
+/// Most bytes of the lines of one export page; a page of one line may be longer.
 const PAGE_BYTES_MAX: u32 = 512 << 10;
-/// Bytes of lines of one import call; the component accepts 1 MiB.
+/// Most bytes of the lines of one import call, and of one line; the component accepts 1 MiB a call.
 const CALL_BYTES_MAX: usize = 768 << 10;
-/// Lines of one import call, more than one commit stores. The context lines of a conversation, at
-/// most 33, must fit one call.
+/// Most lines of one import call. A commit stores at most 100 messages, so more lines would be sent
+/// twice. All context lines of a conversation and its end line, at most 33, must fit one call.
 const CALL_LINES_MAX: usize = 128;
 
 /// Result of an import.
@@ -38,7 +38,8 @@ pub struct ImportReport {
     pub contexts: u64,
 }
 
-/// One line of an export, without its end, and the next cursor.
+/// One page of an export: lines without line ends, and the cursor of the next page; `None`: the
+/// last page.
 #[derive(Deserialize)]
 struct Exported {
     lines: Vec<String>,
@@ -54,12 +55,12 @@ struct Imported {
     report: ImportReport,
 }
 
-/// Lines of a reader, from the component's position on.
+/// The lines of an export that the component has not consumed yet.
 struct Lines {
     reader: Box<dyn BufRead>,
-    /// Lines that were read but not imported yet.
+    /// Lines that were read and not consumed yet.
     ahead: Vec<String>,
-    /// Number of lines read from this reader so far, including those lines in `ahead`.
+    /// Number of lines that were read from this reader, including `ahead`.
     count: u64,
     ended: bool,
 }
@@ -69,7 +70,7 @@ impl Lines {
         Self { reader, ahead: Vec::new(), count: 0, ended: false }
     }
 
-    /// Returns the lines of the next call; empty at the end.
+    /// Returns the lines of the next import call; empty at the end of the export.
     fn page(&mut self) -> Result<&[String]> {
         let mut bytes: usize = self.ahead.iter().map(String::len).sum();
         while !self.ended && self.ahead.len() < CALL_LINES_MAX && bytes < CALL_BYTES_MAX {
@@ -93,7 +94,8 @@ impl Lines {
             Error::new(Code::InvalidInput, format!("line {number} {what}"))
         };
         let mut bytes = Vec::new();
-        // A line that is too long for a call is refused before the whole line is read.
+        // A longer line is refused without reading the rest of the line into memory; 2 bytes are
+        // for the line end.
         let limit = u64::try_from(CALL_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(2);
         std::io::Read::take(&mut self.reader, limit)
             .read_until(b'\n', &mut bytes)
@@ -119,13 +121,14 @@ impl Lines {
 }
 
 impl Lcm {
-    /// Exports a conversation or (`None`) all conversations; `each` receives lines without their
-    /// ends.
+    /// Exports a conversation; `None`: all conversations. `each` receives one line at a time,
+    /// without its line end.
     ///
     /// # Errors
     ///
     /// - `not-found`: the conversation does not exist, or the store is empty.
-    /// - `conflict`: another writer changed the conversation; the lines so far are not an export.
+    /// - `conflict`: a writer changed the conversation meanwhile; the lines so far are unusable.
+    /// - `invalid-input`: the id of the conversation is empty.
     /// - errors of `each`, and `cancelled`.
     pub fn export_all(
         &self,
@@ -152,15 +155,16 @@ impl Lcm {
         }
     }
 
-    /// Imports an export. `open` returns a reader from the beginning and is called twice, because
-    /// all lines are verified before the first message is stored. `progress` receives the number of
-    /// lines.
+    /// Imports an export. `open` returns a reader at the beginning of the export. It is called
+    /// twice: the first pass verifies all lines, the second pass stores them. After each call,
+    /// `progress` receives the number of lines that were read in the current pass.
     ///
     /// # Errors
     ///
     /// - `invalid-input`: the export is incomplete or changed; the message names the line. Nothing
     ///   was stored.
-    /// - `exists`: a conversation holds other messages or summaries; nothing was stored.
+    /// - `exists`: a conversation of the same id has other messages or summaries; nothing was
+    ///   stored.
     /// - `cancelled`, and errors of the store: stored messages stay, and another import continues
     ///   after them.
     pub fn import_all(

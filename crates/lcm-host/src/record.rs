@@ -1,7 +1,8 @@
-//! A log of calls for bug reports: one JSON object per line.
+//! Writes a log of calls for bug reports: one JSON object per line.
 //!
-//! In: calls of the component with their arguments, in the form of the golden vectors, and its
-//! calls of the store, with sizes in place of values. Out: lines of a file.
+//! In: calls of exported functions with their arguments, in the form of the golden vectors, and
+//! calls of the store and the model by the component, with sizes in place of values. Out: the lines
+//! of a file.
 
 use std::{
     fs::File,
@@ -21,7 +22,7 @@ use crate::{
     error::{Code, Error, Result},
 };
 
-/// A log of calls. Clones write to the same file.
+/// A writer of a log of calls. Clones write to the same file.
 #[derive(Clone)]
 pub struct Recorder {
     log: Arc<Mutex<Log>>,
@@ -53,7 +54,7 @@ impl Recorder {
         Ok(Self { log: Arc::new(Mutex::new(log)) })
     }
 
-    /// Adds a line; [`Recorder::check`] reports a failure.
+    /// Writes a line; keeps the first failure for [`Recorder::check`].
     pub(crate) fn line(&self, value: &Value) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let written = writeln!(log.file, "{value}").and_then(|()| log.file.flush());
@@ -62,7 +63,7 @@ impl Recorder {
         }
     }
 
-    /// Fails after a failed write of a line.
+    /// Returns the first failure of [`Recorder::line`] as an error.
     pub(crate) fn check(&self) -> Result<()> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         match &log.failure {
@@ -72,7 +73,7 @@ impl Recorder {
     }
 }
 
-/// Returns the name of a dialect in vectors and options.
+/// Returns the name of a dialect in JSON.
 pub(crate) const fn dialect_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Lcm => "lcm",
@@ -83,7 +84,7 @@ pub(crate) const fn dialect_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Returns the name of a purpose.
+/// Returns the name of a purpose in JSON.
 pub(crate) const fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Leaf => "leaf",
@@ -94,7 +95,7 @@ pub(crate) const fn purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
-/// Returns the name of a level.
+/// Returns the name of a level in JSON.
 pub(crate) const fn level_name(level: Level) -> &'static str {
     match level {
         Level::Normal => "normal",
@@ -103,7 +104,7 @@ pub(crate) const fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// The name of a mode of an append.
+/// Returns the name of an append mode in JSON.
 pub(crate) const fn append_mode_name(mode: ingestion::AppendMode) -> &'static str {
     match mode {
         ingestion::AppendMode::Transcript => "transcript",

@@ -1,7 +1,7 @@
-//! Answers a tool call: call, complete, resume, until the call ends.
+//! Answers a tool call of an agent: asks the handle's model as often as the component requests.
 //!
-//! In: a tool call of an agent, and the model of the handle. Out: text for the agent. The component
-//! decides what to read and what to ask the model.
+//! In: the name and arguments of a tool call. Out: the text for the agent. The component decides
+//! what to read and what to ask the model.
 
 use std::time::Duration;
 
@@ -38,11 +38,11 @@ impl Lcm {
     /// Answers a call of a tool whose name starts with `lcm_`. Other calls run while the model
     /// works.
     ///
-    /// Mistakes of the caller and failures of the model are also answers.
+    /// A mistake in the call or a failure of the model also gives an answer, not an error.
     ///
     /// # Errors
     ///
-    /// - `cancelled`: the question of the call ended without an answer.
+    /// - `cancelled`: the caller stopped the call.
     /// - errors of the component.
     pub fn answer_tool_call(
         &self,

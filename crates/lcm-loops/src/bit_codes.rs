@@ -1,13 +1,13 @@
-//! Bit codes for the numbers of postings.
+//! Bit codes for the numbers of postings: `posting_block` writes and reads them.
 //!
-//! | code | number |
+//! | code | encodes |
 //! |---|---|
 //! | truncated binary | a number below a known bound |
-//! | Elias gamma | a number without a known bound |
+//! | Elias gamma | a number from 1, without a known bound |
 //! | binary interpolative | an ascending list within known bounds: the middle, then both halves |
 //!
 //! A list that fills its bounds completely takes no bits. Reading never fails: behind the end all
-//! bits are zeros, and [`BitReader::is_past_end`] reports the overrun.
+//! bits are zeros. [`BitReader::is_past_end`] detects most reads behind the end.
 
 use alloc::vec::Vec;
 
@@ -17,12 +17,14 @@ use crate::int;
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
     bytes: Vec<u8>,
+    /// Last bits, fewer than 32, which are not in `bytes` yet.
     pending: u64,
+    /// Number of bits in `pending`.
     filled: u32,
 }
 
 impl BitWriter {
-    /// Appends the lowest `width` bits, at most 32; the others must be 0.
+    /// Appends a number of `width` bits, at most 32. All higher bits of `value` must be 0.
     #[inline]
     fn write_bits(&mut self, value: u64, width: u32) {
         self.pending |= value << self.filled;
@@ -35,7 +37,7 @@ impl BitWriter {
         }
     }
 
-    /// Appends a number of at most 63 bits.
+    /// Appends a number of `width` bits, at most 63. All higher bits of `value` must be 0.
     #[inline]
     fn write_wide(&mut self, value: u64, width: u32) {
         if width <= 32 {
@@ -45,7 +47,7 @@ impl BitWriter {
         self.write_bits(value >> 32, width - 32);
     }
 
-    /// Appends a number below `bound`.
+    /// Appends a number below `bound` in truncated binary; a bound of 1 takes no bits.
     pub(crate) fn write_bounded(&mut self, value: u64, bound: u64) {
         if bound <= 1 {
             return;
@@ -61,7 +63,7 @@ impl BitWriter {
         }
     }
 
-    /// Appends a number from 1 to 2^32 - 1.
+    /// Appends a number from 1 to 2^32 - 1 as Elias gamma code.
     pub(crate) fn write_gamma(&mut self, value: u64) {
         let width = value.max(1).ilog2();
         // `width` zeros and a one, then the bits below the highest one.
@@ -69,7 +71,7 @@ impl BitWriter {
         self.write_bits(value - (1 << width), width);
     }
 
-    /// Appends a strictly ascending list within `low..=high`.
+    /// Appends a strictly ascending list within `low..=high`, without its length.
     pub(crate) fn write_ascending(&mut self, list: &[u64], low: u64, high: u64) {
         if let [one] = list {
             return self.write_bounded(*one - low, high - low + 1);
@@ -104,8 +106,11 @@ impl BitWriter {
 /// A reader of the bits that a [`BitWriter`] wrote.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
+    /// Bytes that are not in `pending` yet.
     rest: &'a [u8],
+    /// Next bits, the first lowest.
     pending: u64,
+    /// Number of bits in `pending`.
     filled: u32,
     past_end: bool,
 }
@@ -115,7 +120,8 @@ impl<'a> BitReader<'a> {
         Self { rest: bytes, pending: 0, filled: 0, past_end: false }
     }
 
-    /// Returns whether the reader passed the end.
+    /// Returns whether a read found no bit left. A read that begins before the end and reaches
+    /// behind the end is not detected.
     pub(crate) const fn is_past_end(&self) -> bool {
         self.past_end
     }
@@ -129,7 +135,7 @@ impl<'a> BitReader<'a> {
             return;
         }
         let Some((byte, rest)) = self.rest.split_first() else {
-            // Zeros, behind the end.
+            // Behind the end: 32 zeros.
             self.past_end = self.filled == 0 || self.past_end;
             self.filled += 32;
             return;
@@ -161,7 +167,7 @@ impl<'a> BitReader<'a> {
         low | (self.read_bits(width - 32) << 32)
     }
 
-    /// Reads a number below `bound`.
+    /// Reads a number below `bound` in truncated binary.
     pub(crate) fn read_bounded(&mut self, bound: u64) -> u64 {
         if bound <= 1 {
             return 0;
@@ -172,7 +178,7 @@ impl<'a> BitReader<'a> {
         if value < short { value } else { 2 * value + self.read_bits(1) - short }
     }
 
-    /// Reads a number from 1 to 2^32 - 1.
+    /// Reads a number from 1 to 2^32 - 1 in Elias gamma code.
     pub(crate) fn read_gamma(&mut self) -> u64 {
         if self.filled < 32 {
             self.fill_pending();
@@ -183,8 +189,8 @@ impl<'a> BitReader<'a> {
         (1 << width) | self.read_bits(width)
     }
 
-    /// Reads a strictly ascending list within `low..=high` into `list`; the range must have at
-    /// least as many numbers as the list.
+    /// Reads a strictly ascending list within `low..=high`, of the length of `list`, into `list`.
+    /// The range must have at least as many numbers.
     pub(crate) fn read_ascending(&mut self, list: &mut [u64], low: u64, high: u64) {
         if let [one] = list {
             *one = low + self.read_bounded(high - low + 1);

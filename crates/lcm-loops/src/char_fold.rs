@@ -1,11 +1,11 @@
 //! Case and accent folding of single characters.
 //!
 //! Input: a character. Output: its form in a search term: lower case, without accents, full-width
-//! ASCII as ASCII; nothing for a combining mark. Tables cover Latin, Greek and Cyrillic; a test
-//! compares them with Unicode's decompositions. Scripts whose marks change the word, such as kana
-//! and the scripts of India, are not folded.
+//! ASCII as ASCII; nothing for a combining mark. Accents are removed from Latin, Greek and Cyrillic
+//! letters and from the Arabic alef. A test compares the tables of the first three with Unicode's
+//! decompositions. In kana and the scripts of India marks change the word, so these marks stay.
 
-/// Base letters of U+00C0 to U+024F; `.` means that only the case is folded.
+/// Letters without accents for U+00C0 to U+024F, in order; `.`: the lower-case letter stays.
 const LATIN: &[u8; 400] = b"\
 aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y\
 aaaaaaccccccccdd..eeeeeeeeeegggggggghh..iiiiiiiii...jjkk.llllll....nnnnnn...oooooo..rrrrrrsssssss\
@@ -13,13 +13,14 @@ stttt..uuuuuuuuuuuuwwyyyzzzzzz.\
 ................................oo.............uu............................aaiioouuuuuuuuuu.aaa\
 a....ggkkoooo..j...gg..nnaa....aaaaeeeeiiiioooorrrruuuusstt..hh......aaeeooooooooyy..............\
 ..............";
-/// Base letters of U+1E00 to U+1EFF.
+/// Letters without accents for U+1E00 to U+1EFF, in order; `.`: the lower-case letter stays.
 const LATIN_ADDITIONAL: &[u8; 256] = b"\
 aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmmmmmmnnnnnnnnoooooooopppprrrrrrrr\
 ssssssssssttttttttuuuuuuuuuuvvvvwwwwwwwwwwxxxxyyzzzzzzhtwy......aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
 
-/// Returns whether a character is a combining mark or invisible, so that it is no part of a term.
+/// Returns whether a character is a combining mark or invisible, and is left out of terms. False
+/// for the marks of kana and of the scripts of India.
 pub const fn is_mark(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}'
         | '\u{64b}'..='\u{65f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
@@ -35,7 +36,7 @@ pub fn to_half_width(c: char) -> char {
     }
 }
 
-/// Calls `each` with the folded form of a character: nothing, one character or several.
+/// Calls `each` with every character of the folded form of a character; the form may be empty.
 ///
 /// ```
 /// use lcm_loops::char_fold::fold_char;
@@ -73,7 +74,7 @@ const fn expand_letters(c: char) -> Option<&'static str> {
     })
 }
 
-/// Removes the accents of a lower-case letter.
+/// Returns a lower-case letter without its accents, or any other character itself.
 fn strip_accent(c: char) -> char {
     let latin = |table: &[u8], first: u32| {
         let index = crate::int::to_usize(u64::from(u32::from(c) - first));

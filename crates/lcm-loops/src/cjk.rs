@@ -9,12 +9,12 @@ const CJK: [(u32, u32); 8] = [
     (0xAC00, 0xD7AF),
     (0xF900, 0xFAFF),
     (0xFF00, 0xFFEF),
-    // Extensions B to F; U+2A6E0 to U+2A6FF are unassigned.
+    // Extensions B to F. `is_cjk` excludes U+2A6E0 to U+2A6FF, which are unassigned.
     (0x20000, 0x2EBEF),
 ];
 
-/// Returns whether a character belongs to Chinese, Japanese or Korean script, punctuation and
-/// full-width forms included. Token estimates and search use the same table.
+/// Returns whether a character is in a block of Chinese, Japanese or Korean script. The punctuation
+/// of these scripts and full-width forms are included.
 #[must_use]
 pub const fn is_cjk(c: char) -> bool {
     let [radicals, kana, extension_a, unified, hangul, compatibility, full_width, astral] = CJK;

@@ -1,9 +1,10 @@
 //! Folds a text to one run of letters and digits, with the boundaries at which words begin.
 //!
-//! Case and all characters between letters and digits are removed; a point between two digits
-//! stays. So `parse_config`, `parseConfig` and "parse config" are equal, 1.23 and 12.3 are not. A
-//! boundary is at each word, run of digits, capital inside a word, and ideograph. Search in the
-//! folded text is done by the callers.
+//! Input: a text. Output: its letters in lower case and its digits, and byte offsets of boundaries.
+//! All other characters are removed, but between two digits they become one point. So
+//! `parse_config`, `parseConfig` and "parse config" are equal, 1.23 and 12.3 are not. A boundary is
+//! before each word, run of digits, capital inside a word, and ideograph. The verifier of summaries
+//! searches folded texts.
 
 use alloc::{string::String, vec::Vec};
 
@@ -12,19 +13,21 @@ use crate::{cjk::is_cjk, int};
 /// A folded text and its boundaries.
 #[derive(Debug, Default)]
 pub struct FoldedText {
-    /// The letters and digits.
+    /// The letters and digits, with a point where characters between two digits were removed.
     pub text: String,
-    /// Offsets of the boundaries, ascending.
+    /// Byte offsets of the boundaries in `text`, ascending.
     pub starts: Vec<u32>,
+    /// Kind of the last letter or digit.
     last: CharKind,
-    /// Whether characters were removed since the last letter.
+    /// Whether characters were removed since the last letter or digit.
     has_gap: bool,
-    /// Number of consecutive capitals at the end.
+    /// Number of consecutive ASCII capitals at the end.
     capitals: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum CharKind {
+    /// Neither letter nor digit; the character is removed.
     #[default]
     None,
     Lower,
@@ -89,7 +92,7 @@ impl FoldedText {
     }
 }
 
-/// Restores the ascending order after an offset before the last one was added; removes duplicates.
+/// Removes the last offset unless it is greater than the offset before it.
 fn keep_starts_sorted(starts: &mut Vec<u32>) {
     let length = starts.len();
     if let Some([before, last]) = starts.get_mut(length.saturating_sub(2)..)

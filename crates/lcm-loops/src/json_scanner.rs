@@ -1,17 +1,18 @@
 //! Scans the tokens of a JSON text and checks its grammar.
 //!
 //! Input: a text. Output: tokens with byte range and depth, or the first fault. Each open container
-//! takes one bit, so memory is constant and nothing recurses.
+//! takes one bit, so memory is constant and no function recurses. `lcm-text` reads JSON with this
+//! scanner.
 
 use crate::int;
 
-/// Most nested containers, the outermost included.
+/// Most containers (objects and arrays) inside each other, the outermost included.
 pub const DEPTH_MAX: u32 = 512;
 
 /// The first place at which a text is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JsonFault {
-    /// Description of the fault, to be followed by "at byte".
+    /// Description of the fault; the caller appends "at byte" and the offset.
     pub what: &'static str,
     /// Byte offset of the fault.
     pub at: usize,
@@ -47,9 +48,9 @@ pub enum JsonTokenKind {
 pub struct JsonToken {
     /// Kind of the token.
     pub kind: JsonTokenKind,
-    /// Offset of its first byte.
+    /// Byte offset of the first byte of the token.
     pub start: usize,
-    /// Offset behind its last byte.
+    /// Byte offset behind the last byte of the token.
     pub end: usize,
     /// Number of containers around the token; a bracket is not inside its own container.
     pub depth: u32,
@@ -91,8 +92,8 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Starts inside an open array, to scan comma-separated values. The end of the text is reported
-    /// as a fault, but all tokens before the end are valid.
+    /// Starts inside an open array, to scan a text of comma-separated values. The end of the text
+    /// is a fault unless the text closes the array; all tokens before are valid.
     #[must_use]
     pub const fn inside_array(text: &'a str) -> Self {
         Self {
@@ -104,7 +105,7 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Returns the next token; `None` at the end of the text.
+    /// Returns the next token; `None`: the value is complete and the text ends.
     ///
     /// # Errors
     ///
@@ -239,7 +240,7 @@ impl<'a> JsonScanner<'a> {
     }
 }
 
-/// Returns the offset behind the string literal that starts at `start`.
+/// Returns the offset behind the string literal whose opening quote is at `start`.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let mut at = start + 1;
     loop {
@@ -263,7 +264,7 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     }
 }
 
-/// Returns how many bytes at the beginning need no escape in a string.
+/// Returns how many bytes at the beginning are neither a quote, a backslash nor below 0x20.
 ///
 /// The function reads eight bytes at once, because every text is scanned several times.
 pub(crate) fn count_plain_bytes(bytes: &[u8]) -> usize {
@@ -274,8 +275,8 @@ pub(crate) fn count_plain_bytes(bytes: &[u8]) -> usize {
         let word = u64::from_le_bytes(*word);
         let quote = word ^ (ONES * 0x22);
         let backslash = word ^ (ONES * 0x5C);
-        // Marks bytes below 0x20, quotes and backslashes by their highest bit. A borrow can mark
-        // only bytes after the first real one, and only the first mark counts.
+        // Marks bytes below 0x20, quotes and backslashes by their highest bit. A borrow can wrongly
+        // mark only bytes after the first right mark, and only the first mark is used.
         let found = (word.wrapping_sub(ONES * 0x20) & !word)
             | (quote.wrapping_sub(ONES) & !quote)
             | (backslash.wrapping_sub(ONES) & !backslash);
@@ -313,7 +314,7 @@ fn number_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     Ok(at)
 }
 
-/// Returns the offset behind one or more digits.
+/// Returns the offset behind the digits that start at `start`, at least one.
 fn digits_end(bytes: &[u8], start: usize) -> ScanResult<usize> {
     let rest = bytes.get(start..).unwrap_or_default();
     match rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len()) {

@@ -1,7 +1,8 @@
 //! Decodes and encodes JSON string literals.
 //!
-//! Input: literals that the scanner accepted, quotes included; any other text is used unchanged.
-//! Output: their characters, or a literal from [`write_string`]. No function can fail.
+//! Input for decoding: JSON values that [`crate::json_scanner`] accepted, strings with quotes.
+//! Output: the characters of a string; another value is returned as written. [`write_string`]
+//! encodes a text as a literal. No function can fail.
 
 use alloc::{borrow::Cow, string::String};
 
@@ -14,7 +15,7 @@ pub enum StringPiece<'a> {
     Plain(&'a str),
     /// An escaped character.
     Char(char),
-    /// Half a surrogate pair, U+D800 to U+DFFF.
+    /// Escape of half a surrogate pair without its other half, U+D800 to U+DFFF.
     LoneSurrogate(u16),
 }
 
@@ -27,8 +28,8 @@ pub fn string_body(literal: &str) -> Option<&str> {
     }
 }
 
-/// Decodes the first piece of the text between quotes. Returns the piece and its length in the
-/// literal; `None`: the text is empty.
+/// Decodes the first piece of `written`, the text between quotes or the rest of it. Returns the
+/// piece and its bytes in `written`; `None`: `written` is empty.
 #[must_use]
 pub fn first_piece(written: &str) -> Option<(StringPiece<'_>, usize)> {
     match written.split_once('\\') {
@@ -41,8 +42,8 @@ pub fn first_piece(written: &str) -> Option<(StringPiece<'_>, usize)> {
     }
 }
 
-/// Calls `emit` with each piece of the decoded text of a JSON value; a value that is no string is
-/// one piece.
+/// Calls `emit` with each piece of the decoded text of a JSON value, in order. A value that is no
+/// string is one piece, as written.
 pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(StringPiece<'a>)) {
     let Some(mut rest) = string_body(value) else {
         return emit(StringPiece::Plain(value));
@@ -53,8 +54,8 @@ pub fn each_piece<'a>(value: &'a str, emit: &mut dyn FnMut(StringPiece<'a>)) {
     }
 }
 
-/// Calls `emit` with the decoded text as [`each_piece`], with U+FFFD for each half of a surrogate
-/// pair.
+/// Calls `emit` with the pieces of [`each_piece`] as text; a lone half of a surrogate pair becomes
+/// U+FFFD.
 pub fn each_text(value: &str, emit: &mut dyn FnMut(&str)) {
     each_piece(value, &mut |piece| match piece {
         StringPiece::Plain(plain) => emit(plain),
@@ -77,7 +78,8 @@ pub fn decode_string(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Calls `emit` with the pieces of a JSON value without whitespace outside strings.
+/// Calls `emit` with the pieces of a JSON value that its whitespace outside of strings separates,
+/// in order. Pieces may be empty.
 pub fn each_compact_piece<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
     let bytes = value.as_bytes();
     let (mut from, mut at) = (0, 0);
@@ -134,7 +136,8 @@ pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Decodes an escape, given without its backslash; returns the piece and its length.
+/// Decodes the escape at the beginning of `escape`, without its backslash; returns the piece and
+/// the bytes of the escape.
 fn decode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     let c = match escape.as_bytes().first() {
         Some(b'b') => '\u{8}',
@@ -152,7 +155,8 @@ fn decode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     (StringPiece::Char(c), 1)
 }
 
-/// Decodes `u` and its hex digits as [`decode_escape`]; joins the two escapes of a surrogate pair.
+/// Decodes an escape of `u` and four hex digits as [`decode_escape`] does. Two escapes of a
+/// surrogate pair are one piece.
 fn decode_unicode_escape(escape: &str) -> (StringPiece<'_>, usize) {
     let Some(unit) = escape.get(1..5).and_then(|hex| u16::from_str_radix(hex, 16).ok()) else {
         return (StringPiece::Char('\u{fffd}'), 1);

@@ -1,13 +1,14 @@
 //! Lengths of documents in one byte each.
 //!
 //! Input: the number of positions in a document. Output: a byte, and from the byte an upper bound
-//! of the positions.
+//! of that number. Used for doc values, and to encode positions in posting blocks.
 
 use alloc::vec::Vec;
 
 use crate::int;
 
-/// Encodes a length as one byte: exact below 16, else rounded up to one of 16 steps per doubling.
+/// Encodes a length as one byte: exact below 16, above rounded up to one of 16 steps per doubling.
+/// A length above 524,288 is encoded as 524,288.
 pub fn quantize_length(length: u64) -> u8 {
     if length < 16 {
         return u8::try_from(length).unwrap_or(0);
@@ -38,7 +39,9 @@ pub struct DocumentLengths {
 }
 
 impl DocumentLengths {
-    /// Returns an upper bound of the positions in a document that has at least `count` positions.
+    /// Returns an upper bound of the number of positions in a document, at least `count` and 1.
+    ///
+    /// `count` is a number of positions that the document has. An unknown document has length 0.
     pub fn position_bound(&self, document: u64, count: u64) -> u64 {
         let at = document.checked_sub(self.first).map(int::to_usize);
         let byte = at.and_then(|at| self.bytes.get(at)).copied().unwrap_or(0);
@@ -47,7 +50,7 @@ impl DocumentLengths {
 }
 
 impl DocumentLengths {
-    /// Returns whether a document has no positions.
+    /// Returns whether a document has no positions, or its length is not known.
     pub fn is_zero(&self, document: u64) -> bool {
         let at = document.checked_sub(self.first).map(int::to_usize);
         at.and_then(|at| self.bytes.get(at)).is_none_or(|byte| *byte == 0)

@@ -4,7 +4,7 @@
 //!
 //! Input: texts, or the blocks of search segments. Output: JSON tokens, search terms, postings,
 //! blocks. The loops are a separate crate because the component is built for size and this crate
-//! for speed. What is read and written, and what it means, is decided in `lcm-core`.
+//! for speed. `lcm-text` and `lcm-core` decide which texts and blocks are read and written.
 
 extern crate alloc;
 

@@ -1,15 +1,20 @@
 //! Blocks: the encoded postings of consecutive keys, and lookup of a key in a block.
 //!
+//! [`BlockWriter`] takes posting lists in the order of their keys and returns blocks.
+//! [`BlockReader`] takes a block and returns its lists. The search index of `lcm-core` stores the
+//! blocks.
+//!
 //! ```text
-//! block    groups (2 bytes), then for each group: first key (6 bytes), bytes of its documents (2),
-//!          bytes of its positions (2); then the documents of all groups, then their positions
+//! block    number of groups (2 bytes), then for each group: first key (6 bytes), bytes of its
+//!          documents (2), bytes of its positions (2); then the documents of all groups, then the
+//!          positions of all groups
 //! group    at most 64 keys, ascending: keys, number of documents, number of occurrences; then for
 //!          each key its documents and the number of occurrences in each
 //! ```
 //!
-//! Numbers are encoded by `bit_codes`. A long list is split into parts. Each part begins a group,
-//! so that several groups may have the same key. A part ends after 1,024 documents or 4,096
-//! occurrences.
+//! Numbers in groups are encoded by `bit_codes`. A long list is split into parts. A part ends at
+//! 1,024 documents, or with the document that reaches 4,096 occurrences. Each further part begins a
+//! new group, so that several groups may have the same key.
 //!
 //! A *unit* is a block of consecutive documents for which grams, three bytes in a row, are listed.
 
@@ -25,24 +30,24 @@ use crate::{
 const GROUP_KEYS_MAX: usize = 64;
 /// Number of documents at which a group is full.
 const GROUP_DOCUMENTS: usize = 768;
-/// Number of occurrences at which a group is full.
-const GROUP_OCCURRENCES: usize = 1_536;
+/// Number of positions at which a group is full.
+const GROUP_POSITIONS: usize = 1_536;
 /// Most documents in one part of a list.
 pub const PART_DOCUMENTS_MAX: usize = 1_024;
 /// Number of occurrences at which a part of a list is full.
 ///
-/// All occurrences of a document are in one part, so a part may exceed the number by the
-/// occurrences of one document. Positions take at most one bit for each position of the document; a
-/// group has room for twice as many bits, 64 KiB.
+/// All occurrences of a document are in one part, so a part may exceed this number by the
+/// occurrences of one document.
 pub const PART_OCCURRENCES_MAX: u64 = 4_096;
-/// A list with more documents than this number stores its first and last document.
+/// Most documents of a list that is encoded as a whole. A longer list stores its first and last
+/// document before the others.
 const BOUNDED_DOCUMENTS: usize = 16;
 /// Bytes of one row in the table of groups.
 const TABLE_ROW: usize = 10;
-/// Bits of a key: 40 of a hash and 2 of the kind.
+/// Bits of a key: 2 of the kind, and 40 of the hash of a term or of a gram.
 pub const KEY_BITS: u32 = 42;
 
-/// First key of terms without positions.
+/// First key of terms without positions; keys below are terms with positions.
 pub const FIRST_POSITIONLESS_KEY: u64 = 1 << 40;
 /// First key of grams.
 pub const FIRST_GRAM_KEY: u64 = 1 << 41;
@@ -71,11 +76,12 @@ pub struct PostingGroup {
     pub keys: Vec<u64>,
     /// For each key, its number of documents and of occurrences.
     pub sizes: Vec<(usize, u64)>,
-    /// Documents of all keys, or units for grams.
+    /// Documents of all keys in turn; for grams, units.
     pub documents: Vec<u64>,
-    /// Occurrences in each of the documents.
+    /// Number of occurrences in each of the documents.
     pub counts: Vec<u64>,
-    /// Positions for the keys below [`FIRST_POSITIONLESS_KEY`].
+    /// Positions in each of the documents, for keys below [`FIRST_POSITIONLESS_KEY`] only; empty if
+    /// they were not decoded.
     pub positions: Vec<u64>,
 }
 
@@ -92,7 +98,7 @@ impl PostingGroup {
     fn is_full(&self) -> bool {
         self.keys.len() == GROUP_KEYS_MAX
             || self.documents.len() >= GROUP_DOCUMENTS
-            || self.positions.len() >= GROUP_OCCURRENCES
+            || self.positions.len() >= GROUP_POSITIONS
     }
 
     fn encode(&self, range: &SegmentRange, bits: &mut BitWriter, out: &mut Vec<u8>) {
@@ -147,7 +153,7 @@ impl PostingGroup {
         bits.drain_into(out);
     }
 
-    /// Decodes the lists of a group; `None`: the bytes are no group.
+    /// Decodes keys, documents and counts of a group; `None`: the bytes cannot be decoded.
     fn decode(&mut self, bytes: &[u8], first: u64, range: &SegmentRange) -> Option<()> {
         self.clear();
         let mut bits = BitReader::new(bytes);
@@ -192,7 +198,8 @@ impl PostingGroup {
         (!bits.is_past_end()).then_some(())
     }
 
-    /// Decodes the positions of a group whose lists were decoded; `None`: the bytes are damaged.
+    /// Decodes the positions of a group whose documents and counts were decoded; `None`: the bytes
+    /// cannot be decoded.
     fn decode_positions(&mut self, bytes: &[u8], lengths: &DocumentLengths) -> Option<()> {
         let mut bits = BitReader::new(bytes);
         let mut rows = self.documents.iter().zip(&self.counts);
@@ -246,8 +253,8 @@ fn decode_counts(bits: &mut BitReader<'_>, counts: &mut [u64], occurrences: u64)
     *last = occurrences - before;
 }
 
-/// Appends numbers one by one. Most lists have one or two numbers, and a bulk copy in the component
-/// is a call of the host.
+/// Appends numbers to a list, up to 16 of them one by one. Most lists have one or two numbers, and
+/// a bulk copy in the component is a call of the host.
 #[inline]
 pub(crate) fn extend_list(list: &mut Vec<u64>, more: &[u64]) {
     if more.len() > 16 {
@@ -258,7 +265,7 @@ pub(crate) fn extend_list(list: &mut Vec<u64>, more: &[u64]) {
     }
 }
 
-/// A writer of blocks from ascending lists.
+/// A writer of blocks from lists in the order of their keys.
 #[derive(Debug)]
 pub struct BlockWriter<'a> {
     range: SegmentRange,
@@ -270,14 +277,14 @@ pub struct BlockWriter<'a> {
     table: Vec<u8>,
     documents: Vec<u8>,
     positions: Vec<u8>,
-    /// First key and bytes of each finished block.
+    /// First key and content of each finished block.
     pub blocks: Vec<(u64, Vec<u8>)>,
-    /// Bytes of all finished groups.
+    /// Bytes of the documents and positions of all finished groups.
     pub bytes: usize,
 }
 
 impl<'a> BlockWriter<'a> {
-    /// Starts the blocks of a segment that covers `range`; a block has about `target` bytes.
+    /// Starts the blocks of a segment that covers `range`; a block is closed at `target` bytes.
     #[must_use]
     pub fn new(range: SegmentRange, lengths: &'a DocumentLengths, target: usize) -> Self {
         Self {
@@ -294,8 +301,10 @@ impl<'a> BlockWriter<'a> {
         }
     }
 
-    /// Adds documents of a key, or a part of them; keys and documents must ascend. `positions` are
-    /// the positions in all documents in turn; empty from [`FIRST_POSITIONLESS_KEY`] on.
+    /// Adds the list of a key, or one part of the list; keys and documents must ascend.
+    ///
+    /// `positions` are the positions in all documents in turn; empty from
+    /// [`FIRST_POSITIONLESS_KEY`] on.
     pub fn push(&mut self, key: u64, documents: &[u64], counts: &[u64], positions: &[u64]) {
         if self.group.keys.last() == Some(&key) || self.group.is_full() {
             self.close_group();
@@ -343,7 +352,7 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-/// Reads the key at the beginning of a row.
+/// Reads the key at the beginning of a row; `None`: there is no row.
 fn read_key(row: &[u8]) -> Option<u64> {
     let bytes: &[u8; 6] = row.first_chunk()?;
     Some(bytes.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
@@ -358,7 +367,8 @@ fn read_size(row: &[u8], at: usize) -> Option<usize> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DamagedBlock;
 
-/// Receives the documents of a list, the occurrences in each document, and all positions.
+/// Receives the documents of a list, the number of occurrences in each, and all positions in turn
+/// (none if they were not decoded).
 pub type EachList<'e> = &'e mut dyn FnMut(&[u64], &[u64], &[u64]);
 
 /// A reader of a block, group by group.
@@ -371,7 +381,7 @@ pub struct BlockReader<'a> {
 }
 
 impl<'a> BlockReader<'a> {
-    /// Opens a block; `None`: the bytes are no block.
+    /// Opens a block of a segment that covers `range`; `None`: the bytes are no block.
     #[must_use]
     pub fn new(block: &'a [u8], range: SegmentRange) -> Option<Self> {
         let (groups, rest) = block.split_first_chunk::<2>()?;
@@ -394,7 +404,7 @@ impl<'a> BlockReader<'a> {
         read_key(self.table)
     }
 
-    /// Skips groups that end before `key`.
+    /// Skips each next group as long as the group after it begins below `key`.
     pub fn skip_below(&mut self, key: u64) {
         while self.table.get(TABLE_ROW..).and_then(read_key).is_some_and(|next| next < key) {
             if self.take_group().is_none() {
@@ -403,7 +413,8 @@ impl<'a> BlockReader<'a> {
         }
     }
 
-    /// Takes the bytes of the next group.
+    /// Takes the first key, the documents and the positions of the next group, still encoded.
+    /// `None`: no group is left, or the group is damaged.
     fn take_group(&mut self) -> Option<(u64, &'a [u8], &'a [u8])> {
         let (row, table) = self.table.split_at_checked(TABLE_ROW)?;
         let (documents, later) = self.documents.split_at_checked(read_size(row, 6)?)?;
@@ -413,12 +424,12 @@ impl<'a> BlockReader<'a> {
         Some((key, documents, positions))
     }
 
-    /// Decodes the next group, with positions if lengths are given; `false`: there is no group
-    /// left.
+    /// Decodes the next group into `into`, with positions if lengths are given. Returns `false` if
+    /// no group is left.
     ///
     /// # Errors
     ///
-    /// The group cannot be decoded.
+    /// [`DamagedBlock`]: the group cannot be decoded.
     pub fn next_group(
         &mut self,
         lengths: Option<&DocumentLengths>,
@@ -435,11 +446,12 @@ impl<'a> BlockReader<'a> {
         Ok(true)
     }
 
-    /// Calls `each` with the lists of a key, part by part.
+    /// Calls `each` with the list of a key, part by part, from the next group on. Positions are
+    /// decoded if lengths are given.
     ///
     /// # Errors
     ///
-    /// A group cannot be decoded.
+    /// [`DamagedBlock`]: a group cannot be decoded.
     pub fn find_lists(
         &mut self,
         key: u64,
@@ -473,8 +485,10 @@ impl<'a> BlockReader<'a> {
         Ok(())
     }
 
-    /// Returns whether the next group, which begins below `key`, may hold the key. If the group
-    /// after it begins at or below the key, that is only so when the list continues there.
+    /// Returns whether the next group may contain `key`, if the group begins below the key. `next`
+    /// is the first key of the group after it, and is at most `key`.
+    ///
+    /// The next group can contain the key only if the group after it begins with the key, too.
     const fn may_contain(&self, key: u64, next: Option<u64>) -> bool {
         matches!(next, Some(next) if next == key)
     }

@@ -1,9 +1,9 @@
 //! Collects the postings of documents in memory and writes them as the blocks of a new segment.
 //!
-//! Input: documents in ascending order. Each term is replaced by its key (a hash, see [`term_key`])
-//! as soon as the term is added. An occurrence is stored as two numbers: the number of the key, and
-//! the document with the position. One pass in the order of the keys writes the lists. Grams are
-//! collected once for each unit, a block of consecutive documents.
+//! Input: the terms and texts of consecutive documents. Output: blocks. Each term is replaced by
+//! its key (a hash, see [`term_key`]) as soon as the term is added. An occurrence is two numbers in
+//! memory: the number of the key, and the document with the position. One pass in the order of the
+//! keys writes the lists. Grams are collected once for each unit, a block of consecutive documents.
 
 use alloc::vec::Vec;
 
@@ -19,15 +19,18 @@ use crate::{
 
 /// Most grams of one unit; a unit with more is listed under [`EVERY_GRAM_KEY`].
 pub const UNIT_GRAMS_MAX: usize = 16_384;
-/// Bits of a position in an occurrence; the indexed part of a document has fewer positions.
+/// Bits of a position in an occurrence.
 const POSITION_BITS: u32 = 20;
-/// Bits of a key's number: a commit has at most as many keys as indexed bytes.
+/// Bits of a key's number, which is sorted together with the key as one number of 64 bits. A commit
+/// has fewer keys than 2^22.
 const NUMBER_BITS: u32 = 64 - KEY_BITS;
-/// Most occurrences of a segment that is expected to fit one value.
+/// Number of occurrences below which the blocks of a segment are expected to fit into its root.
 const SMALL_OCCURRENCES_MAX: usize = 20_000;
+/// Greatest position of an occurrence; a greater position is stored as this one.
 const POSITION_MAX: u64 = (1 << POSITION_BITS) - 1;
 
-/// Returns the key of a term.
+/// Returns the key of a term: 40 bits of its hash, plus [`FIRST_POSITIONLESS_KEY`] for a term
+/// without positions.
 #[must_use]
 pub fn term_key(term: &[u8]) -> u64 {
     let key = term_tokenizer::hash_bytes(term) >> 24;
@@ -44,14 +47,15 @@ pub fn gram_key(gram: [u8; 3]) -> u64 {
 /// A table that numbers keys in the order of their first occurrence.
 #[derive(Debug, Default)]
 struct KeyTable {
-    /// Hash table of 1 + the key's number; 0: free. Its length is a power of two.
+    /// Hash table of 1 + the number of a key; 0: free. Its length is 0 or a power of two.
     slots: Vec<u32>,
+    /// Keys in the order of their numbers.
     keys: Vec<u64>,
 }
 
 impl KeyTable {
     fn find_slot(&self, key: u64) -> usize {
-        // Gram keys are not hashes, so they are spread here.
+        // Keys of grams are not hashes, so all keys are hashed here.
         let spread = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         int::to_usize(spread >> 32) & self.slots.len().wrapping_sub(1)
     }
@@ -98,16 +102,20 @@ impl KeyTable {
     }
 }
 
-/// The grams of the current unit, and those of finished units.
+/// The grams of the current unit and of finished units.
 #[derive(Debug, Default)]
 struct UnitGrams {
+    /// The current unit; `None`: no unit was entered.
     unit: Option<u64>,
-    /// One bit for each gram of ASCII, and the list of the words that are not 0.
+    /// One bit for each gram of ASCII, in words of 64 bits; set: the current unit has the gram.
     ascii: Vec<u64>,
+    /// Indexes of the words of `ascii` that are not 0.
     touched: Vec<u64>,
+    /// All other grams of the current unit.
     others: KeyTable,
-    /// Finished units with their grams in order; `None`: too many grams.
+    /// Finished units with the keys of their grams in order; `None`: too many grams.
     finished_units: Vec<(u64, Option<Vec<u64>>)>,
+    /// Whether a unit may have any number of grams.
     keeps_all: bool,
 }
 
@@ -143,7 +151,7 @@ impl UnitGrams {
         }
     }
 
-    /// Finishes the unit and sorts its grams.
+    /// Finishes the current unit and sorts the keys of its grams.
     fn finish_unit(&mut self) {
         let Some(unit) = self.unit.take() else { return };
         let mut grams = Vec::with_capacity(4_096);
@@ -167,7 +175,7 @@ impl UnitGrams {
         self.finished_units.push((unit, kept.then_some(grams)));
     }
 
-    /// Writes the list of units for each gram.
+    /// Writes the list of units of each gram, then the list of units with too many grams.
     fn write_lists(&self, writer: &mut BlockWriter<'_>) {
         let mut rests: Vec<(u64, &[u64])> = self
             .finished_units
@@ -207,8 +215,8 @@ pub struct PostingCollector {
     /// Lengths of the closed documents.
     pub lengths: DocumentLengths,
     keys: KeyTable,
-    /// For each occurrence, the key's number, and the document (relative to the first) with the
-    /// position.
+    /// For each occurrence: the number of the key; and in one number the document, counted from the
+    /// first, and the position.
     occurrences: Vec<(u32, u32)>,
     grams: UnitGrams,
 }
@@ -237,13 +245,13 @@ impl PostingCollector {
         self.grams.finished_units.clear();
     }
 
-    /// Returns the number of the next document.
+    /// Returns the number of the current document, which is not closed yet.
     #[must_use]
     pub fn next_document(&self) -> u64 {
         self.lengths.first + int::to_u64(self.lengths.bytes.len())
     }
 
-    /// Starts a unit, to which the following documents belong.
+    /// Starts a unit for the current document and later ones; nothing happens in the same unit.
     pub fn enter_unit(&mut self, unit: u64) {
         self.grams.enter_unit(unit);
     }
@@ -267,19 +275,19 @@ impl PostingCollector {
         self.lengths.bytes.push(quantize_length(length));
     }
 
-    /// Removes the limit on the grams of a unit.
+    /// Removes the limit on the grams of a unit, also after [`Self::reset`].
     pub fn keep_all_grams(&mut self) {
         self.grams.keeps_all = true;
     }
 
-    /// Returns whether the segment is expected to fit one value; each occurrence takes about a
-    /// byte.
+    /// Returns whether the blocks of the segment are expected to fit into its root. An occurrence
+    /// takes about a byte.
     pub fn is_small(&self) -> bool {
         self.occurrences.len() < SMALL_OCCURRENCES_MAX
     }
 
     /// Builds the blocks of a segment that covers `range`, in the order of the keys. A block is
-    /// closed when it exceeds `target` bytes.
+    /// closed at `target` bytes.
     #[inline(never)]
     pub fn build_blocks(&mut self, range: SegmentRange, target: usize) -> Vec<(u64, Vec<u8>)> {
         self.grams.finish_unit();
@@ -305,8 +313,8 @@ impl PostingCollector {
         writer.finish()
     }
 
-    /// Returns where the occurrences of each key number begin, and the documents with positions of
-    /// all occurrences, ordered by key number.
+    /// Orders the occurrences by the number of the key. Returns the index at which those of each
+    /// key begin, and the document with the position of each occurrence.
     fn order_by_key(&self) -> (Vec<usize>, Vec<u32>) {
         let mut starts = alloc::vec![0usize; self.keys.keys.len() + 1];
         for (number, _) in &self.occurrences {

@@ -1,6 +1,7 @@
 //! Builds the posting list of one key.
 //!
-//! Input: occurrences or documents, ascending. Output: parts of at most the size of a group.
+//! Input: occurrences or documents of the key, ascending. Output: the list in parts, pushed to a
+//! [`BlockWriter`]. Used to collect new postings and to merge segments.
 
 use alloc::vec::Vec;
 
@@ -8,10 +9,10 @@ use crate::posting_block::{
     BlockWriter, FIRST_POSITIONLESS_KEY, PART_DOCUMENTS_MAX, PART_OCCURRENCES_MAX, extend_list,
 };
 
-/// One document of a list.
+/// One document of a list; of a gram, one unit.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentPosting<'a> {
-    /// Number of the document.
+    /// Number of the document or unit.
     pub document: u64,
     /// Occurrences of the key in the document.
     pub count: u64,
@@ -29,7 +30,7 @@ pub struct PostingListBuilder {
 }
 
 impl PostingListBuilder {
-    /// Adds an occurrence.
+    /// Adds an occurrence. The position is kept if the key has positions.
     pub fn add_occurrence(
         &mut self,
         key: u64,
@@ -53,7 +54,7 @@ impl PostingListBuilder {
         }
     }
 
-    /// Adds a document with all its occurrences, unless it was the last one added.
+    /// Adds a document with all its occurrences, unless the last added document is the same.
     pub fn add_document(
         &mut self,
         key: u64,
@@ -77,7 +78,7 @@ impl PostingListBuilder {
         self.documents.len() >= PART_DOCUMENTS_MAX || self.occurrences >= PART_OCCURRENCES_MAX
     }
 
-    /// Writes the collected part.
+    /// Pushes the collected documents to `writer` as one part, and clears the builder.
     pub fn flush(&mut self, key: u64, writer: &mut BlockWriter<'_>) {
         if !self.documents.is_empty() {
             writer.push(key, &self.documents, &self.counts, &self.positions);

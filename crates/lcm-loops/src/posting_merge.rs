@@ -1,7 +1,7 @@
-//! Merges ascending posting lists of several segments, a bounded piece at a time.
+//! Merges the posting lists of several segments, a bounded piece at a time.
 //!
-//! Input: some blocks of each segment, and the progress of earlier pieces. Output: merged blocks,
-//! and the new progress.
+//! Input: some blocks of each segment, and the last posting that earlier pieces merged. Output:
+//! merged blocks, and the last merged posting. `segment_merge` of `lcm-core` uses this module.
 
 use alloc::vec::Vec;
 
@@ -14,36 +14,38 @@ use crate::{
     posting_list::{DocumentPosting, PostingListBuilder},
 };
 
-/// Bits of the index of an input. There are far fewer inputs, and with a key the index fits 64
-/// bits.
+/// Bits of the index of an input beside a key in one number of 64 bits. There are far fewer inputs.
 const PLACE_BITS: u32 = 16;
-/// Number of inputs whose least key is cached together: about the square root of all inputs.
+/// Number of inputs for which one least key is cached: the square root of the usual 16 inputs.
 const INPUTS_PER_GROUP: usize = 4;
 
-/// The last merged entry: a key, and one of its documents.
+/// The last merged posting: a key, and one of its documents.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct MergePosition {
     /// The key.
     pub key: u64,
-    /// The document.
+    /// The document; of a gram, the unit.
     pub document: u64,
 }
 
-/// A cursor into the blocks of one input.
+/// A cursor into the blocks of one input. An entry is one list, or part of a list, in a group.
 #[derive(Debug)]
 pub struct MergeCursor<'a> {
     range: SegmentRange,
     blocks: Vec<&'a [u8]>,
-    /// Index of the current block, from the first one given.
+    /// Index of the current block in the given blocks; their number after the last block.
     pub at: usize,
     reader: Option<BlockReader<'a>>,
     group: PostingGroup,
-    /// Index of the current entry, and its first document and position that were not merged.
+    /// Index of the current entry in `group`.
     entry: usize,
+    /// Index in `group` of the first document of the current entry.
     document: usize,
+    /// Index in `group` of the first position of the current entry.
     position: usize,
+    /// Whether the input has blocks after the given ones.
     has_more: bool,
-    /// Whether the input is exhausted.
+    /// Whether all entries of the input were merged.
     pub is_finished: bool,
     /// Whether the input needs a block that was not given.
     is_starved: bool,
@@ -70,7 +72,8 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Seeks the first entry after `done`; `None`: a block cannot be decoded.
+    /// Seeks the first entry with a posting after `done`, unless the given blocks end before.
+    /// `None`: a block cannot be decoded.
     fn seek_entry(&mut self, lengths: &DocumentLengths, done: MergePosition) -> Option<()> {
         while !self.is_finished && !self.is_starved {
             if let Some((size, _)) = self.group.sizes.get(self.entry) {
@@ -120,7 +123,8 @@ impl<'a> MergeCursor<'a> {
         self.entry += 1;
     }
 
-    /// Appends the documents of the current entry after `done` to a list.
+    /// Adds the documents of the current entry after `done` to a list. Returns the last added
+    /// posting, or `done`.
     fn emit_entry(
         &self,
         done: MergePosition,
@@ -150,13 +154,15 @@ impl<'a> MergeCursor<'a> {
     }
 }
 
-/// Merges entries in the order of their keys, and of equal keys in the order of the inputs. Stops
-/// when a cursor needs a block that was not given, or after a number of bytes. Returns the last
-/// merged key and document.
+/// Merges entries after `done` in the order of their keys, and of equal keys in the order of the
+/// cursors. Returns the last merged posting.
+///
+/// Stops when all entries are merged, or a cursor needs a block that was not given. Also stops when
+/// the groups that `writer` finished have `bytes_max` bytes.
 ///
 /// # Errors
 ///
-/// The index of an input that cannot be decoded.
+/// The index of a cursor with a block that cannot be decoded.
 #[inline(never)]
 pub fn merge_cursors(
     cursors: &mut [MergeCursor<'_>],
@@ -165,7 +171,8 @@ pub fn merge_cursors(
     bytes_max: usize,
     writer: &mut BlockWriter<'_>,
 ) -> core::result::Result<MergePosition, usize> {
-    // The next key of each input, with the input's index in the low bits: the least is merged next.
+    // The next key of each input, with the index of the input in the low bits. The least of these
+    // numbers is merged next.
     let head = |cursor: &MergeCursor<'_>, at: usize| match cursor.key() {
         Some(key) => (key << PLACE_BITS) | int::to_u64(at),
         None => u64::MAX,
@@ -175,7 +182,7 @@ pub fn merge_cursors(
         cursor.seek_entry(lengths, done).ok_or(at)?;
         heads.push(head(cursor, at));
     }
-    // The least of every few inputs is cached, so that an entry does not need a look at all inputs.
+    // The least number of every four inputs is cached, so that few numbers are compared.
     let least_of = |few: &[u64]| few.iter().fold(u64::MAX, |least, head| least.min(*head));
     let mut leasts: Vec<u64> = heads.chunks(INPUTS_PER_GROUP).map(least_of).collect();
     let mut starved = cursors.iter().any(|cursor| cursor.is_starved);

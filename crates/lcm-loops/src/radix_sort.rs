@@ -1,15 +1,16 @@
-//! Sorts numbers.
+//! Sorts numbers in ascending order.
 //!
-//! A radix sort by bytes, because keys and documents differ in few bytes.
+//! Long lists are sorted byte by byte, and a byte that is 0 in all numbers needs no pass. Numbers
+//! of documents have many such bytes.
 
 use alloc::vec::Vec;
 
 use crate::int;
 
-/// LIMIT: fewer numbers are sorted by insertion.
+/// Most numbers that are sorted by insertion.
 const FEW_MAX: usize = 48;
 
-/// Sorts numbers: few by insertion, more by bytes from the lowest.
+/// Sorts numbers in ascending order: up to 48 by insertion, more byte by byte from the lowest byte.
 #[inline(never)]
 pub fn sort_numbers(numbers: &mut Vec<u64>) {
     if numbers.len() <= FEW_MAX {

@@ -4,9 +4,10 @@
 //! whether an inflection was removed. The rules are step 1 of M. F. Porter's algorithm (1980), its
 //! removal of a final `e` and `ll`, and a list of irregular forms.
 //!
-//! Derived words (`happiness`) are not reduced, because they are many and gain little. Words of
-//! other languages are found as typed. No function is inlined: most words fail the first
-//! comparison, and the component must stay small although this crate is built for speed.
+//! Derived words (`happiness`) are not reduced, because they are many and gain little. The rules
+//! are also applied to ASCII words of other languages. Larger functions are not inlined: most words
+//! fail the first comparison, and the component must stay small although this crate is built for
+//! speed. `term_tokenizer` stems indexed words, and queries look up the forms of their words.
 
 use alloc::vec::Vec;
 
@@ -15,9 +16,10 @@ const LETTERS_MIN: usize = 3;
 /// Most letters of a word with a stem.
 const LETTERS_MAX: usize = 24;
 
-/// Irregular forms, each with its base word, sorted by form. Stems are stored in search indexes, so
-/// this list and every rule are part of the store format. A change needs a rebuild of stored
-/// indexes (`docs/store-format.md`, *Terms*).
+/// Irregular forms, each with its base word, sorted by form.
+///
+/// Stems are stored in search indexes, so this list and every rule are part of the store format. A
+/// change needs a rebuild of stored indexes (`docs/store-format.md`, *Terms*).
 const IRREGULAR: &str = "\
 ate eat|became become|began begin|begun begin|bent bend|bit bite|bitten bite|blew blow|blown blow|\
 bought buy|broke break|broken break|brought bring|built build|came come|caught catch|\
@@ -35,11 +37,12 @@ teeth tooth|thought think|threw throw|thrown throw|told tell|took take|tore tear
 understood understand|went go|wives wife|woke wake|woken wake|women woman|won win|wore wear|\
 worn wear|written write|wrote write";
 
-/// For each first letter, the last letters of its irregular forms as bits. Most words are excluded
-/// by this table without a search.
+/// For each first letter, the last letters of the irregular forms with this first letter, as bits.
+/// The table excludes most words without a search.
 static LAST_LETTERS: [u32; 26] = last_letters(IRREGULAR.as_bytes());
 
-/// Returns the bit of a letter, and its index in the alphabet.
+/// Returns the bit of a lower-case letter and its index in the alphabet; for any other byte no bit
+/// and an index above 25.
 const fn letter_bit(byte: u8) -> (u32, u8) {
     let place = byte.wrapping_sub(b'a');
     (if place < 26 { 1 << place } else { 0 }, place)
@@ -73,16 +76,17 @@ const fn last_letters(mut list: &[u8]) -> [u32; 26] {
     of_first
 }
 
-/// Returns whether a word has first and last letter of an irregular form.
+/// Returns whether a word has the first and the last letter of some irregular form.
 fn may_be_irregular(form: &[u8]) -> bool {
     let (Some(first), Some(last)) = (form.first(), form.last()) else { return false };
     let last_letters = LAST_LETTERS.get(usize::from(letter_bit(*first).1));
     last_letters.is_some_and(|letters| letters & letter_bit(*last).0 != 0)
 }
 
-/// Writes the stem of a word; `true`: the word was inflected.
+/// Writes the stem of a word to `out`, and returns whether an inflection was removed.
 ///
-/// A word that ends in `e` or `y` may have another stem without being inflected; see [`each_form`].
+/// Without an inflection the stem may still differ from the word: `e`, `y` and `ll` at the end
+/// change. A word that is too short or long, or has other bytes than `a` to `z`, is its own stem.
 #[inline(never)]
 pub fn stem_word(word: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
@@ -106,8 +110,10 @@ fn has_stem(word: &[u8]) -> bool {
     (LETTERS_MIN..=LETTERS_MAX).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase)
 }
 
-/// Calls `each` with the words and stems that match a word, with their kind: `w` for a word as
-/// typed, `s` for the stem of an inflected word.
+/// Calls `each` with the kind and text of every term by which a query finds a word in its forms.
+///
+/// Kind `w`: the word itself, and words that equal its stem or may have that stem. Kind `s`: the
+/// stem, which the index has for inflected words. The same word may come twice.
 pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
     each(b'w', word);
     if !has_stem(word) {
@@ -129,11 +135,11 @@ pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
     }
 }
 
-/// Calls `each` with the irregular forms of a stem, whose first letters may differ.
+/// Calls `each` with every irregular form that has this stem, such as `went` for `go`.
 pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
     let mut of_form = Vec::new();
     for (form, word) in IRREGULAR.split('|').filter_map(|entry| entry.split_once(' ')) {
-        // A stem has the first letter of its word.
+        // A stem and its base word have the same first letter.
         let is_near = word.as_bytes().first() == stem.first();
         if is_near && self::stem_word(form.as_bytes(), &mut of_form) && of_form == stem {
             each(form.as_bytes());
@@ -141,7 +147,7 @@ pub fn each_irregular(stem: &[u8], each: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// Returns the base word of an irregular form.
+/// Returns the base word of an irregular form; `None`: the word is not in the list.
 #[inline(never)]
 fn find_irregular(form: &[u8]) -> Option<&'static [u8]> {
     let list = IRREGULAR.as_bytes();
@@ -163,7 +169,7 @@ fn find_irregular(form: &[u8]) -> Option<&'static [u8]> {
     None
 }
 
-/// Removes a plural ending.
+/// Removes a plural ending, and returns whether there was one.
 #[inline(never)]
 fn strip_plural(word: &mut Vec<u8>) -> bool {
     let cut = match word.as_slice() {
@@ -177,7 +183,7 @@ fn strip_plural(word: &mut Vec<u8>) -> bool {
     cut > 0
 }
 
-/// Removes `ed` and `ing`.
+/// Removes `ed` or `ing`, and returns whether there was one. May add `e` or remove a double letter.
 #[inline(never)]
 fn strip_past(word: &mut Vec<u8>) -> bool {
     let cut = match word.as_slice() {
@@ -205,7 +211,8 @@ fn strip_past(word: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Unifies endings that a suffix changes: `y` and `i`, with and without `e`, `l` and `ll`.
+/// Unifies endings that a suffix changes: `y` becomes `i`, a silent `e` is removed, `ll` becomes
+/// `l`.
 #[inline(never)]
 fn normalize_ending(word: &mut Vec<u8>) {
     if let [_, .., before, last @ b'y'] = word.as_mut_slice()
@@ -254,7 +261,7 @@ fn count_vowel_groups(word: &[u8]) -> usize {
     falls.count()
 }
 
-/// Returns whether a word ends in consonant, vowel, consonant, and the last is not `w`, `x` or `y`.
+/// Returns whether a word ends in consonant, vowel and consonant, and not in `w`, `x` or `y`.
 #[inline(never)]
 fn ends_in_short_syllable(word: &[u8]) -> bool {
     let mut last = [true; 3];

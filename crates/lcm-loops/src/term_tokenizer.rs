@@ -7,12 +7,13 @@
 //! |---|---|
 //! | `w` | word |
 //! | `s` | stem of an inflected English word, in addition to the word |
-//! | `i` | identifier as typed |
+//! | `i` | identifier as a whole |
 //! | `c` | one or two characters of a script without spaces |
 //!
-//! A word is a run of letters and digits, folded by [`crate::char_fold`] and split at camel case
-//! and at inner punctuation. A run that was split is also an identifier. ASCII has a fast path,
-//! because nearly all text is ASCII.
+//! Words and identifiers are folded by [`crate::char_fold`]. A word is a run of letters and digits,
+//! split at camel case and at inner punctuation. A run that was split is also an identifier. ASCII
+//! has a fast path, because nearly all text is ASCII. `lcm-core` adds other kinds; it indexes texts
+//! and parses queries with these terms.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -21,12 +22,13 @@ use crate::{char_fold, cjk, int, stemmer};
 
 /// Most bytes of a term after its kind; a longer term is cut.
 pub const TERM_BYTES_MAX: usize = 64;
-/// Longest run that is an identifier.
+/// Most bytes of a run with inner punctuation that is also an identifier.
 const IDENTIFIER_BYTES_MAX: usize = 256;
-/// Most words in a camel-case run; a run with more is encoded data.
+/// Most words in a camel-case run; a run with more is probably encoded data and is not split.
 const CAMEL_PARTS_MAX: usize = 8;
 
-/// Classes of bytes.
+/// Classes of bytes. `HIGH` is any byte of a non-ASCII character, `JOINER` punctuation that may
+/// join the words of an identifier.
 const SEPARATOR: u8 = 0;
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
@@ -62,7 +64,7 @@ fn byte_class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).and_then(|byte| CLASSES.get(usize::from(*byte))).copied().unwrap_or(SEPARATOR)
 }
 
-/// Hashes bytes, equally in every host; the hash does not resist deliberate collisions.
+/// Hashes bytes. The hash is equal in every host and does not resist deliberate collisions.
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9FB2_1C65_1E98_DF25;
     let mut hash = int::to_u64(bytes.len()).wrapping_mul(FACTOR);
@@ -81,8 +83,11 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Returns whether the positions of a term are stored: for words and single characters. An
-/// identifier has the position of its first word, a pair the position of its first character.
+/// Returns whether the index stores the positions of a term: only of words and of terms of one
+/// character.
+///
+/// The tokenizer gives an identifier the position of its first word, and a pair of characters the
+/// position of its first character.
 pub fn has_positions(term: &[u8]) -> bool {
     match term {
         [b'w', ..] => true,
@@ -100,11 +105,11 @@ pub type EachTerm<'e> = &'e mut dyn FnMut(&[u8], u32, Range<usize>);
 /// A tokenizer of texts.
 pub struct TermTokenizer<'e> {
     each: EachTerm<'e>,
-    /// Position of the next word.
+    /// Position of the next word or single character.
     pub position: u32,
-    /// Offset of the current text in the whole text.
+    /// Byte offset of the current text in the whole text, added to every reported range.
     pub text_offset: usize,
-    /// Byte range to report for every term instead of its own; `None`: its own.
+    /// Byte range to report for every term; `None`: the range of the term itself.
     pub fixed_range: Option<Range<usize>>,
     /// Buffer for the current term.
     term: Vec<u8>,
@@ -138,7 +143,7 @@ impl<'e> TermTokenizer<'e> {
         self.term.push(kind);
     }
 
-    /// Appends text to the term, folded.
+    /// Appends a text to the term, folded and cut to [`TERM_BYTES_MAX`].
     fn push_folded(&mut self, text: &str) {
         for c in text.chars() {
             if self.term.len() > TERM_BYTES_MAX {
@@ -160,7 +165,7 @@ impl<'e> TermTokenizer<'e> {
         (self.each)(&self.term, position, range);
     }
 
-    /// Emits ASCII as a term of a kind.
+    /// Emits the ASCII bytes `from..to` as a term of a kind, folded and cut to [`TERM_BYTES_MAX`].
     fn emit_ascii(&mut self, kind: u8, bytes: &[u8], from: usize, to: usize) {
         let to_cut = to.min(from + TERM_BYTES_MAX);
         let source = bytes.get(from..to_cut).unwrap_or_default();
@@ -205,7 +210,8 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Emits an ASCII run with inner punctuation or camel case: the whole run and its words.
+    /// Emits an ASCII run with inner punctuation (`joined`) or camel case. A joined run is an
+    /// identifier, then its words follow.
     fn emit_identifier(&mut self, bytes: &[u8], from: usize, to: usize, joined: bool) {
         if joined && to - from <= IDENTIFIER_BYTES_MAX {
             self.emit_ascii(b'i', bytes, from, to);
@@ -225,7 +231,7 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Emits letters and digits, split where camel case begins a word.
+    /// Emits letters and digits: one word, or an identifier and the words of its camel case.
     fn emit_camel_case(&mut self, bytes: &[u8], from: usize, to: usize) {
         let begins = |at: usize| {
             let (before, here) = (byte_class(bytes, at - 1), byte_class(bytes, at));
@@ -247,7 +253,8 @@ impl<'e> TermTokenizer<'e> {
         self.emit_word(bytes, start, to);
     }
 
-    /// Emits a run with non-ASCII characters, split at characters that are no part of a word.
+    /// Emits a run with non-ASCII characters, split at those that are neither letter, digit nor
+    /// mark.
     fn emit_mixed(&mut self, text: &str, from: usize, to: usize) {
         let run = text.get(from..to).unwrap_or_default();
         let mut start = None;
@@ -267,7 +274,7 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Emits a piece of word characters, marks and joiners.
+    /// Emits a piece of letters, digits, marks and joiners.
     fn emit_mixed_piece(&mut self, text: &str, from: usize, to: usize) {
         let whole = text.get(from..to).unwrap_or_default();
         if whole.is_ascii() {
@@ -301,11 +308,12 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Emits word characters and marks: words, and characters of scripts without spaces.
+    /// Emits a piece without joiners: words, and single characters and pairs of scripts without
+    /// spaces.
     fn emit_scripts(&mut self, text: &str, from: usize, to: usize) {
         let part = text.get(from..to).unwrap_or_default();
         let mut start = None;
-        // Offsets of the last character of a script without spaces.
+        // Byte range of the last character of a script without spaces.
         let mut last: Option<(usize, usize)> = None;
         for (offset, c) in part.char_indices() {
             let at = from + offset;
@@ -325,15 +333,15 @@ impl<'e> TermTokenizer<'e> {
         self.finish_word(text, &mut start, to);
     }
 
-    /// Emits one or two characters of a script without spaces.
+    /// Emits one or two characters of a script without spaces, unchanged.
     fn emit_characters(&mut self, text: &str, position: u32, from: usize, to: usize) {
         self.start_term(b'c');
         self.term.extend_from_slice(text.get(from..to).unwrap_or_default().as_bytes());
         self.emit_term(position, from, to);
     }
 
-    /// Ends a word. An ASCII word gives the same terms as between spaces, so that `GitHub` is found
-    /// in a Chinese sentence as in an English one.
+    /// Emits the word that begins at `start`, if any, and clears `start`. An ASCII word gives the
+    /// same terms as between spaces, so that `GitHub` is found in Chinese and in English sentences.
     fn finish_word(&mut self, text: &str, start: &mut Option<usize>, to: usize) {
         if let Some(from) = start.take() {
             if text.get(from..to).is_some_and(str::is_ascii) {
@@ -353,7 +361,7 @@ struct WordRun {
     /// Whether the run has bytes beyond ASCII.
     has_non_ascii: bool,
     is_joined: bool,
-    /// Whether a capital follows a letter.
+    /// Whether some capital directly follows an ASCII letter.
     is_camel_case: bool,
 }
 
@@ -387,8 +395,8 @@ fn scan_run(bytes: &[u8], from: usize) -> WordRun {
     }
 }
 
-/// Returns the bytes of the joiner at an offset: one, `::` or `://`; 0 if no word character
-/// follows.
+/// Returns the width in bytes of the joiner at an offset: 3 for `://`, 2 for `::`, else 1; 0 if no
+/// letter or digit follows.
 fn joiner_width(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     let width = match rest {
@@ -408,8 +416,8 @@ fn is_word_char(c: char) -> bool {
     c.is_alphanumeric()
 }
 
-/// Returns whether a script is written without spaces: Chinese, Japanese, Korean, and South East
-/// Asian scripts.
+/// Returns whether a character is tokenised as a script without spaces: Chinese, Japanese, Korean,
+/// Thai, Lao, Burmese and Khmer.
 fn is_unspaced(c: char) -> bool {
     if u32::from(c) < 0xE00 {
         return false;

@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 //! Pure functions on text: parses messages, makes and checks summaries, reads the configuration.
 //!
-//! Input: texts, values and the configuration. Output: values. No function here knows a store, a
-//! clock or a host. The crate graph enforces this direction: `lcm-core` depends on this crate, and
-//! this crate depends only on `lcm-loops`.
+//! Input: texts, values and the configuration. Output: values. No function here uses a store, a
+//! clock or a host. `lcm-core` depends on this crate; of the workspace, this crate depends only on
+//! `lcm-loops`.
 
 extern crate alloc;
 

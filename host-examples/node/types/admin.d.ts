@@ -19,29 +19,29 @@ export type StatusReport = ConversationStatus | StoreStatus;
 export interface StoreStatus {
   /** Number of conversations. */
   conversations: number;
-  /** Number of keys. */
+  /** Number of keys in the store. */
   entries: number;
-  /** Bytes of keys and values. */
+  /** Bytes of the store by content. */
   bytes: ByteUsage;
 }
 
-/** Bytes of keys and values by content. */
+/** Bytes of keys and values by content; `raw` counts texts instead. */
 export interface ByteUsage {
-  /** Texts of messages, as they came. */
+  /** Bytes of the texts of messages, as they came. */
   raw: number;
-  /** Packs of messages. */
+  /** Bytes of the packs of messages. */
   packs: number;
-  /** Summaries. */
+  /** Bytes of summaries. */
   summaries: number;
-  /** Search index. */
+  /** Bytes of the search index. */
   index: number;
-  /** Large payloads. */
+  /** Bytes of large payloads. */
   blobs: number;
-  /** Identities of messages. */
+  /** Bytes of identities of messages. */
   identities: number;
-  /** Journal of commits. */
+  /** Bytes of the journal of commits. */
   journal: number;
-  /** Everything else. */
+  /** Bytes of everything else. */
   other: number;
   /** Sum of all but `raw`. */
   total: number;
@@ -61,37 +61,43 @@ export interface ConversationStatus {
   summaries: DepthCount[];
   /** Size of the stored context. */
   context: ContextSize;
-  /** Tokens of the context divided by tokens of the messages, to three places. */
+  /**
+   * Tokens of the stored context divided by tokens of all messages, to three places; 1 without
+   * messages.
+   */
   compressionRatio: number;
   /** The newest messages, which are not compacted. */
   freshTail: FreshTail;
   /** Deferred compaction; null: no compaction is deferred. */
   debt: DeferredCompaction | null;
-  /** Reported usage of models. */
+  /** Sums of all reported usage of models. */
   usage: UsageTotals;
-  /** Cost and savings of summaries. */
+  /** Cost and savings of the summaries. */
   ledger: SummaryLedger;
   /** Corrections of token estimates by model. */
   calibrations: Calibration[];
   /** The focus brief; null: the conversation has no focus brief. */
   focus: FocusBrief | null;
-  /** Models whose circuit breaker counts failures. */
+  /**
+   * Circuit breaker of the configured `summary_model`, which all conversations share; empty: no
+   * answer was ever refused.
+   */
   breakers: ModelBreaker[];
   /** Key of the family; null: the conversation has no family. */
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
-  /** Bytes of keys and values. */
+  /** Bytes of the conversation by content. */
   bytes: ByteUsage;
 }
 
 /** The summaries of one depth. */
 export interface DepthCount {
-  /** Depth; 0: leaves. */
+  /** Depth of the summaries; 0: leaves. */
   depth: number;
   /** Number of summaries. */
   count: number;
-  /** Estimated tokens of their texts. */
+  /** Estimated tokens of the texts of these summaries. */
   tokens: number;
 }
 
@@ -99,13 +105,15 @@ export interface DepthCount {
 export interface ContextSize {
   /** Number of items. */
   items: number;
-  /** Estimated tokens. */
+  /** Estimated tokens of the items. */
   tokens: number;
 }
 
-/** The newest messages, which are not compacted. */
+/**
+ * The newest messages, which are not compacted: the configured size and the newest user message.
+ */
 export interface FreshTail {
-  /** Most messages of the tail. */
+  /** Most messages of the fresh tail, as configured. */
   messagesMax: number;
   /** Position of the newest user message; null: there is no user message. */
   newestUserSeq: number | null;
@@ -113,21 +121,24 @@ export interface FreshTail {
 
 /** The cost and savings of summaries, in tokens. */
 export interface SummaryLedger {
-  /** Number of completions. */
+  /** Number of completions whose answers were checked. */
   completions: number;
-  /** Tokens of their prompts. */
+  /** Tokens of the prompts of these completions. */
   inputTokens: number;
-  /** Tokens of their answers. */
+  /** Tokens of the answers of these completions. */
   outputTokens: number;
   /** Tokens that summaries removed from the context. */
   savedTokens: number;
   /** Tokens that new sessions withdrew from the context. */
   withdrawnTokens: number;
-  /** Completions of the current window. */
+  /** Completions of the newest window of `summary_call_window_ms`. */
   windowCompletions: number;
-  /** Rejected completions of the current window. */
+  /**
+   * Answers rejected since the window began, since the last accepted answer, or since the last
+   * pause.
+   */
   windowRejected: number;
-  /** Tokens of the current window. */
+  /** Tokens of prompts and answers of the newest window. */
   windowTokens: number;
   /** Time until which no model is asked; absent: no pause. */
   pausedUntil?: string;
@@ -145,13 +156,16 @@ export interface FocusBrief {
   tokens: number;
 }
 
-/** The circuit breaker of a model. */
+/** The circuit breaker of a model: it counts refusals, and stops requests to the model. */
 export interface ModelBreaker {
-  /** Model, as configured. */
+  /** Name of the model, as configured. */
   scope: string;
-  /** Refused keys in a row. */
+  /** Consecutive answers that refused the key or the content. */
   failures: number;
-  /** Milliseconds since the epoch until which the model is not asked. */
+  /**
+   * Time until which the model is not asked, in milliseconds since the Unix epoch; 0: the model may
+   * be asked.
+   */
   openUntil: number;
 }
 
@@ -191,21 +205,21 @@ export interface ListedSummary {
   kind: SummaryKind;
   /** Depth of the summary; 0: a leaf. */
   depth: number;
-  /** Prompt of the summary, or `fallback`. */
+  /** Prompt with which the summary was made; `fallback`: made without a model. */
   level: Level;
-  /** Whether the text was cut to its cap. */
+  /** Whether the text was cut to its token limit. */
   capped: boolean;
-  /** Model that wrote the summary. */
+  /** Name of the model that wrote the summary. */
   model: string;
   /** Estimated tokens of the text. */
   tokens: number;
   /** Estimated tokens of the sources. */
   sourceTokens: number;
-  /** Ids of the summaries that were condensed into this summary. */
+  /** Ids of the summaries from which this summary was made; empty for a leaf. */
   sourceIds: string[];
-  /** Number of summaries below the summary. */
+  /** Number of summaries from which the summary was made, directly or over other summaries. */
   descendantCount: number;
-  /** Estimated tokens of the summaries below the summary. */
+  /** Estimated tokens of the summaries that `descendantCount` counts. */
   descendantTokens: number;
   /** Position of the first message that the summary covers. */
   seqFirst: number;
@@ -223,7 +237,7 @@ export interface CheckOutcome {
   name: string;
   /** Whether the check passed. */
   status: CheckStatus;
-  /** Findings; empty: no fault was found. */
+  /** Findings of the check; empty: the check passed. */
   message: string;
 }
 
@@ -232,15 +246,15 @@ export type CheckStatus = "pass" | "fail";
 
 /** Counts of what was checked. */
 export interface CheckMetrics {
-  /** Items of the stored context. */
+  /** Number of items of the stored context. */
   contextItems: number;
   /** Estimated tokens of the stored context. */
   contextTokens: number;
-  /** Messages. */
+  /** Number of messages. */
   messages: number;
-  /** Messages derived by newer rules. */
+  /** Messages whose derived data was made by the rules of a newer engine. */
   messagesNewerRules: number;
-  /** Messages derived by older rules. */
+  /** Messages whose derived data was made by the rules of an older engine. */
   messagesOlderRules: number;
   /** Bytes of the texts of messages. */
   rawBytes: number;
@@ -248,7 +262,7 @@ export interface CheckMetrics {
   rawTokens: number;
   /** Number of commits. */
   revision: number;
-  /** Summaries. */
+  /** Number of summaries. */
   summaries: number;
 }
 
@@ -258,7 +272,7 @@ export interface FamilyAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
   /** Key of the family. */
   family: string;
@@ -270,19 +284,22 @@ export interface ArchiveAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
   /** State of the archived conversation; null: nothing was archived. */
   archived: ArchiveState | null;
 }
 
-/** Answer of `reset`; `conversation` is the id to continue with. */
+/** Answer of `reset`. */
 export interface ResetAnswer {
   /** Whether the verb wrote, or with `dryRun` would write. */
   changed: boolean;
-  /** Id of the conversation. */
+  /**
+   * Id of the conversation to continue with: the successor, or this conversation if it has no
+   * message.
+   */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
   /** Id of the archived conversation; null: the conversation has no message and stays. */
   archivedConversation: string | null;
@@ -294,15 +311,15 @@ export interface NewSessionAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
-  /** Messages that left the context. */
+  /** Number of messages that left the context. */
   messages: number;
-  /** Summaries that left the context. */
+  /** Number of summaries that left the context. */
   summaries: number;
-  /** Estimated tokens of the context before. */
+  /** Estimated tokens of the context before the verb. */
   tokensBefore: number;
-  /** Estimated tokens of the context after. */
+  /** Estimated tokens of the context after the verb. */
   tokensAfter: number;
 }
 
@@ -312,7 +329,7 @@ export interface CalibrateAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
   /** Correction of estimates for the model. */
   calibration: Calibration;
@@ -327,7 +344,7 @@ export interface UsageAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
   /** Sums of all reports. */
   usage: UsageTotals;
@@ -335,15 +352,15 @@ export interface UsageAnswer {
 
 /** The sums of all usage reports of a conversation. */
 export interface UsageTotals {
-  /** Answers to the agent. */
+  /** Sum of the reports with the purpose `turn`. */
   turns: UsageSum;
-  /** Summaries. */
+  /** Sum of the reports with the purpose `summary`. */
   summaries: UsageSum;
 }
 
-/** The sum of some usage reports. */
+/** The sum of the usage reports of one purpose. */
 export interface UsageSum {
-  /** Number of answers. */
+  /** Number of reports. */
   calls: number;
   /** Tokens of the prompts. */
   inputTokens: number;
@@ -357,15 +374,18 @@ export interface UsageSum {
   costMicros: number;
 }
 
-/** Prices of a million tokens, in millionths of a currency. */
+/** Prices of a million tokens, each in millionths of a currency. */
 export interface TokenPrices {
   /** Price of prompt tokens. */
   input: number;
   /** Price of answer tokens. */
   output: number;
-  /** Price of prompt tokens in the cache; absent: `input`, so that a cache saves nothing. */
+  /**
+   * Price of prompt tokens that the provider reads from its cache; absent: `input`, so that a cache
+   * saves nothing.
+   */
   cacheRead?: number;
-  /** Price of tokens written to the cache; absent: `input`. */
+  /** Price of prompt tokens that the provider writes to its cache; absent: `input`. */
   cacheWrite?: number;
   /** Price of prompt tokens of the summary model; absent: `input`. */
   summaryInput?: number;
@@ -383,16 +403,16 @@ export type AdviceReason =
   | "nothing-to-compact"
   | "over-budget";
 
-/** Whether the provider's cache still has the prompt. */
+/** Whether the provider's cache still has the prompt; `unknown`: no turn was reported. */
 export type CacheState = "warm" | "cold" | "unknown";
 
 /** Answer of `advise`; costs are in millionths of the currency of the prices. */
 export interface AdviseAnswer {
-  /** Whether the verb wrote, or with `dryRun` would write. */
+  /** Always false. */
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
   /** The cheaper action. */
   advice: AdviceAction;
@@ -402,21 +422,25 @@ export interface AdviseAnswer {
   cache: CacheState;
   /** Cost of all prompts to come and their summaries when compaction happens now. */
   costNowMicros: number;
-  /** Cost when compaction happens at the best later turn. */
+  /**
+   * Cost of all prompts to come and their summaries when compaction happens at the best later turn.
+   */
   costWaitMicros: number;
   /** Cost of the summaries that compaction would make now. */
   completionsCostMicros: number;
-  /** Number of prompts after which compaction cannot wait; null: the conversation ends before. */
+  /**
+   * Number of prompts after which compaction cannot wait; null: no such prompt among those to come.
+   */
   forcedInTurns: number | null;
-  /** Number of prompts after which compaction costs least; null: now. */
+  /** Number of prompts after which compaction costs least; null: the advice is `compact`. */
   waitTurns: number | null;
-  /** Tokens of the context now. */
+  /** Estimated tokens of the context now. */
   tokens: number;
-  /** Tokens of the context after compaction. */
+  /** Estimated tokens of the context after compaction now. */
   tokensAfter: number;
   /** Tokens that a turn is expected to add. */
   turnTokens: number;
-  /** Prompts to come. */
+  /** Number of prompts to come in the forecast. */
   turns: number;
 }
 
@@ -426,7 +450,7 @@ export interface FocusAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** The rule of the configuration because of which nothing was stored; absent: no rule applied. */
+  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
   warnings?: string[];
   /** The focus brief; null: the conversation has no focus brief. */
   focus: FocusBrief | null;
@@ -436,19 +460,21 @@ export interface FocusAnswer {
 export interface SummaryPrompt {
   /** Name of the prompt in `prompt_overrides`. */
   name: PromptName;
-  /** Whether the configuration replaces the paragraph. */
+  /** Whether the configuration replaces the task paragraph. */
   overridden: boolean;
   /** Task paragraph in use. */
   text: string;
-  /** Task paragraph of the engine. */
+  /** The engine's own task paragraph. */
   builtIn: string;
-  /** System text, with bracketed words in place of material. */
+  /** System text of the prompt, with bracketed words in place of the material. */
   system: string;
-  /** User text, with bracketed words in place of material. */
+  /** User text of the prompt, with bracketed words in place of the material. */
   prompt: string;
   /** Estimated tokens of `system` and `prompt`. */
   tokens: number;
-  /** Version stored with every summary; from 2,147,483,648 on derived from the operator's text. */
+  /**
+   * Version stored with each summary; from 2,147,483,648 on it is derived from the operator's text.
+   */
   version: number;
 }
 

@@ -8,24 +8,26 @@ export type EvictionPolicy = "chronological" | "prompt-aware" | "layered";
 /** The kind of a context item. */
 export type ContextItemKind = "message" | "leaf" | "condensed" | "focus" | "live" | "withdrawn";
 
-/** One item of the stored context or of the messages added to it. */
+/** One item of the stored context, or one live message. */
 export interface ContextItem {
   /**
-   * Id of the summary, of the focus brief, or of the first message; `live-` and its place from 1
-   * for a live message.
+   * Id of the summary, of the focus brief, or of the first message of the item; a live message has
+   * `live-` and its place from 1.
    */
   id: string;
   /** Kind of the item. */
   kind: ContextItemKind;
   /** Whether the item was selected. */
   included: boolean;
-  /** Reason of the selection; after a colon the changes that rendering made. */
+  /**
+   * Reason for which the item was selected or not; after a colon, the changes that rendering made.
+   */
   why: string;
   /** Estimated tokens of the item in a context. */
   tokens: number;
-  /** Position of the first message of the item; null: not stored. */
+  /** Position of the first message of the item; null: the item is not stored. */
   seqFirst: number | null;
-  /** Position of the last message of the item; null: not stored. */
+  /** Position of the last message of the item; null: the item is not stored. */
   seqLast: number | null;
 }
 
@@ -36,13 +38,13 @@ export type DivergenceCause = "dialect" | "focus" | "compaction" | "budget" | "e
 export interface PrefixReport {
   /** Estimated tokens of the equal prefix; null: nothing to compare with. */
   stableTokens: number | null;
-  /** Id of the first item that differs; null: no item differs. */
+  /** Id of the first item that differs; null: no item differs, or nothing to compare with. */
   brokenBy: string | null;
-  /** Reason of the divergence; null: no item differs. */
+  /** Reason of the difference; null: no item differs, or nothing to compare with. */
   brokenWhy: DivergenceCause | null;
-  /** Indexes of the messages after which a cache may end, from 0, ascending. */
+  /** Indexes of the messages at whose end a cached prefix may end, from 0, ascending. */
   breakpoints: number[];
-  /** Hash chain over the elements, 64 hex digits. */
+  /** Last hash of the chain over the elements of the messages, 64 hex digits. */
   sha256: string;
   /** Value of `previous` for the next assembly; opaque. */
   token: string;

@@ -8,7 +8,7 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObj
 /** A JSON object whose members belong to the caller; the object passes through unread. */
 export type JsonObject = { [key: string]: JsonValue };
 
-/** The published shape in which messages come in and go out. */
+/** The message format of a provider, or the format `lcm` of this project. */
 export type Dialect = "lcm" | "anthropic" | "openai-chat" | "openai-responses" | "gemini";
 
 /** The kind of a failed call. */
@@ -62,17 +62,17 @@ export type ArchiveCause =
   | "cron-rotation"
   | "idle";
 
-/** A request to a language model, self-contained. */
+/** A request to a language model, which needs no other data. */
 export interface CompletionRequest {
-  /** Name of the task; opaque, at most 200 bytes of ASCII. */
+  /** Name of the task; opaque; ASCII, at most 200 bytes. */
   id: string;
   /** Purpose of the completion. */
   purpose: Purpose;
-  /** Prompt that was chosen. */
+  /** Level of the prompt. */
   level: Level;
   /** System text. */
   system: string;
-  /** User text: instructions, and the material between markers. */
+  /** User text: the instructions, and the material between markers. */
   prompt: string;
   /** Estimated tokens of `system` and `prompt` together. */
   inputTokens: number;
@@ -90,11 +90,11 @@ export interface Completion {
   text: string;
   /** Reason for which the model stopped writing. Default: `stop`. */
   finish?: Finish;
-  /** Name of the model; stored with the summary. */
+  /** Name of the model that answered; stored with the summary. */
   model?: string;
-  /** Tokens of the prompt, as the provider counted them. */
+  /** Tokens of the prompt, as the provider counted them; absent: unknown. */
   inputTokens?: number;
-  /** Tokens of the answer, as the provider counted them. */
+  /** Tokens of the answer, as the provider counted them; absent: unknown. */
   outputTokens?: number;
 }
 
@@ -120,18 +120,20 @@ export interface ModelFailure {
 export interface GrantCharge {
   /** Tokens that the read spent. */
   tokens: number;
-  /** Tokens that the grant still has. */
+  /** Tokens that the grant has left after the read. */
   tokensLeft: number;
-  /** Whether the tokens left in the grant cut the answer. */
+  /** Whether the answer was cut because the grant had too few tokens left. */
   truncated: boolean;
 }
 
 /** The state of an archived conversation. */
 export interface ArchiveState {
-  /** Reason of the archival. */
+  /** Reason for which the conversation was archived. */
   cause: ArchiveCause;
-  /** Id of the conversation that continues this conversation; null: no conversation does. */
+  /**
+   * Id of the conversation that continues this conversation; null: no conversation continues it.
+   */
   successor: string | null;
-  /** Time of the archival. */
+  /** Time at which the conversation was archived. */
   archivedAt: string;
 }

@@ -4,26 +4,35 @@
 
 import type { Level, Purpose } from "../types.js";
 
-/** The condition under which compaction acts. */
+/**
+ * The condition under which compaction acts: `threshold`, `sweep` and `until-under` sweep above the
+ * threshold or the target; `incremental` makes one leaf of a full chunk.
+ */
 export type CompactionMode = "threshold" | "incremental" | "sweep" | "until-under";
 
 /** The decision whether compaction is due. */
 export interface Decision {
   /**
-   * Whether the stored context exceeds the threshold or the target, or a chunk is full in mode
-   * `incremental`.
+   * Whether compaction is due by the rule of the explanation, or because of `force`; false if
+   * `reason` forbids compaction.
    */
   due: boolean;
-  /** Whether the stored context exceeds the budget, so that the next turn cannot wait. */
+  /**
+   * Whether the context, stored or observed, exceeds the budget, so that the next turn cannot wait
+   * for compaction.
+   */
   must: boolean;
   /**
-   * `below-threshold`, `threshold`, `leaf-chunk`, `forced`, `disabled`, or the reason for which the
-   * session is not written to.
+   * Reason of the decision: `threshold`, `leaf-chunk` or `forced`; `below-threshold`; or why
+   * compaction is forbidden, such as `disabled` or `archived`.
    */
   reason: string;
-  /** Tokens of the context, stored or observed, or of a chunk; compared with `threshold`. */
+  /**
+   * Tokens that were compared with `threshold`: of the context, stored or observed; in mode
+   * `incremental` of raw messages outside the fresh tail.
+   */
   tokens: number;
-  /** Limit of `tokens`: the threshold, the target or the size of a chunk. */
+  /** Limit of `tokens`: the threshold or the target; in mode `incremental` the size of a chunk. */
   threshold: number;
   /** Inputs and rule of the decision, for people. */
   explanation: DecisionExplanation;
@@ -33,31 +42,34 @@ export interface Decision {
 export interface DecisionExplanation {
   /** Numbers that the decision compared. */
   inputs: DecisionInputs;
-  /** Rule that was applied. */
+  /** Comparison that was made, such as `tokens > threshold`. */
   rule: string;
-  /** Result of the rule, as `reason` of the decision. */
+  /** The `reason` of the decision. */
   outcome: string;
   /**
-   * Place of the rule of `context_threshold_overrides` that applied, from 1; null: no rule applied.
+   * Index of the rule of `context_threshold_overrides` that applied, from 1; null: no rule applied.
    */
   override: number | null;
   /** Conditions that prevent due compaction, each one line that starts with a name. */
   warnings: string[];
-  /** Correction of the estimates for the model that was named. */
+  /**
+   * Correction of token estimates for the model of the call; absent: no report of the model, or no
+   * model named.
+   */
   calibration?: Calibration;
 }
 
 /** The numbers behind a decision, in tokens. */
 export interface DecisionInputs {
-  /** Budget of the call. */
+  /** Token budget of the call. */
   budget: number;
   /** Whether `force` was set. */
   forced: boolean;
-  /** Tokens of the whole prompt, as the provider counted them; null: unknown. */
+  /** Tokens of the whole prompt that the call passed; null: unknown. */
   observedTokens: number | null;
-  /** Tokens of the stored context. */
+  /** Estimated tokens of the stored context. */
   storedTokens: number;
-  /** Target of the call; null: the threshold. */
+  /** Tokens to reach that the call passed; null: the threshold. */
   target: number | null;
   /** Tokens above which compaction is due. */
   threshold: number;
@@ -67,13 +79,13 @@ export interface DecisionInputs {
 export interface Calibration {
   /** Name of the model. */
   model: string;
-  /** Factor by which estimates are multiplied, in thousandths, from 250 to 8000. */
+  /** Factor by which estimates are multiplied, in thousandths, from 250 to 8,000. */
   factorPermille: number;
   /** Number of reports from which the factor was computed. */
   reports: number;
 }
 
-/** One summary that was made. */
+/** One summary that a compaction made. */
 export interface CompactionPass {
   /** Id of the summary. */
   summaryId: string | null;
@@ -81,13 +93,13 @@ export interface CompactionPass {
   purpose: Purpose;
   /** Depth of the summary; 0: a leaf. */
   depth: number;
-  /** Prompt of the summary, or `fallback`. */
+  /** Prompt with which the summary was made; `fallback`: made without a model. */
   level: Level;
-  /** Whether the text was cut to its cap. */
+  /** Whether the text was cut to its token limit. */
   capped: boolean;
-  /** Estimated tokens of the stored context before. */
+  /** Estimated tokens of the stored context before the summary. */
   tokensBefore: number;
-  /** Estimated tokens of the stored context after. */
+  /** Estimated tokens of the stored context after the summary. */
   tokensAfter: number;
 }
 
@@ -96,11 +108,11 @@ export type CompactionStatus = "done" | "nothing-to-do" | "partial" | "model-una
 
 /** A compaction that is due and was deferred. */
 export interface DeferredCompaction {
-  /** Whether nothing can be done until the context changes. */
+  /** Whether compaction can do nothing more until the context changes. */
   exhausted: boolean;
-  /** Failures in a row. */
+  /** Number of failed attempts in a row. */
   failures: number;
-  /** Time of the next attempt. */
+  /** Earliest time of the next attempt. */
   nextAttemptAt: string;
   /** Time at which the compaction became due. */
   beganAt: string;

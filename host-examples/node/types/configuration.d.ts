@@ -11,12 +11,12 @@ export interface Configuration {
   /** Share of the budget, in thousandths, above which compaction is due. Default: 750. */
   context_threshold_permille?: number;
   /**
-   * Other numbers for some models, sessions or windows; the rule with the most conditions applies.
+   * Other numbers for some models, sessions or budgets; the rule with the most conditions applies.
    */
   context_threshold_overrides?: ConfigurationOverride[];
   /** Most messages of the fresh tail; 0: no tail. Default: 64. */
   fresh_tail_messages_max?: number;
-  /** Most tokens of the fresh tail; absent: 30 % of the budget; null: no cap. */
+  /** Most tokens of the fresh tail; absent: 30 % of the budget; null: no limit. */
   fresh_tail_tokens_max?: number | null;
   /** Most passes of one sweep. Default: 12. */
   sweep_passes_max?: number;
@@ -39,19 +39,22 @@ export interface Configuration {
   condense_min_hard?: number;
   /** Greatest depth that a sweep makes without pressure; -1: unlimited. Default: 1. */
   sweep_depth_max?: number;
-  /** Tokens of summaries above which they are condensed; absent: derived from the targets above. */
+  /**
+   * Tokens of all summaries of a context above which summaries are condensed; absent: derived from
+   * the targets above.
+   */
   summary_prefix_tokens_target?: number;
   /** Most tokens of a summary made without the model; absent: the leaf target, from 64 to 512. */
   fallback_tokens_max?: number;
-  /** Multiple of its target above which a summary is cut. Default: 3. */
+  /** Multiple of the target tokens of a summary above which its text is cut. Default: 3. */
   summary_overage_factor?: number;
   /** Policy that selects older items when a call names no policy. Default: `layered`. */
   eviction_policy?: EvictionPolicy;
-  /** Tokens to which every budget is cut; null: no cap. Default: `null`. */
+  /** Upper bound of every budget, in tokens; null: no bound. Default: `null`. */
   assembly_tokens_max?: number | null;
   /**
-   * `true`: the fresh tail shows large tool outputs in full, as far as the budget allows; `false`:
-   * as references, like everywhere else. Default: `false`.
+   * `true`: the fresh tail shows its newest large tool outputs in full, as far as the budget
+   * allows; `false`: as references, like all other large payloads. Default: `false`.
    */
   stub_large_tool_payloads?: boolean;
   /**
@@ -59,9 +62,12 @@ export interface Configuration {
    * Default: `false`.
    */
   plain_summaries?: boolean;
-  /** Least tokens of a payload that is shown as a reference. Default: 25,000. */
+  /** Least tokens of a payload that contexts show as a reference. Default: 25,000. */
   large_payload_tokens_min?: number;
-  /** Most tokens that one expansion by a tool or on a grant returns. Default: 4,000. */
+  /**
+   * Most tokens of stored text for one call of the tool `lcm_expand` or for one question; default
+   * of `tokensMax` of a grant. Default: 4,000.
+   */
   expand_tokens_max?: number;
   /** Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at least 6,000. */
   bootstrap_tokens_max?: number;
@@ -76,15 +82,17 @@ export interface Configuration {
   strip_injected_context_tags?: string[];
   /** Model of summaries; empty or null: the host chooses. Default: `null`. */
   summary_model?: string | null;
-  /** Model of descriptions of large files; empty or null: the host chooses. Default: `null`. */
+  /**
+   * Model of descriptions of large files; no request uses the key in this version. Default: `null`.
+   */
   large_file_summary_model?: string | null;
   /** Model of answers to questions; empty or null: the host chooses. Default: `null`. */
   expansion_model?: string | null;
   /** Whether summary models get 2,048 more output tokens for reasoning. Default: `true`. */
   enable_summary_thinking?: boolean;
   /**
-   * Rejected answers within `summary_call_window_ms`, with no accepted answer between, that start a
-   * pause; `force` ignores the pause. Default: 24.
+   * Number of rejected answers within `summary_call_window_ms`, with no accepted answer between,
+   * that starts a pause; `force` ignores the pause. Default: 24.
    */
   summary_max_calls_per_window?: number;
   /** Length of the window of `summary_max_calls_per_window`, in milliseconds. Default: 600,000. */
@@ -94,24 +102,33 @@ export interface Configuration {
    * asked meanwhile. Default: 1,800,000.
    */
   summary_spend_backoff_ms?: number;
-  /** Refused API keys in a row after which a model is not asked. Default: 5. */
+  /**
+   * Consecutive answers with a refused API key or content after which a model is not asked.
+   * Default: 5.
+   */
   circuit_breaker_threshold?: number;
   /**
-   * Time for which a model is not asked after `circuit_breaker_threshold` refused keys, in
+   * Time for which a model is not asked after `circuit_breaker_threshold` refusals, in
    * milliseconds. Default: 1,800,000.
    */
   circuit_breaker_cooldown_ms?: number;
-  /** Patterns of sessions of which nothing is stored. */
+  /** Patterns of session names of which nothing is stored. */
   ignore_session_patterns?: string[];
-  /** Patterns of sessions that read and are not written to. */
+  /** Patterns of session names that are read but not written to. */
   stateless_session_patterns?: string[];
   /** Whether `stateless_session_patterns` applies. Default: `true`. */
   skip_stateless_sessions?: boolean;
   /** Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2. */
   new_session_retain_depth?: number;
-  /** Least repeated user messages of one batch that are a suspected replay. Default: 3. */
+  /**
+   * Least number of user messages of one batch that equal stored messages and are then a suspected
+   * replay. Default: 3.
+   */
   replay_flood_threshold_external?: number;
-  /** Least repeats of one message of another role that are a suspected replay. Default: 32. */
+  /**
+   * Least number of messages of other roles of one batch that equal stored messages and are then a
+   * suspected replay. Default: 32.
+   */
   replay_flood_threshold_internal?: number;
 }
 
@@ -125,11 +142,11 @@ export interface ConfigurationOverride {
   window_min?: number;
   /** Greatest budget of a call, in tokens, at least `window_min`. */
   window_max?: number;
-  /** Value of this setting where the rule applies. */
+  /** Value of the key of this name where the rule applies; absent: not changed. */
   context_threshold_permille?: number;
-  /** Value of this setting where the rule applies. */
+  /** Value of the key of this name where the rule applies; absent: not changed. */
   fresh_tail_messages_max?: number;
-  /** Value of this setting where the rule applies. */
+  /** Value of the key of this name where the rule applies; absent: not changed. */
   leaf_chunk_tokens_max?: number;
 }
 
@@ -149,26 +166,26 @@ export interface PromptOverrides {
 
 /** The treatment of each key of a configuration. */
 export interface ConfigurationReport {
-  /** Keys that apply. */
+  /** Keys that were given and apply, under their own names. */
   accepted: string[];
-  /** Keys that are accepted without an effect in this version. */
+  /** Accepted keys of a fixed list; of these keys only `large_file_summary_model` has no effect. */
   reserved: string[];
-  /** Keys that were absent. */
+  /** Keys that were not given. */
   defaulted: string[];
   /** Keys that were given under another name. */
   aliased: ConfigurationAlias[];
-  /** Keys that no longer have an effect. */
+  /** Keys that were given and no longer have an effect. */
   deprecated: string[];
-  /** Keys that belong to hosts. */
+  /** Keys that were given for a host; the engine ignores them. */
   host: string[];
-  /** Keys that do not exist. */
+  /** Keys that were given and do not exist. */
   unknown: string[];
 }
 
 /** A key that was given under another name. */
 export interface ConfigurationAlias {
-  /** Name as given. */
+  /** Name of the key as given. */
   key: string;
-  /** Name of the engine. */
+  /** The engine's own name of the key. */
   as: string;
 }

@@ -3,7 +3,7 @@
 // Shapes of intake: append, upload, identification and reconciliation of transcripts.
 
 /**
- * `transcript`: messages that are already stored are skipped; `new`: every message is new unless
+ * `transcript`: messages that are stored already are skipped; `new`: every message is new unless
  * its id or event key is stored.
  */
 export type AppendMode = "transcript" | "new";
@@ -14,11 +14,11 @@ export interface Receipt {
   revision: number;
   /** Messages that the call stored. */
   ingested: number;
-  /** Messages that are already stored, and failed turns without content. */
+  /** All other messages: those stored before, and failed turns without content. */
   skipped: number;
   /** Position of the first message stored, from 1; null: no message was stored. */
   seqFirst: number | null;
-  /** Position of the last message stored; null: no message was stored. */
+  /** Position of the last message stored, from 1; null: no message was stored. */
   seqLast: number | null;
   /** Estimated tokens of the stored context after the call. */
   contextTokens: number;

@@ -28,124 +28,145 @@ import type {
 
 /** The time of a call. */
 export interface CallTime {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
 /** Options of storing a transcript. */
 export interface IngestOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
   /** Dialect of the messages. Default: `lcm`. */
   dialect?: Dialect;
-  /** Whether a likely replay is an error. Default: `false`. */
+  /**
+   * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
+   */
   refuseReplay?: boolean;
-  /** Key of the family that the conversation belongs to or joins. */
+  /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
 }
 
 /** Options of storing the newest messages. */
 export interface AppendOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
   /** Dialect of the messages. Default: `lcm`. */
   dialect?: Dialect;
-  /** Whether a likely replay is an error. Default: `false`. */
+  /**
+   * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
+   */
   refuseReplay?: boolean;
-  /** Key of the family that the conversation belongs to or joins. */
+  /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
-  /** Treatment of messages that are already stored. Default: `transcript`. */
+  /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
-   * Whether the call repeats a call with the same messages and `now` whose outcome is unknown.
-   * Default: `false`.
+   * Whether the call repeats a call of unknown outcome with the same messages and `now`. Default:
+   * `false`.
    */
   repeat?: boolean;
 }
 
 /** Options of the decision whether compaction is due. */
 export interface EvaluateOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Tokens of a context. */
+  /** Token budget of a context. */
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold. Default: `false`. */
+  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
   force?: boolean;
-  /** Tokens to reach; absent: the threshold. */
+  /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
-  /** Tokens of the whole prompt, as the provider counted them. */
+  /** Tokens of the whole prompt, as the provider counted them last; absent: unknown. */
   observedTokens?: number;
-  /** Model whose provider counts the tokens of the other options, after `calibrate`. */
+  /**
+   * Model whose provider counts the tokens of the other options, after a report by `calibrate`;
+   * absent: they are estimated tokens.
+   */
   model?: string;
 }
 
 /** Options of compaction. */
 export interface CompactOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Tokens of a context. */
+  /** Token budget of a context. */
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold. Default: `false`. */
+  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
   force?: boolean;
-  /** Tokens to reach; absent: the threshold. */
+  /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
-  /** Tokens of the whole prompt, as the provider counted them. */
+  /** Tokens of the whole prompt, as the provider counted them last; absent: unknown. */
   observedTokens?: number;
-  /** Model whose provider counts the tokens of the other options, after `calibrate`. */
+  /**
+   * Model whose provider counts the tokens of the other options, after a report by `calibrate`;
+   * absent: they are estimated tokens.
+   */
   model?: string;
-  /** Repeats after a failure of the model. Default: 2. */
+  /** Retries of a model after its first failure. Default: 2. */
   retries?: number;
-  /** Time to wait for one answer, in milliseconds. Default: 60,000. */
+  /** Longest wait for one answer of a model, in milliseconds. Default: 60,000. */
   timeoutMs?: number;
-  /** Signal that stops the call. */
+  /** Signal with which the caller stops the call. */
   signal?: AbortSignal;
   /** Most requests to complete at the same time. Default: 1. */
   requestsMax?: number;
-  /** Time for which requests are reserved for this caller, in milliseconds. */
+  /**
+   * Time for which the requests are reserved for this caller, in milliseconds; absent: no
+   * reservation.
+   */
   leaseMs?: number;
 }
 
-/** Options of a turn: intake and compaction. */
+/** Options of a turn: storing the newest messages, and compaction. */
 export interface TurnOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Tokens of a context. */
+  /** Token budget of a context. */
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold. Default: `false`. */
+  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
   force?: boolean;
-  /** Tokens to reach; absent: the threshold. */
+  /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
-  /** Tokens of the whole prompt, as the provider counted them. */
+  /** Tokens of the whole prompt, as the provider counted them last; absent: unknown. */
   observedTokens?: number;
-  /** Model whose provider counts the tokens of the other options, after `calibrate`. */
+  /**
+   * Model whose provider counts the tokens of the other options, after a report by `calibrate`;
+   * absent: they are estimated tokens.
+   */
   model?: string;
-  /** Repeats after a failure of the model. Default: 2. */
+  /** Retries of a model after its first failure. Default: 2. */
   retries?: number;
-  /** Time to wait for one answer, in milliseconds. Default: 60,000. */
+  /** Longest wait for one answer of a model, in milliseconds. Default: 60,000. */
   timeoutMs?: number;
-  /** Signal that stops the call. */
+  /** Signal with which the caller stops the call. */
   signal?: AbortSignal;
   /** Most requests to complete at the same time. Default: 1. */
   requestsMax?: number;
-  /** Time for which requests are reserved for this caller, in milliseconds. */
+  /**
+   * Time for which the requests are reserved for this caller, in milliseconds; absent: no
+   * reservation.
+   */
   leaseMs?: number;
   /** Dialect of the messages. Default: `lcm`. */
   dialect?: Dialect;
-  /** Whether a likely replay is an error. Default: `false`. */
+  /**
+   * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
+   */
   refuseReplay?: boolean;
-  /** Key of the family that the conversation belongs to or joins. */
+  /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
-  /** Treatment of messages that are already stored. Default: `transcript`. */
+  /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
-   * Whether the call repeats a call with the same messages and `now` whose outcome is unknown.
-   * Default: `false`.
+   * Whether the call repeats a call of unknown outcome with the same messages and `now`. Default:
+   * `false`.
    */
   repeat?: boolean;
   /** Whether compaction that can wait is left for `maintain`. Default: `false`. */
@@ -156,13 +177,13 @@ export interface TurnOptions {
 export interface CompactReport {
   /** The way in which the compaction ended. */
   status: CompactionStatus;
-  /** Reason of the end; empty: nothing to explain. */
+  /** Name of the reason for which the compaction ended; empty: no reason. */
   reason: string;
-  /** Completions that were requested, and summaries made without a model. */
+  /** Number of completions, as the events counted them in `asked`. */
   completions: number;
-  /** Estimated tokens of the stored context before. */
+  /** Estimated tokens of the stored context before the compaction. */
   tokensBefore: number;
-  /** Estimated tokens of the stored context after. */
+  /** Estimated tokens of the stored context after the compaction. */
   tokensAfter: number;
   /** Last failure of a model; null: no model failed. */
   failure: CompletionFailure | null;
@@ -176,9 +197,7 @@ export interface CompactReport {
 export interface TurnReport {
   /** Result of storing the messages. */
   receipt: Receipt;
-  /**
-   * Decision whether compaction is due; null: `failure` says why the decision could not be read.
-   */
+  /** Decision whether compaction is due; null: the decision failed, see `failure`. */
   decision: Decision | null;
   /**
    * Result of the compaction; null: nothing was due, compaction was deferred, or the call failed.
@@ -186,44 +205,53 @@ export interface TurnReport {
   compacted: CompactReport | null;
   /** Whether compaction is due and left for `maintain`. */
   deferred: boolean;
-  /** Failure after the messages were stored; null: no call failed. */
+  /** Failure of a call after the messages were stored; null: no call failed. */
   failure: ModelFailure | null;
 }
 
-/** The result of deferred compaction. */
+/** The result of `maintain`. */
 export interface MaintainReport {
   /** Deferred compaction; null: no compaction is deferred. */
   debt: DeferredCompaction | null;
-  /** Result of the compaction; null: it was not time to compact, or the model refused. */
+  /**
+   * Result of the compaction; null: it was not time to compact, or the model refused the key or the
+   * content.
+   */
   compacted: CompactReport | null;
   /** Failure of the model; null: the model did not fail. */
   failure: ModelFailure | null;
 }
 
-/** Options of a context. */
+/** Options of assembling a context. */
 export interface AssembleOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Tokens of the context. */
+  /** Token budget of the context. */
   budget: number;
   /** Dialect of the messages. Default: `lcm`. */
   dialect?: Dialect;
-  /** Policy that selects older items; absent: as configured. */
+  /** Policy that selects older items; absent: `eviction_policy` of the configuration. */
   policy?: EvictionPolicy;
-  /** Prompt that the policy `prompt-aware` compares with. */
+  /** Prompt with which the policy `prompt-aware` compares items. */
   prompt?: string;
-  /** Tokens of the budget that the host uses itself. Default: 0. */
+  /** Tokens of the budget to leave free for the host. Default: 0. */
   reserveTokens?: number;
   /**
-   * Whether the messages of `breakpoints` get a `cache_control` block, in a dialect that has one.
-   * Default: `false`.
+   * Whether the last block of each message of `breakpoints` gets `cache_control`, in a dialect that
+   * has it. Default: `false`.
    */
   markCaches?: boolean;
-  /** Model whose provider counts the budget and the reserve, after `calibrate`. */
+  /**
+   * Model whose provider counts the budget and the reserve, after a report by `calibrate`; absent:
+   * both are estimated tokens.
+   */
   model?: string;
-  /** Messages that the caller holds; stored messages among them count once. */
+  /**
+   * Messages that the caller holds and that end the context; those of them that are stored count
+   * once.
+   */
   liveMessages?: Message[];
-  /** The `prefix.token` of an earlier assembly. */
+  /** The `prefix.token` of an earlier assembly to compare with; absent: no comparison. */
   previous?: string;
   /** Whether `items` and `explanationText` are filled. Default: `false`. */
   explain?: boolean;
@@ -232,17 +260,17 @@ export interface AssembleOptions {
 /** A message as an object of its dialect, or its JSON text, which is kept byte for byte. */
 export type Message = object | string;
 
-/** A context that fits its budget. */
+/** A context for a provider. */
 export interface AssembledContext {
   /** Messages in the requested dialect. */
   messages: JsonObject[];
-  /** The same messages as one JSON text, in which every number is as it was appended. */
+  /** The same messages as one JSON text, in which every number is written as it was appended. */
   messagesJson: string;
   /**
    * Text of the leading system messages, which `messages` does not contain; null: no such message.
    */
   system: string | null;
-  /** Estimated tokens of everything, `system` included. */
+  /** Estimated tokens of `messages` and `system`. */
   tokens: number;
   /** Budget of the call. */
   budget: number;
@@ -256,7 +284,7 @@ export interface AssembledContext {
   items: ContextItem[];
   /** The same items as text for people; null without `explain`. */
   explanationText: string | null;
-  /** The part that is equal to an earlier assembly. */
+  /** Comparison with the assembly of `previous`, and places for prompt caches. */
   prefix: PrefixReport;
   /** Warnings, each one line that starts with the name of the warning. */
   warnings: string[];
@@ -264,17 +292,22 @@ export interface AssembledContext {
 
 /** Options of a search. */
 export interface GrepOptions {
-  /** Reading of the pattern. Default: `auto`. */
+  /**
+   * How the pattern is read: as words (`full-text`) or a regular expression; `auto`: by its look.
+   * Default: `auto`.
+   */
   mode?: GrepMode;
   /** Texts that are searched. Default: `both`. */
   scope?: GrepScope;
-  /** Order of the matches. Default: `relevance`. */
+  /**
+   * Order of the matches; `hybrid`: relevance, with newer matches preferred. Default: `relevance`.
+   */
   sort?: GrepSort;
   /** Earliest time of a match, ISO 8601, included. */
   since?: string;
   /** Latest time of a match, ISO 8601, excluded. */
   before?: string;
-  /** Most matches. Default: 50. */
+  /** Most matches to return. Default: 50. */
   limit?: number;
   /** Whether every conversation of the store is searched. Default: `false`. */
   allConversations?: boolean;
@@ -285,7 +318,7 @@ export interface GrepOptions {
   only?: boolean;
   /** Messages to return before and after each match. Default: 0. */
   neighbours?: number;
-  /** Files to search, with the scope `files`; absent: all. */
+  /** Ids of the files to search, with the scope `files`; absent: all files. */
   fileIds?: string[];
   /** The `cursor` of an answer to the same query, at which the search continues. */
   cursor?: string;
@@ -295,59 +328,65 @@ export interface GrepOptions {
   vector?: ArrayLike<number>;
   /** Model that made the embedding; requires `vector`. */
   model?: string;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Id of the grant on which the call reads. */
+  /** Id of the grant on which the call reads; absent: nothing limits the read. */
   grant?: string;
 }
 
 /** Options of a description. */
 export interface DescribeOptions {
-  /** Whether the id is looked for in every conversation of the store. Default: `false`. */
+  /** Whether every conversation of the store is searched for the id. Default: `false`. */
   allConversations?: boolean;
-  /** Whether content of a file is returned. Default: `true`. */
+  /** Whether the content of a file is returned. Default: `true`. */
   includeContent?: boolean;
-  /** Most bytes of content. Default: 32,768. */
+  /** Most bytes of the content. Default: 32,768. */
   bytesMax?: number;
-  /** First line of the range, included; excludes `startByte` and `endByte`. */
+  /** First line of the file to read, from 1; excludes `startByte` and `endByte`. */
   startLine?: number;
-  /** Last line of the range, included. */
+  /** Last line to read, included. */
   endLine?: number;
-  /** First byte of the range, from 0. */
+  /** First byte of the file to read, from 0. */
   startByte?: number;
-  /** First byte after the range. */
+  /** First byte not to read. */
   endByte?: number;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Id of the grant on which the call reads. */
+  /** Id of the grant on which the call reads; absent: nothing limits the read. */
   grant?: string;
 }
 
 /** Options of an expansion. */
 export interface ExpandOptions {
-  /** Most levels to descend; absent: 1, or all levels with `includeMessages`. */
+  /** Most levels below the summary; absent: 1, or all levels with `includeMessages`. */
   depthMax?: number;
-  /** Whether the messages of leaves are returned. Default: `false`. */
+  /** Whether the messages of the leaves that are reached are returned. Default: `false`. */
   includeMessages?: boolean;
   /** Most tokens of one page; absent: no bound. */
   tokensMax?: number;
-  /** The `cursor` of the page before. */
+  /** The `cursor` of the page before; absent: the first page. */
   cursor?: string;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Id of the grant on which the call reads. */
+  /** Id of the grant on which the call reads; absent: nothing limits the read. */
   grant?: string;
 }
 
-/** Options of the evidence of a question. */
+/** Options of a question without a model: which evidence is read. */
 export interface QuestionOptions {
-  /** Words to search for; absent: the question. */
+  /** Words to search for; absent: the words of the question. */
   query?: string;
-  /** Ids of summaries to answer from; without `query` only their messages are read. */
+  /**
+   * Ids of summaries to answer from. Without `query`, only these summaries and the messages that
+   * they cover are read.
+   */
   summaryIds?: string[];
   /** Most tokens of the answer. Default: 2,000. */
   answerTokensMax?: number;
-  /** Most tokens of the evidence; absent, and at most: `expand_tokens_max` of the configuration. */
+  /**
+   * Most tokens of the evidence, at most `expand_tokens_max` of the configuration, which is the
+   * default.
+   */
   tokensMax?: number;
   /** Whether every conversation of the store is read. Default: `false`. */
   allConversations?: boolean;
@@ -356,21 +395,27 @@ export interface QuestionOptions {
    * `false`.
    */
   only?: boolean;
-  /** Id of the grant on which the evidence is read. */
+  /** Id of the grant on which the evidence is read; absent: nothing limits the read. */
   grant?: string;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
 /** Options of a question. */
 export interface AskOptions {
-  /** Words to search for; absent: the question. */
+  /** Words to search for; absent: the words of the question. */
   query?: string;
-  /** Ids of summaries to answer from; without `query` only their messages are read. */
+  /**
+   * Ids of summaries to answer from. Without `query`, only these summaries and the messages that
+   * they cover are read.
+   */
   summaryIds?: string[];
   /** Most tokens of the answer. Default: 2,000. */
   answerTokensMax?: number;
-  /** Most tokens of the evidence; absent, and at most: `expand_tokens_max` of the configuration. */
+  /**
+   * Most tokens of the evidence, at most `expand_tokens_max` of the configuration, which is the
+   * default.
+   */
   tokensMax?: number;
   /** Whether every conversation of the store is read. Default: `false`. */
   allConversations?: boolean;
@@ -379,37 +424,44 @@ export interface AskOptions {
    * `false`.
    */
   only?: boolean;
-  /** Id of the grant on which the evidence is read. */
+  /** Id of the grant on which the evidence is read; absent: nothing limits the read. */
   grant?: string;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Repeats after a failure of the model. Default: 2. */
+  /** Retries of a model after its first failure. Default: 2. */
   retries?: number;
-  /** Time to wait for one answer, in milliseconds. Default: 60,000. */
+  /** Longest wait for one answer of a model, in milliseconds. Default: 60,000. */
   timeoutMs?: number;
-  /** Signal that stops the call. */
+  /** Signal with which the caller stops the call. */
   signal?: AbortSignal;
   /** Time for the whole call, in milliseconds. Default: 150,000. */
   deadlineMs?: number;
 }
 
-/** Limits of a new grant. */
+/** The limits of a new grant. */
 export interface GrantOptions {
   /** Ids of the conversations that the grant covers; absent: this conversation. */
   conversations?: string[];
-  /** Ids of the summaries that the grant covers, down to their messages; absent: everything. */
+  /**
+   * Ids of the summaries that the grant covers, with the messages that they cover; absent:
+   * everything of the conversations.
+   */
   summaryIds?: string[];
   /** Most levels of one expansion. Default: 3. */
   depthMax?: number;
   /**
-   * Most tokens of text in all answers together; absent: `expand_tokens_max` of the configuration.
+   * Most tokens of stored text in all answers together; absent: `expand_tokens_max` of the
+   * configuration.
    */
   tokensMax?: number;
-  /** Lifetime in milliseconds. Default: 300,000. */
+  /** Lifetime of the grant in milliseconds. Default: 300,000. */
   ttlMs?: number;
-  /** Id of the grant one level up; limits are at most those of that grant. */
+  /**
+   * Id of a grant to inherit from; the new grant gets at most what that grant has left, and expands
+   * one level less.
+   */
   parent?: string;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
@@ -421,13 +473,13 @@ export type ToolScope = "conversation" | "store";
 
 /** Options of answering a tool call. */
 export interface ToolCallOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
-  /** Repeats after a failure of the model. Default: 2. */
+  /** Retries of a model after its first failure. Default: 2. */
   retries?: number;
-  /** Time to wait for one answer, in milliseconds. Default: 60,000. */
+  /** Longest wait for one answer of a model, in milliseconds. Default: 60,000. */
   timeoutMs?: number;
-  /** Signal that stops the call. */
+  /** Signal with which the caller stops the call. */
   signal?: AbortSignal;
   /** Id of the grant of a sub-agent; absent: the main agent calls. */
   grant?: string;
@@ -439,7 +491,7 @@ export interface ToolCallOptions {
 export interface ToolAnswer {
   /** Text for the model. */
   text: string;
-  /** Whether the text describes a mistake of the caller. */
+  /** Whether the text describes a mistake in the call. */
   isError: boolean;
   /** Failure of the model that was asked for the answer; null: the model did not fail. */
   failure: ModelFailure | null;
@@ -449,13 +501,13 @@ export interface ToolAnswer {
 export interface MessageRangeOptions {
   /** Position of the first message. Default: 1. */
   seqFirst?: number;
-  /** Position of the last message; absent: the newest. */
+  /** Position of the last message; absent: the newest message. */
   seqLast?: number;
 }
 
 /** Options of a change to a conversation. */
 export interface CommandOptions {
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
   /** Whether the verb only reports what it would change. Default: `false`. */
   dryRun?: boolean;
@@ -463,36 +515,39 @@ export interface CommandOptions {
 
 /** Options of a reset. */
 export interface ResetOptions {
-  /** Id of the successor; absent: the id of the conversation with the next number, such as `#2`. */
+  /**
+   * Id of the successor; absent: the id of the conversation with `#2` at its end, or with the next
+   * free number.
+   */
   successor?: string;
   /** Whether the verb only reports what it would change. Default: `false`. */
   dryRun?: boolean;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
 /** Options of a new session. */
 export interface NewSessionOptions {
   /**
-   * Least depth of the summaries that stay; absent: as configured; -1: everything stays. Default:
-   * `null`.
+   * Least depth of the summaries that stay in the context; absent: as configured; -1: everything
+   * stays. Default: `null`.
    */
   retainDepth?: number | null;
   /** Whether the verb only reports what it would change. Default: `false`. */
   dryRun?: boolean;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
-/** The focus brief and its end. */
+/** Options of setting or removing the focus brief. */
 export interface FocusOptions {
   /** Text of the brief; absent: the brief is removed. */
   text?: string;
-  /** Position of the last message that the brief covers; absent: the newest. */
+  /** Position of the last message that the brief covers; absent: the newest message. */
   seqLast?: number;
   /** Whether the verb only reports what it would change. Default: `false`. */
   dryRun?: boolean;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
@@ -500,7 +555,10 @@ export interface FocusOptions {
 export interface UsageReport {
   /** Purpose of the answer. */
   purpose: UsagePurpose;
-  /** Tokens of the whole prompt, those in the cache included. Default: 0. */
+  /**
+   * Tokens of the whole prompt, including those read from or written to the provider's cache.
+   * Default: 0.
+   */
   inputTokens?: number;
   /** Tokens of the prompt that were read from the cache. Default: 0. */
   cacheReadTokens?: number;
@@ -508,43 +566,48 @@ export interface UsageReport {
   cacheWriteTokens?: number;
   /** Tokens of the answer. Default: 0. */
   outputTokens?: number;
-  /** Cost in millionths of the currency of all reports. Default: 0. */
+  /** Cost in millionths of a currency; all reports use the same currency. Default: 0. */
   costMicros?: number;
   /** Whether the verb only reports what it would change. Default: `false`. */
   dryRun?: boolean;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
 /** Prices and limits on which advice is based. */
 export interface AdviseOptions {
-  /** Tokens of a context. */
+  /** Token budget of a context. */
   budget: number;
-  /** Prices of tokens. */
+  /** Prices of a million tokens. */
   prices: TokenPrices;
-  /** Tokens of the whole prompt, as the provider counted them. */
+  /** Tokens of the whole prompt, as the provider counted them last; absent: unknown. */
   observedTokens?: number;
-  /** Model whose provider counts `budget` and `observedTokens`, after `calibrate`. */
+  /**
+   * Model whose provider counts `budget` and `observedTokens`, after a report by `calibrate`;
+   * absent: both are estimated tokens.
+   */
   model?: string;
-  /** Time for which the provider keeps a prefix, in milliseconds. Default: 300,000. */
+  /** Time for which the provider keeps a cached prefix, in milliseconds. Default: 300,000. */
   cacheMs?: number;
-  /** Prompts to come; absent: as many as were sent. */
+  /**
+   * Number of prompts to come, at most 512; absent: as many as there were so far, from 8 to 512.
+   */
   turns?: number;
-  /** Milliseconds since the epoch; absent: the clock. */
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
 }
 
 /** The result of an import. */
 export interface ImportReport {
-  /** Conversations whose context was replaced. */
+  /** Conversations whose context was replaced so far. */
   contexts: number;
   /** Conversations of the export so far. */
   conversations: number;
-  /** Messages that the import stored. */
+  /** Messages that the import has stored so far. */
   ingested: number;
   /** Messages of the export so far. */
   messages: number;
-  /** Summaries that the import stored. */
+  /** Summaries that the import has stored so far. */
   summaries: number;
 }
 
@@ -560,14 +623,15 @@ export interface CheckResult {
 
 /** Options of a list. */
 export interface ListingOptions {
-  /** Conversation of the list; required unless conversations are listed. */
+  /** Conversation whose list is read; required unless the list is `conversations`. */
   conversation?: string;
 }
 
 /** Options of a digest. */
 export interface DigestOptions {
   /**
-   * Whether messages, summaries and contexts are hashed in place of stored bytes. Default: `false`.
+   * Whether messages, summaries and contexts are hashed instead of keys and values. Default:
+   * `false`.
    */
   logical?: boolean;
 }

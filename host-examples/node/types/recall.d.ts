@@ -26,17 +26,17 @@ export interface GrepResult {
   /** Matches, in the requested order. */
   matches: GrepMatch[];
   /**
-   * Number of matches, those beyond `limit` included; of a search that was cut, the matches of this
-   * part.
+   * Number of matches, including those beyond `limit`; if the search was cut, of the part searched
+   * by this call.
    */
   total: number;
-  /** Whether more matches exist than were returned. */
+  /** Whether matches were left out: beyond `limit`, or in a part that was not searched. */
   truncated: boolean;
-  /** Reading of the pattern, and the limits that cut the search. */
+  /** Names of notes: how the pattern was read, and what limited the search. */
   notes: string[];
   /**
-   * Cursor at which the same query continues a search that was cut; null: everything was searched,
-   * and `truncated` says whether matches beyond `limit` were left out.
+   * Cursor at which the same query continues; null: the search was not cut, and `truncated` says
+   * whether matches beyond `limit` were left out.
    */
   cursor: string | null;
   /** Tokens spent of the grant; absent: the read used no grant. */
@@ -70,15 +70,15 @@ export interface MessageMatch {
   latestAt: null;
   /** Always null. */
   depth: null;
-  /** Score in thousandths; null: a regular expression was searched. */
+  /** Score in thousandths, higher is better; null: the pattern was a regular expression. */
   score: number | null;
   /** Best passage on one line, at most 200 characters. */
   snippet: string;
-  /** The snippet in parts; every second part matched the pattern. */
+  /** The snippet in parts; the second, fourth and every further even part match the pattern. */
   snippetParts: string[];
   /** With `neighbours`: messages before the match, oldest first. */
   neighboursBefore?: NeighbourMessage[];
-  /** With `neighbours`: messages after the match. */
+  /** With `neighbours`: messages after the match, oldest first. */
   neighboursAfter?: NeighbourMessage[];
 }
 
@@ -106,11 +106,11 @@ export interface SummaryMatch {
   latestAt: string;
   /** Depth of the summary; 0: a leaf. */
   depth: number;
-  /** Score in thousandths; null: a regular expression was searched. */
+  /** Score in thousandths, higher is better; null: the pattern was a regular expression. */
   score: number | null;
   /** Best passage on one line, at most 200 characters. */
   snippet: string;
-  /** The snippet in parts; every second part matched the pattern. */
+  /** The snippet in parts; the second, fourth and every further even part match the pattern. */
   snippetParts: string[];
 }
 
@@ -124,9 +124,9 @@ export interface FileMatch {
   id: string;
   /** Name of the file; null: the file has no name. */
   name: string | null;
-  /** Id that the host gave the message; null: the host gave no id. */
+  /** Id that the host gave the newest message that has the file; null: the host gave no id. */
   entryId: string | null;
-  /** Id of the conversation. */
+  /** Id of the conversation of the message that has the file. */
   conversation: string;
   /** Position of the newest message that has the file. */
   seq: number;
@@ -138,15 +138,15 @@ export interface FileMatch {
   line: number;
   /** Byte at which the passage begins, from 0. */
   byte: number;
-  /** Score in thousandths; null: a regular expression was searched. */
+  /** Score in thousandths, higher is better; null: the pattern was a regular expression. */
   score: number | null;
   /** Passage on one line, at most 200 characters. */
   snippet: string;
-  /** The snippet in parts; every second part matched the pattern. */
+  /** The snippet in parts; the second, fourth and every further even part match the pattern. */
   snippetParts: string[];
 }
 
-/** A message beside a match. */
+/** A message before or after a match. */
 export interface NeighbourMessage {
   /** Id of the message. */
   id: string;
@@ -156,18 +156,21 @@ export interface NeighbourMessage {
   role: Role;
   /** Time of the message. */
   createdAt: string;
-  /** First 80 characters on one line. */
+  /** First 80 characters of the message, on one line. */
   snippet: string;
 }
 
 /** Vectors to attach to messages and summaries. */
 export interface EmbedRequest {
-  /** Vectors; absent: the call only reports which messages and summaries have no vectors. */
+  /**
+   * Vectors to store; absent: the call only reports which messages and summaries have no vectors.
+   */
   vectors?: Embedding[];
   /** Name of the model that made the vectors. */
   model?: string;
   /**
-   * Whether vectors are removed; the caller repeats the call until `stored` is 0. Default: `false`.
+   * Whether stored vectors are deleted; the caller repeats the call until `stored` is 0. Default:
+   * `false`.
    */
   forget?: boolean;
 }
@@ -176,26 +179,29 @@ export interface EmbedRequest {
 export interface Embedding {
   /** Id of the message or summary. */
   id: string;
-  /** Finite numbers that are not all zero; null: the message or summary gets no vector. */
+  /** Finite numbers, not all zero; null: the message or summary shall have no vector. */
   vector: ArrayLike<number> | null;
 }
 
 /** The state of the vectors of a conversation. */
 export interface EmbedResult {
-  /** Numbers of each vector; null: no vector exists. */
+  /** Number of dimensions of each vector; null: no vector is stored. */
   dimensions: number | null;
-  /** Entries of `vectors` that were stored, from the first on. */
+  /**
+   * Number of entries of `vectors` that were stored, from the first on; the caller passes the
+   * others again.
+   */
   kept: number;
-  /** Messages and summaries for which no entry of `vectors` was stored. */
+  /** Number of messages and summaries for which neither a vector nor null was stored. */
   missingCount: number;
-  /** Model of the vectors; null: no model was named. */
+  /** Model of the stored vectors; null: no vector is stored, or no model was named. */
   model: string | null;
   /**
-   * Ids of messages and summaries for which no entry was stored; summaries first, each newest
+   * Ids of messages and summaries that `missingCount` counts: summaries, then messages, each newest
    * first.
    */
   missingIds: string[];
-  /** Vectors of the conversation. */
+  /** Number of vectors of the conversation. */
   stored: number;
 }
 
@@ -214,7 +220,7 @@ export interface SummaryDescription {
   kind: SummaryKind;
   /** Depth of the summary; 0: a leaf. */
   depth: number;
-  /** Prompt of the summary, or `fallback`. */
+  /** Prompt with which the summary was made; `fallback`: made without a model. */
   level: Level;
   /** Position of the first message that the summary covers. */
   seqFirst: number;
@@ -234,36 +240,36 @@ export interface SummaryDescription {
   sourceTokens: number;
   /** Estimated tokens of all messages that the summary covers. */
   messageTokens: number;
-  /** Ids of the summaries that were condensed into this summary. */
+  /** Ids of the summaries from which this summary was made; empty for a leaf. */
   sourceIds: string[];
-  /** Ids of the summaries made from the summary, at most one. */
+  /** Ids of the summaries made from the summary; at most one. */
   derivedIds: string[];
   /** Ids of the messages of a leaf. */
   messageIds: string[];
-  /** Ids of the files of its messages. */
+  /** Ids of the files of the messages that the summary covers. */
   fileIds: string[];
-  /** Findings of the check of the text. */
+  /** What the verifier found in the text; empty: nothing. */
   findings: string[];
   /** Least trust of the messages that the summary covers. */
   trust: Trust;
-  /** Model that wrote the summary. */
+  /** Name of the model that wrote the summary. */
   model: string;
   /** Reason for which the model stopped writing; null: unknown. */
   finish: Finish | null;
-  /** Whether the text was cut to its cap. */
+  /** Whether the text was cut to its token limit. */
   capped: boolean;
   /** Version of the prompt. */
   promptVersion: number;
-  /** Number of summaries below the summary. */
+  /** Number of summaries from which the summary was made, directly or over other summaries. */
   descendantCount: number;
-  /** Estimated tokens of the summaries below the summary. */
+  /** Estimated tokens of the summaries that `descendantCount` counts. */
   descendantTokens: number;
   /**
-   * Cost of reading the summary and the summaries below, level by level, the summary first; no
-   * deeper than the grant (see `subtreeComplete`).
+   * Tokens of the summary and of the summaries it was made from, level by level, the summary first;
+   * no deeper than a grant allows.
    */
   subtree: ReadCost[];
-  /** Whether `subtree` is complete. */
+  /** Whether `subtree` has a row for every summary; false: rows were cut. */
   subtreeComplete: boolean;
   /** Tokens spent of the grant; absent: the read used no grant. */
   grant?: GrantCharge;
@@ -285,7 +291,7 @@ export interface MessageDescription {
   entryId?: string;
   /** Text of the message, byte for byte as it came. */
   raw: string;
-  /** Estimated tokens. */
+  /** Estimated tokens of the message. */
   tokens: number;
   /** Trust of the message. */
   trust: Trust;
@@ -301,19 +307,19 @@ export interface FileDescription {
   kind: string;
   /** Name of the file; null: the file has no name. */
   name: string | null;
-  /** Media type. */
+  /** Media type of the content. */
   mime: string;
-  /** Size in bytes. */
+  /** Size of the content in bytes. */
   bytes: number;
-  /** Number of lines. */
+  /** Number of lines of the content. */
   lines: number;
-  /** Outline of the content, made without a model. */
+  /** Outline of the content: what it is and where to look, made without a model. */
   exploration: string;
-  /** Text of the range; null: no content was requested. */
+  /** Text of the range that was read; null: no content was requested. */
   content: string | null;
-  /** Whether content follows the range. */
+  /** Whether the content continues after the range. */
   truncated: boolean;
-  /** First byte of the range; absent: no content was requested. */
+  /** First byte of the range, from 0; absent: no content was requested. */
   startByte?: number;
   /**
    * First byte after the range, at which the next range begins; absent: no content was requested.
@@ -349,25 +355,25 @@ export interface ConversationDescription {
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
-  /** Cost of reading each summary of the context, oldest first. */
+  /** Tokens of each summary of the context, oldest first. */
   subtree: ReadCost[];
-  /** Whether `subtree` is complete. */
+  /** Whether `subtree` has a row for every summary; false: rows were cut. */
   subtreeComplete: boolean;
   /** Tokens spent of the grant; absent: the read used no grant. */
   grant?: GrantCharge;
 }
 
-/** The cost of reading a summary, in estimated tokens. */
+/** The tokens that reading a summary, the summaries below it and its messages takes, estimated. */
 export interface ReadCost {
   /** Id of the summary. */
   id: string;
   /** Depth of the summary; 0: a leaf. */
   depth: number;
-  /** Tokens of its text. */
+  /** Tokens of the text of the summary. */
   tokens: number;
-  /** Tokens of its text and of all summaries below. */
+  /** Tokens of the text and of all summaries from which the summary was made. */
   subtreeTokens: number;
-  /** Tokens of all its messages. */
+  /** Tokens of all messages that the summary covers. */
   messageTokens: number;
 }
 
@@ -388,7 +394,7 @@ export interface ExpandResult {
    * (see `leftOut`).
    */
   cursor: string | null;
-  /** First source that did not fit `tokensMax`; null: the bound cut nothing. */
+  /** First source that did not fit the token limit; null: the limit cut nothing. */
   leftOut: OmittedSource | null;
   /** Tokens spent of the grant; absent: the read used no grant. */
   grant?: GrantCharge;
@@ -428,17 +434,17 @@ export interface StoredMessage {
   entryId?: string;
   /** Text of the message, byte for byte as it came. */
   raw: string;
-  /** Estimated tokens. */
+  /** Estimated tokens of the message. */
   tokens: number;
   /** Trust of the message. */
   trust: Trust;
 }
 
-/** A source that did not fit the bound of an expansion. */
+/** A source that did not fit the token limit of an expansion. */
 export interface OmittedSource {
   /** Id of the message or summary. */
   id: string;
-  /** Value of `tokensMax` that the source needs. */
+  /** Least `tokensMax` with which the source fits. */
   tokens: number;
 }
 
@@ -448,19 +454,19 @@ export interface Grant {
   id: string;
   /** Ids of the conversations that the grant covers. */
   conversations: string[];
-  /** Ids of the summaries that the grant covers; null: everything. */
+  /** Ids of the summaries that the grant covers; null: everything of the conversations. */
   summaryIds: string[] | null;
   /** Most levels of one expansion. */
   depthMax: number;
-  /** Most tokens of text in all answers together. */
+  /** Most tokens of stored text in all answers together. */
   tokensMax: number;
-  /** Tokens that the grant still has. */
+  /** Tokens that the grant has left. */
   tokensLeft: number;
   /** Time at which the grant was made. */
   issuedAt: string;
-  /** Time at which the grant ends. */
+  /** Time from which the grant allows nothing. */
   expiresAt: string;
-  /** Id of the grant one level up; null: there is no grant above. */
+  /** Id of the grant from which this grant inherits; null: the grant inherits from none. */
   parent: string | null;
   /** Whether the grant was revoked. */
   revoked: boolean;

@@ -1,4 +1,6 @@
-//! `lcm conversations`, `lcm status`, `lcm check` and `lcm digest`.
+//! `lcm conversations`, `lcm status`, `lcm check` and `lcm digest`: show the state of the store.
+//!
+//! In: a conversation or the store. Out: tables and lines for people, or JSON of the component.
 
 use lcm_host::{Checked, Result};
 use serde::Serialize;
@@ -48,7 +50,7 @@ pub(crate) fn conversations(global: &Global) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Formats the cause of an archive, and the next conversation.
+/// Formats the cause of an archival, and the conversation that continues.
 pub(super) fn archived(archived: &Value) -> String {
     match archived.get("successor").and_then(Value::as_str) {
         Some(successor) => format!("{}, continues in {successor}", field(archived, "cause")),
@@ -118,7 +120,7 @@ fn status_for_people(status: &Value) -> String {
     out
 }
 
-/// Formats the members of an object on one line.
+/// Formats the members of an object on one line, as `name value` with commas.
 fn pairs(object: &Map<String, Value>) -> String {
     let pairs = object.iter().map(|(name, value)| format!("{name} {}", plain(value)));
     pairs.collect::<Vec<_>>().join(", ")

@@ -1,7 +1,7 @@
-//! `lcm ask`: an answer to a question.
+//! `lcm ask`: answers a question from stored messages.
 //!
-//! In: a question and the models of `--llm`. Out: the answer and its citations, or a failure when
-//! the model fails or another question is open. The component decides how a question ends.
+//! In: a question and the models of `--llm`. Out: the answer and the ids that it cites, or an error
+//! if the model failed or another question of the conversation is open.
 
 use lcm_host::{AskOptions, AskReport, AskStatus, Code, Error, Result};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, options: &Ask) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Returns the error of a question that failed.
+/// Returns the error of a question that failed; `None`: the question has a result to print.
 fn failure(report: &AskReport) -> Option<Error> {
     let model = report.failure.as_ref();
     let said = |why: &str| match model {
@@ -50,7 +50,8 @@ fn failure(report: &AskReport) -> Option<Error> {
         AskStatus::Busy => {
             let until = report.expires_at.as_deref().unwrap_or_default();
             let message = format!(
-                "another question of this conversation is being answered, at most until {until}"
+                "another question of this conversation is open until {until} at the latest; ask \
+                 again after its end"
             );
             (Code::Conflict, message)
         }
@@ -67,7 +68,7 @@ fn failure(report: &AskReport) -> Option<Error> {
     Some(Error::new(code, message))
 }
 
-/// Formats the answer and its sources.
+/// Formats the answer and its sources for people.
 fn for_people(report: &AskReport, conversation: &str) -> String {
     let mut out = match &report.answer {
         Some(answer) => format!("{}\n\n", answer.trim_end()),

@@ -1,4 +1,7 @@
-//! `lcm assemble`.
+//! `lcm assemble`: prints the context for a budget.
+//!
+//! In: a budget, a dialect and options. Out: one line for each message and the sizes; with `--json`
+//! the messages to send to a provider.
 
 use std::path::Path;
 
@@ -17,7 +20,7 @@ use crate::{
     session::Session,
 };
 
-/// Characters of one message that are shown to people.
+/// Most characters of a message to show to people.
 const SHOWN_MAX: usize = 110;
 
 #[derive(Serialize)]
@@ -72,7 +75,9 @@ impl<'a> OneItem<'a> {
 
 pub(crate) fn run(global: &Global, options: &Assemble) -> Result<End> {
     let Some(dialect) = options.dialect.wit() else {
-        return Err(Error::new(Code::InvalidInput, "`--dialect auto` is for ingest only"));
+        let known = "lcm, anthropic, openai-chat, openai-responses or gemini";
+        let message = format!("`--dialect` must be {known}, got `auto`");
+        return Err(Error::new(Code::InvalidInput, message));
     };
     let previous = options.previous.as_deref().map(token).transpose()?;
     let session = Session::open(global)?;
@@ -97,7 +102,7 @@ pub(crate) fn run(global: &Global, options: &Assemble) -> Result<End> {
 }
 
 fn print_json(assembled: &Assembled, budget: u32, explain: bool) -> Result<()> {
-    // The messages pass through unread: they may hold what a JSON reader would change.
+    // The messages are not parsed, because a parser could change numbers.
     let messages: &RawValue = serde_json::from_str(&assembled.messages_json).map_err(|error| {
         let message = format!("`context.assemble` answered unexpected JSON: {error}");
         Error::new(Code::Internal, message)
@@ -123,7 +128,8 @@ fn print_json(assembled: &Assembled, budget: u32, explain: bool) -> Result<()> {
     })
 }
 
-/// What an assembly looks like on a screen: one line for each message.
+/// Formats an assembly for people: the explanation if requested, one line for each message, sizes
+/// and warnings.
 pub(crate) fn people(assembled: &Assembled, budget: u32) -> String {
     let mut text = String::new();
     if let Some(explanation) = &assembled.explanation_text {
@@ -150,7 +156,7 @@ pub(crate) fn people(assembled: &Assembled, budget: u32) -> String {
     text
 }
 
-/// One line for each message of an assembly.
+/// Formats each message of an assembly as one line.
 pub(crate) fn messages(assembled: &Assembled) -> String {
     let mut rows = Vec::new();
     if let Some(system) = &assembled.system {
@@ -168,13 +174,13 @@ pub(crate) fn messages(assembled: &Assembled) -> String {
     rows.iter().map(|(role, text)| format!("{role:<9}  {text}\n")).collect()
 }
 
-/// What a summary says, without the head of its element; any other text as it is.
+/// Returns the text of a summary after its tag `<content>`; any other text unchanged.
 fn bare(text: &str) -> &str {
     let content = text.strip_prefix("<summary ").and_then(|text| text.split_once("<content>"));
     content.map_or(text, |(_, content)| content)
 }
 
-/// What a message of any dialect says, as one text.
+/// Returns the texts and calls of a message of any dialect, joined by spaces.
 pub(crate) fn said(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -203,7 +209,8 @@ pub(crate) fn said(value: &Value) -> String {
     }
 }
 
-/// The token in the JSON of an earlier assembly, or the file's text when it is the token alone.
+/// Reads the prefix token from a file with the JSON of an earlier assembly, or with the token
+/// alone.
 fn token(file: &Path) -> Result<String> {
     #[derive(Deserialize)]
     struct Earlier {
@@ -218,8 +225,10 @@ fn token(file: &Path) -> Result<String> {
         return Ok(text.trim().to_owned());
     }
     let earlier: Earlier = serde_json::from_str(&text).map_err(|error| {
-        let message =
-            format!("`--previous {}` is no output of `lcm assemble`: {error}", file.display());
+        let message = format!(
+            "`--previous {}` must be the output of `lcm assemble --json`: {error}",
+            file.display()
+        );
         Error::new(Code::InvalidInput, message)
     })?;
     Ok(earlier.prefix.token)

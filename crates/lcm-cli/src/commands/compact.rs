@@ -1,4 +1,7 @@
-//! `lcm compact`.
+//! `lcm compact`: replaces old messages by summaries.
+//!
+//! In: a budget and the models of `--llm`. Out: the summaries that were made, and how the
+//! compaction ended. `lcm maintain` and `lcm demo` print their compaction with this module.
 
 use lcm_host::{CompactOptions, CompactReport, CompactStatus, Pass, Result};
 use serde::Serialize;
@@ -11,7 +14,7 @@ use crate::{
     session::Session,
 };
 
-/// What a compaction did, as JSON.
+/// The report of a compaction, for `--json`.
 #[derive(Serialize)]
 pub(super) struct Output<'a> {
     status: &'static str,
@@ -72,7 +75,7 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
         model: options.model.clone(),
         observed_tokens: options.observed_tokens,
         requests_max: options.requests_max,
-        // Who runs the command again has seen why, and nothing is to be written.
+        // A person sees each refusal, so a refusal need not count for the breaker.
         counts_refusals: false,
         clock: session.clock,
     };
@@ -90,19 +93,19 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
     Ok(end(&report))
 }
 
-/// How the program ends; of a model that failed it says why.
+/// Returns how the command ends. If the model is unavailable, prints the reason to standard error.
 pub(super) fn end(report: &CompactReport) -> End {
     if report.status != CompactStatus::ModelUnavailable {
         return End::Done;
     }
-    // A model that was not asked has no failure; one that was given up is not warned of after it.
+    // The last warning is the failure of the model. With an open breaker no model was asked.
     let failure = report.warnings.last().filter(|_| report.reason != "breaker-open");
     let why = failure.unwrap_or(&report.reason);
     eprintln!("lcm: completion-failed: {why}");
     End::ModelUnavailable
 }
 
-/// The passes and how it ended, for people.
+/// Formats a report for people: the passes, the status and the warnings.
 pub(super) fn text(report: &CompactReport) -> String {
     let mut text = passes(&report.passes);
     text.push_str(&format!(
@@ -117,7 +120,7 @@ pub(super) fn text(report: &CompactReport) -> String {
     text
 }
 
-/// The passes as a table; nothing when there were none.
+/// Formats passes as a table; empty without passes.
 pub(crate) fn passes(passes: &[Pass]) -> String {
     if passes.is_empty() {
         return String::new();

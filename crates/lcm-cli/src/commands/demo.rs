@@ -1,7 +1,8 @@
-//! `lcm demo`: every main command on a built-in transcript, in memory.
+//! `lcm demo`: runs the main commands on a built-in transcript, in a store in memory.
 //!
 //! In: nothing. Out: the result of each step, and whether every message came back byte for byte.
-//! The messages are read twice: by seq, and from the assembled context through the summaries.
+//! For that comparison the messages are read by seq, and again by expanding the items of the
+//! assembled context.
 
 use lcm_host::{
     CompactOptions, CompactReport, ExpandOptions, IngestOptions, Result,
@@ -23,11 +24,11 @@ use crate::{
     session::Session,
 };
 
-/// Search word of the demo; its messages are summarised before the search.
+/// Search word of the demo, from messages that are summarised before the search.
 const SOUGHT: &str = "TestSchedulerFiresOncePerSlot";
 const TRANSCRIPT: &[u8] = include_bytes!("../../demo/transcript.jsonl");
 const BUDGET: u32 = 8_000;
-/// Bound of the depth; the summaries of the transcript have fewer levels.
+/// Levels to expand; the summaries of the transcript have fewer.
 const ALL_LEVELS: u32 = 64;
 /// Most characters to show of a message.
 const SHOWN_MAX: usize = 84;
@@ -46,7 +47,7 @@ struct Output<'a> {
     byte_for_byte: bool,
 }
 
-/// Messages that one context item leads to.
+/// The messages that one context item covers.
 struct Fetched {
     seq_first: u64,
     texts: Vec<String>,
@@ -123,7 +124,7 @@ pub(crate) fn run(global: &Global) -> Result<End> {
     Ok(if same && checked.ok { End::Done } else { End::Findings })
 }
 
-/// Runs the search step.
+/// Searches for [`SOUGHT`], and formats the result.
 fn found(session: &Session<'_>) -> Result<String> {
     let query = json!({"pattern": SOUGHT, "mode": "full-text", "scope": "messages", "limit": 2});
     let (conversation, now) = (session.conversation, session.now());
@@ -132,7 +133,7 @@ fn found(session: &Session<'_>) -> Result<String> {
     Ok(format!("4. grep: `{SOUGHT}`, summarised or not\n{}\n", indented(&hits)))
 }
 
-/// Formats the last line.
+/// Formats the last line of the demo.
 fn verdict(same: bool, messages: usize, bytes: usize) -> String {
     let bytes = count(u64::try_from(bytes).unwrap_or(u64::MAX), "byte");
     if same {
@@ -209,7 +210,7 @@ fn expanded_for_people(item: &Item, fetched: &Fetched) -> Result<String> {
     ))
 }
 
-/// Returns all messages by seq.
+/// Reads all messages in the order of their seq.
 fn by_number(session: &Session<'_>) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     session.lcm.messages_all(session.conversation, 1, u64::MAX, &session.cancel, &mut |text| {
@@ -219,7 +220,7 @@ fn by_number(session: &Session<'_>) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// Returns all messages that the context items lead to.
+/// Returns the messages of all context items, in order.
 fn from_context(fetched: &[Fetched]) -> Vec<String> {
     fetched.iter().flat_map(|item| item.texts.iter().cloned()).collect()
 }

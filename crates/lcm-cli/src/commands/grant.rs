@@ -1,6 +1,7 @@
-//! `lcm grant`: limited rights to read.
+//! `lcm grant`: creates, lists and revokes grants, which are limited rights to read.
 //!
-//! In: limits, or an id. Out: the grants of the component, which checks every limit.
+//! In: limits, or the id of a grant. Out: a table of grants, or their JSON. The component checks
+//! every limit.
 
 use lcm_host::Result;
 use serde_json::{Value, json, value::RawValue};
@@ -56,7 +57,7 @@ fn list_all(session: &Session<'_>) -> Result<()> {
     output::text(&table(&grants.collect::<Result<Vec<Value>>>()?))
 }
 
-/// Formats grants for people.
+/// Formats grants as a table for people.
 fn table(grants: &[Value]) -> String {
     let heading = ["id", ">left", ">of", ">depth", "expires", "revoked", "covers"];
     let mut table = Table::new(&heading);

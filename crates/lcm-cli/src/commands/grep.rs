@@ -1,4 +1,7 @@
-//! `lcm grep`.
+//! `lcm grep`: searches messages, summaries and files.
+//!
+//! In: a pattern and filters. Out: the matches, their number and notes; with `--json` the answer of
+//! the component.
 
 use lcm_host::Result;
 use serde_json::{Value, json};
@@ -11,7 +14,8 @@ use crate::{
     session::Session,
 };
 
-/// Texts for the notes of an answer; an unknown note is shown unchanged.
+/// Texts for the notes of an answer. An empty text hides the note; a note that is missing here is
+/// shown unchanged.
 const NOTES: [(&str, &str); 10] = [
     ("mode-regex", "the pattern was read as a regular expression; try --mode full-text"),
     ("mode-full-text", ""),
@@ -60,7 +64,8 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Formats the matches, two lines each; `named`: with their conversations.
+/// Formats the matches with their neighbours, the total and the notes; `named`: the line of a match
+/// has its conversation.
 pub(super) fn for_people(answer: &Value, named: bool) -> String {
     let list = |key: &str| answer.get(key).and_then(Value::as_array).into_iter().flatten();
     let mut out = String::new();

@@ -1,7 +1,7 @@
-//! `lcm ingest`, once or following a file.
+//! `lcm ingest`: stores the messages of files, once or while a file grows.
 //!
-//! In: files. Out: one result for each ingest. The component recognises stored messages;
-//! `lcm_host::session_files` describes how a file is followed.
+//! In: files with messages. Out: counts of stored and skipped messages, for each ingest. The
+//! component recognises stored messages; `lcm_host::session_files::Follower` follows a file.
 
 use std::{io::BufReader, path::Path, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     session::Session,
 };
 
-/// Interval between two reads of a followed file.
+/// Interval between two polls of a followed file.
 const POLL: Duration = Duration::from_millis(300);
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct Output<'a> {
     warnings: &'a [String],
 }
 
-/// Ingests files; nothing is stored when a line is not a message.
+/// Ingests files once, or follows a file with `--tail`. Nothing is stored if a line is no message.
 pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     if options.tail {
         return tail(global, options);
@@ -87,7 +87,8 @@ fn read(path: &Path, options: &Ingest, reading: Reading) -> Result<Transcript> {
     Transcript::read_open(path, &mut source, options.dialect, reading.is_growing)
 }
 
-/// Returns a function that adds to an error that the file was replaced.
+/// Returns a function that marks an error as one of a replaced file, if `reading` is of such a
+/// file.
 fn replaced(path: &Path, reading: &Reading) -> impl Fn(Error) -> Error + use<> {
     let before = reading.is_replaced.then(|| {
         format!("in the old file at `{}`, before the file was replaced: ", path.display())

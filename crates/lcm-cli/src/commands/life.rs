@@ -1,7 +1,9 @@
-//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm focus` and `lcm calibrate`.
+//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm focus` and `lcm calibrate`: change a
+//! conversation by a verb of the component.
 //!
-//! In: options. Out: the answer of the component, with `applied`: whether the change was written.
-//! All commands but `family` and `calibrate` write only with `--apply`.
+//! In: options. Out: one sentence about the change; with `--json` the answer of the verb with
+//! `applied`, which is false after a dry run. `reset`, `new`, `archive` and `focus` change nothing
+//! without `--apply`.
 
 use lcm_host::{Code, Error, Result};
 use serde_json::{Value, json};
@@ -100,6 +102,8 @@ pub(crate) fn calibrate(global: &Global, options: &Calibrate) -> Result<End> {
     })
 }
 
+/// Runs a verb, as a dry run unless `apply`, and prints its answer. `said` formats the answer for
+/// people.
 pub(super) fn run(
     global: &Global,
     verb: &str,

@@ -1,4 +1,7 @@
-//! `lcm maintain`.
+//! `lcm maintain`: compacts if deferred compaction is due.
+//!
+//! In: a budget and the models of `--llm`. Out: what was compacted, and which compaction is still
+//! deferred.
 
 use lcm_host::{CompactOptions, DeferredCompaction, MaintainReport, Pass, Result};
 use serde::Serialize;
@@ -49,7 +52,7 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
     Ok(compacted.map_or(End::Done, compact::end))
 }
 
-/// Formats deferred compaction for people.
+/// Formats deferred compaction for people; `None`: no compaction is deferred.
 fn describe_deferred(debt: Option<&DeferredCompaction>) -> String {
     match debt {
         None => "no compaction is deferred\n".to_owned(),

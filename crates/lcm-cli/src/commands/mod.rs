@@ -1,4 +1,6 @@
-//! The commands, one module for each group.
+//! Runs the commands, one module for each group.
+//!
+//! In: the parsed command line. Out: what a command prints, and how it ended.
 
 mod admin;
 mod ask;
@@ -24,7 +26,7 @@ use crate::{
     arguments::{Arguments, Command},
 };
 
-/// Names of commands without an implementation.
+/// Names of planned commands, which this version refuses as `unsupported`.
 const NOT_BUILT: [&str; 12] = [
     "backup",
     "dissolve",
@@ -40,7 +42,7 @@ const NOT_BUILT: [&str; 12] = [
     "tui",
 ];
 
-/// Runs the command of a command line.
+/// Runs the command that the command line names.
 pub(crate) fn run(arguments: &Arguments) -> Result<End> {
     let global = &arguments.global;
     match &arguments.command {
@@ -78,7 +80,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
 fn other(words: &[OsString]) -> Result<End> {
     let name = words.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     if NOT_BUILT.contains(&name.as_ref()) {
-        return Err(Error::new(Code::Unsupported, format!("`{name}` is not built yet")));
+        let message = format!("this version has no command `{name}`, see `lcm --help`");
+        return Err(Error::new(Code::Unsupported, message));
     }
     Err(Error::new(Code::InvalidInput, format!("unknown command `{name}`, see `lcm --help`")))
 }

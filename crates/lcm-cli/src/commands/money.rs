@@ -1,4 +1,7 @@
-//! `lcm usage` and `lcm advise`.
+//! `lcm usage` reports the tokens of a model's answer; `lcm advise` asks whether to compact now.
+//!
+//! In: token counts, costs and prices. Out: the sums of all reports, or the advice of the
+//! component.
 
 use lcm_host::Result;
 use serde_json::{Map, Value, json};
@@ -29,7 +32,7 @@ pub(crate) fn usage(global: &Global, options: &Usage) -> Result<End> {
     })
 }
 
-/// Formats the sums of one kind for people.
+/// Formats the sums `name` (`turns` or `summaries`) of an answer for people.
 fn sum(answer: &Value, name: &str) -> String {
     let sums = answer.get("usage").and_then(|usage| usage.get(name)).unwrap_or(&Value::Null);
     format!(

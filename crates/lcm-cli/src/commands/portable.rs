@@ -1,4 +1,7 @@
-//! `lcm export` and `lcm import`.
+//! `lcm export` and `lcm import`: copy conversations from store to store as lines of text.
+//!
+//! In: a conversation or all, or an export. Out: an export in a file or on standard output, or
+//! counts of what was stored.
 
 use std::{
     fs::{self, File},
@@ -19,13 +22,13 @@ use crate::{
     session::Session,
 };
 
-/// Lines between two reports of progress.
+/// Exported lines between two updates of the progress bar.
 const STEP: u64 = 1_000;
 
 pub(crate) fn export(global: &Global, options: &Export) -> Result<End> {
     let session = Session::open(global)?;
     if is_standard(&options.file) {
-        // With `--json` the lines are the output as well.
+        // Every line of an export is JSON, so `--json` changes nothing here.
         lines(&session, options.all_conversations, &mut |line| output::text(&format!("{line}\n")))?;
         return Ok(End::Done);
     }
@@ -34,7 +37,7 @@ pub(crate) fn export(global: &Global, options: &Export) -> Result<End> {
     let written = write(&session, options.all_conversations, &partial)
         .and_then(|count| fs::rename(&partial, target).map(|()| count).map_err(cannot(target)));
     let written = written.inspect_err(|_| {
-        // An incomplete export would be refused by `import`.
+        // `import` would refuse an incomplete export.
         let _ = fs::remove_file(&partial);
     })?;
     let file = target.display().to_string();
@@ -107,7 +110,7 @@ fn print(session: &Session<'_>, report: &ImportReport) -> Result<()> {
     ))
 }
 
-/// Source that is read twice: a file, or the content of standard input.
+/// Source of an import, which is read twice: a file, or the content of standard input.
 enum Source {
     File(PathBuf),
     Bytes(Arc<[u8]>),
@@ -136,7 +139,7 @@ fn is_standard(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Returns the name of the file that holds an export until it is complete.
+/// Returns the name under which an export is written; it is renamed when the export is complete.
 fn partial(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");

@@ -1,7 +1,7 @@
-//! `lcm prompts`: the prompts of summaries.
+//! `lcm prompts`: lists, shows, compares, sets and removes overrides of the prompts of summaries.
 //!
-//! In: a name and a text. Out: the answers of the component, which has the texts, and the file of
-//! `--config` with an override added or removed. No store is opened.
+//! In: the name of a prompt, and a text to set. Out: the prompts as the component has them, or the
+//! file of `--config` with an override added or removed. The store of `--store` is not opened.
 
 use std::{
     fs::{self, File},
@@ -48,13 +48,13 @@ pub(crate) fn run(global: &Global, command: &Prompts) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Prints an answer for programs or for people.
+/// The output of a command: for `--json`, and for people.
 struct Printed {
     json: Value,
     text: String,
 }
 
-/// Returns the prompts as configured.
+/// Returns the prompts of the component, with the overrides of the configuration.
 fn prompts(global: &Global) -> Result<Vec<Value>> {
     let session = Session::without_store(global)?;
     let text = session.lcm.admin_call(session.conversation, "prompts", "{}", session.now())?;
@@ -82,7 +82,7 @@ fn list(global: &Global) -> Result<Printed> {
     let mut table = Table::new(&["name", ">version", ">tokens", "text"]);
     for prompt in &prompts {
         let text = if is_overridden(prompt) { "overridden" } else { "built in" };
-        // A version has no thousands separator.
+        // `field` would add thousands separators to the version.
         let version = prompt.get("version").map(Value::to_string).unwrap_or_default();
         table.row(vec![field(prompt, "name"), version, field(prompt, "tokens"), text.to_owned()]);
     }
@@ -111,7 +111,7 @@ fn diff(global: &Global, name: &str) -> Result<Printed> {
     Ok(Printed { json, text })
 }
 
-/// Sets or removes an override in the configuration file.
+/// Sets the override of a prompt in the file of `--config`; `own` is `None`: removes the override.
 fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
     let Some(file) = &global.config else {
         let message = "`--config` must name the file that holds the overrides";
@@ -149,7 +149,7 @@ fn write(global: &Global, name: &str, own: Option<&str>) -> Result<Printed> {
 
 /// Replaces a file atomically: after an interrupt the file has the old or the new text.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    // A symbolic link stays a link.
+    // If `file` is a symbolic link, its target is replaced.
     let place = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let mut name = place.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -162,7 +162,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
         new.sync_all()
     });
     written.and_then(|()| fs::rename(&beside, &place)).inspect_err(|_| {
-        // The partial file is useless; the caller gets the first error.
+        // The caller gets the first error, not that of the removal.
         drop(fs::remove_file(&beside));
     })
 }

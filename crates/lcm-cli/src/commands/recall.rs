@@ -1,4 +1,7 @@
-//! `lcm describe`, `lcm expand`, `lcm messages` and `lcm summaries`.
+//! `lcm describe`, `lcm expand`, `lcm messages` and `lcm summaries`: read what is stored.
+//!
+//! In: ids or ranges. Out: texts and tables for people, or the JSON of the component. Other
+//! commands use `parse`, `field` and `list` of this module.
 
 use std::io::{BufWriter, Write as _};
 
@@ -18,7 +21,7 @@ use crate::{
 /// Most characters of a message to show to people.
 const SHOWN_MAX: usize = 80;
 
-/// Fields to show before the text of a summary, file or message, in this order.
+/// Fields of a description to show before its text, in this order.
 const DESCRIBED: [&str; 30] = [
     "id",
     "entry_id",
@@ -52,25 +55,25 @@ const DESCRIBED: [&str; 30] = [
     "derived_ids",
 ];
 
-/// Parses an answer of the component.
+/// Parses the JSON result of `function`.
 pub(crate) fn parse(function: &str, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
         Error::new(Code::Internal, format!("`{function}` returned unexpected JSON: {error}"))
     })
 }
 
-/// Formats a field of a JSON object for people; empty when the field is absent.
+/// Formats a field of a JSON object for people; empty if the field is absent or null.
 pub(crate) fn field(value: &Value, key: &str) -> String {
     value.get(key).filter(|field| !field.is_null()).map(plain).unwrap_or_default()
 }
 
-/// Formats the grant that a call was charged to, if any.
+/// Formats the member `grant` of an answer; empty if the read used no grant.
 pub(crate) fn granted(grant: Option<&Value>) -> String {
     let grant = grant.and_then(|grant| GrantCharge::deserialize(grant).ok());
     grant.as_ref().map(describe_charge).unwrap_or_default()
 }
 
-/// Formats a grant.
+/// Formats the tokens that a read spent of its grant.
 pub(crate) fn describe_charge(grant: &GrantCharge) -> String {
     let cut = if grant.truncated { ", cut to that" } else { "" };
     let (tokens, left) = (number(grant.tokens), number(grant.tokens_left));
@@ -104,7 +107,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
             out.push_str(&format!("{key:<16}  {}\n", plain(value)));
         }
     }
-    // The first row of the subtree is the summary itself.
+    // The first row of a summary's subtree is the summary itself, which needs no table.
     let is_summary = field(&description, "kind") != "conversation";
     let subtree = description.get("subtree").and_then(Value::as_array);
     if let Some(subtree) = subtree.filter(|subtree| subtree.len() > 1 || !is_summary) {
@@ -124,7 +127,7 @@ pub(crate) fn describe(global: &Global, options: &Describe) -> Result<End> {
     }
     out.push_str(&granted(description.get("grant")));
     if description.get("truncated") == Some(&Value::Bool(true)) {
-        // The option takes the number without separators.
+        // `--start-byte` takes a number without the separators of `field`.
         let next = description.get("end_byte").and_then(Value::as_u64).unwrap_or_default();
         let (end, bytes) = (field(&description, "end_byte"), field(&description, "bytes"));
         out.push_str(&format!(
@@ -270,7 +273,7 @@ fn raw_messages(session: &Session<'_>, from: u64, to: u64) -> Result<()> {
     out.flush().map_err(unwritten)
 }
 
-/// Standard output; a closed pipe is not an error.
+/// Standard output; if the reader has closed the pipe, the program ends with success.
 struct Stdout;
 
 impl std::io::Write for Stdout {
@@ -287,7 +290,8 @@ impl std::io::Write for Stdout {
     }
 }
 
-/// Reads every item of a list.
+/// Reads the items of a list of the conversation, or of the list of conversations, from `cursor`
+/// on; `None`: from the beginning.
 pub(crate) fn list(
     session: &Session<'_>,
     kind: &str,

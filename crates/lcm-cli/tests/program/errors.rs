@@ -43,7 +43,7 @@ fn arguments_that_cannot_be_meant_are_named() {
     let unsupported = |arguments: &[&str], contains: &str| {
         place.run(arguments).failed(2, "unsupported", contains);
     };
-    invalid(&["assemble", "--budget", "100", "--dialect", "auto"], "--dialect auto");
+    invalid(&["assemble", "--budget", "100", "--dialect", "auto"], "got `auto`");
     unsupported(&["status", "--store", "postgres://host/db"], "--store");
     assert_eq!(place.digest(), before);
 }

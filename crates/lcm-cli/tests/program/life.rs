@@ -25,7 +25,7 @@ fn a_reset_goes_on_in_the_family_and_grep_looks_into_both() {
     assert_eq!(place.json(&["family", "demo"])["family"], "demo");
     place.run(&["family", "other"]).failed(4, "exists", "`default`");
     place.run(&["reset", "--apply"]).ok();
-    place.run(&["ingest", DEMO]).failed(4, "denied", "it goes on in `default#2`");
+    place.run(&["ingest", DEMO]).failed(4, "denied", "write to its successor `default#2`");
     assert_eq!(place.json(&["reset", "--apply"])["changed"], false);
     let status = place.json(&["status"]);
     assert_eq!(status["family"], "demo");

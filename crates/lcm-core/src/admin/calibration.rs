@@ -1,4 +1,8 @@
-//! The command `calibrate`: stores the token count that a provider reports for a prompt.
+//! The command `calibrate`: stores how a provider's token count of a prompt relates to the
+//! estimate.
+//!
+//! In: a model and both counts. Out: the calibration of the model as JSON. The rules are in
+//! [`crate::storage::records::calibration`].
 
 use alloc::string::String;
 
@@ -12,7 +16,8 @@ use lcm_text::base::{error::Result, json::JsonWriter};
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Stores a report of the estimated and the provider's token count of the same prompt.
+    /// Adds a report of the estimated and the provider's token count of one prompt to the
+    /// calibration of a model, and returns the calibration.
     pub(super) fn record_calibration(
         mut self,
         model: String,

@@ -1,10 +1,10 @@
-//! Commands: operations on a conversation that a person or host calls by name.
+//! Commands: operations on a conversation that a person or host calls by a verb.
 //!
 //! In: a verb and its arguments as JSON. Out: a JSON report, in which `changed` tells whether the
-//! command changed the store, or with `dry_run` would change it. A command makes at most one
-//! commit; a repeated command makes none. This module parses the arguments and reads the
-//! conversation. The commands are in [`super::session`], [`super::calibration`],
-//! [`super::focus`], [`super::maintenance`], [`super::prompts`] and [`super::usage`].
+//! command changed the store, or with `dry_run` would change the store. A command makes at most one
+//! commit, and none if nothing changes. This module parses the arguments and reads the
+//! conversation. The commands are in [`super::session`], [`super::calibration`], [`super::focus`],
+//! [`super::maintenance`], [`super::prompts`] and [`super::usage`].
 
 use alloc::string::String;
 
@@ -30,7 +30,7 @@ use lcm_text::{
 
 use super::{maintenance::MaintainRequest, prompts};
 
-/// Name of the argument that holds a command's arguments, for errors.
+/// Name of the argument with a command's arguments, for error texts.
 const ARGUMENTS: &str = "arguments-json";
 
 /// A verb with its arguments.
@@ -41,7 +41,7 @@ enum CommandRequest {
     Reset {
         successor: Option<String>,
     },
-    /// Keeps summaries of at least this depth; `None`: keeps the whole context.
+    /// Keeps only summaries of at least this depth in the context; `None`: keeps the whole context.
     New {
         retain_depth: Option<u32>,
     },
@@ -56,7 +56,7 @@ enum CommandRequest {
     Maintain(MaintainRequest),
     Usage(UsageReport),
     Advise(AdviseRequest),
-    /// Sets the focus brief; `text` of `None` removes the brief.
+    /// Sets the focus brief to `text`; `None`: removes the brief.
     Focus {
         text: Option<String>,
         seq_last: Option<u64>,
@@ -68,7 +68,8 @@ enum CommandRequest {
 /// # Errors
 ///
 /// `unsupported`: the verb is unknown; `invalid-input`: an argument breaks a rule; `not-found`,
-/// `exists` and `denied` by the rules of the command; `conflict`; errors of the store.
+/// `exists`, `denied`: the command's rules refuse the call; `conflict`: the conversation changed
+/// during the call; errors of the store.
 pub(crate) fn run_command(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -110,12 +111,12 @@ pub(crate) fn run_command(
     Ok(answer.end_object())
 }
 
-/// Lists the prompts of a configuration as JSON: the command `prompts`, which reads no
+/// Runs the command `prompts`: lists the prompts of a configuration as JSON, without a
 /// conversation.
 ///
 /// # Errors
 ///
-/// `invalid-input`: an argument is given.
+/// `invalid-input`: `arguments_json` has a field.
 pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<String> {
     parse_arguments(arguments_json)?.finish(ARGUMENTS)?;
     Ok(prompts::list_prompts(config)?.end_object())
@@ -127,7 +128,7 @@ fn parse_arguments(arguments_json: &str) -> Result<JsonFields<'_>> {
 }
 
 impl CommandRequest {
-    /// Reads the arguments of a command.
+    /// Reads the arguments of the command `verb`, except `dry_run`.
     fn read(fields: &mut JsonFields<'_>, config: &Config, verb: &str) -> Result<Self> {
         Ok(match verb {
             "family" => Self::Family { key: fields.take_text("family") },
@@ -148,11 +149,16 @@ impl CommandRequest {
                 text: fields.take_optional_text("text"),
                 seq_last: fields.take_optional_u64("seq_last"),
             },
-            _ => return Err(Error::not_supported(format_args!("verb: there is no `{verb}`"))),
+            _ => {
+                return Err(Error::not_supported(format_args!(
+                    "`verb` must be family, reset, new, archive, calibrate, maintain, usage, \
+                     advise, focus or prompts, got `{verb}`"
+                )));
+            }
         })
     }
 
-    /// Returns the family key of `family`; `None`: another command.
+    /// Returns the family key that the command `family` names; `None`: another command.
     fn family_key(&self) -> Option<&str> {
         match self {
             Self::Family { key } => Some(key),
@@ -161,7 +167,8 @@ impl CommandRequest {
     }
 }
 
-/// Reads the depth that `new` keeps; defaults to the configured depth.
+/// Reads `retain_depth` of `new`: absent or null gives the configured depth, and -1 gives `None`,
+/// with which the whole context is kept.
 fn read_retain_depth(fields: &mut JsonFields<'_>, config: &Config) -> Result<Option<u32>> {
     match fields.take_any("retain_depth") {
         None | Some((_, JsonKind::Null)) => Ok(config.new_session_retain_depth),
@@ -178,21 +185,21 @@ fn read_retain_depth(fields: &mut JsonFields<'_>, config: &Config) -> Result<Opt
     }
 }
 
-/// The conversation of one command, read from the store.
+/// The conversation that one command acts on, as read from the store.
 pub(super) struct CommandContext<'a, 's> {
     pub(super) session: &'a mut StoreSession<'s>,
     /// The call, with the effective time as `now`.
     pub(super) call: Call<'a>,
     pub(super) loaded: LoadedHead,
-    /// Whether the configuration allows writes to the conversation.
+    /// Whether the configuration stores this session; if not, no command writes.
     pub(super) is_writable: bool,
-    /// Whether the caller asks for the report without the commit.
+    /// Whether the caller wants the report without a commit.
     pub(super) dry_run: bool,
 }
 
 impl CommandContext<'_, '_> {
-    /// Refuses a conversation that does not exist or is archived, unless the configuration forbids
-    /// writes to the conversation.
+    /// Ensures that the conversation exists and is not archived. A conversation that the
+    /// configuration skips always passes, because nothing is written to it.
     pub(super) fn ensure_writable(&mut self) -> Result<()> {
         if self.is_writable {
             self.loaded.ensure_exists()?;
@@ -201,7 +208,8 @@ impl CommandContext<'_, '_> {
         Ok(())
     }
 
-    /// Commits the changed conversation, unless `dry_run` or the configuration forbids the write.
+    /// Commits the changed conversation; does nothing with `dry_run` or if the configuration skips
+    /// the session.
     pub(super) fn commit(self, act: JournalAction, changes: Changes) -> Result<()> {
         if self.dry_run || !self.is_writable {
             return Ok(());

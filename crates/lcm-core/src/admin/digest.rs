@@ -1,8 +1,9 @@
 //! Digests: one hash over the stored bytes, or over the stored conversations.
 //!
-//! The plain digest covers keys and values; equal calls give equal digests in every host. The
-//! logical digest covers messages, summaries and contexts. Stores with the same conversations
-//! compare equal although their batches differ.
+//! In: the store. Out: a SHA-256. The plain digest covers all keys and values; equal calls give
+//! equal digests in every host. The logical digest covers, of each conversation, id, family,
+//! archive, message texts, summaries and context items. Stores with equal conversations have
+//! equal logical digests, even if their messages came in different batches.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -21,7 +22,8 @@ use crate::storage::{
 };
 use lcm_text::base::{error::Result, int};
 
-/// Computes the digest of the whole store and returns `{"sha256", "cursor"}`.
+/// Computes the digest of the whole store and returns `{"sha256", "cursor"}`; `cursor` is always
+/// null.
 ///
 /// # Errors
 ///

@@ -1,8 +1,9 @@
 //! Export: one conversation, or all conversations, as lines that any store can import.
 //!
-//! In: a conversation and a cursor. Out: a page of lines. An export holds messages, summaries and
-//! the context with all their fields. Records that belong to one store are left out: journal,
-//! breakers, ledgers, attempts, grants, the last question, and uploads that no message refers to.
+//! In: a conversation and a cursor. Out: a page of lines. An export has messages, summaries, the
+//! context, the family and the archive record. All other records are left out. An import derives
+//! identities and search index anew. Other records belong to one store, such as journal, ledger,
+//! grants, usage, vectors, focus brief, and uploads that no message refers to.
 
 use alloc::string::String;
 use lcm_text::base::hash;
@@ -33,20 +34,25 @@ use super::{
     export_format::{self, FORMAT, LineChecksum, begin_line, dialect_name},
 };
 
-/// Most bytes of lines on one page; escapes in the JSON array may double them.
+/// Most bytes of the lines on one page with several lines. Escapes in the JSON array may double
+/// them.
 const PAGE_BYTES_MAX: usize = 512 << 10;
 
 /// Progress of an export, encoded as its cursor.
 #[derive(Deserialize, Serialize)]
 struct ExportProgress {
+    /// The conversation of the next line.
     conversation: String,
     /// Whether the export covers all conversations.
     all: bool,
+    /// Number of the conversation in the export, from 1.
     part: u64,
+    /// Number of conversations in the export.
     parts: u64,
+    /// Number of lines written so far.
     lines: u64,
     checksum: LineChecksum,
-    /// The exported revision; 0 before the header.
+    /// Revision of the conversation when its header was written; not compared before that.
     revision: u64,
     stage: ExportStage,
 }
@@ -64,35 +70,41 @@ impl SoundRecord for ExportProgress {
     }
 }
 
-/// The next line of a conversation's export.
+/// The position of the next line in the export of a conversation.
 #[derive(Clone, Deserialize, Serialize)]
 enum ExportStage {
     Header,
-    /// The line of message `seq` (`piece` is 0), or a piece of its text, from 1.
+    /// The line of message `seq` if `piece` is 0, else the piece of its text with this number, from
+    /// 1.
     Messages {
         seq: u64,
         piece: u32,
     },
-    /// Summaries of `depth` after the key `after`. `count` summaries of any depth are written;
-    /// `found` tells whether one of them has this depth.
+    /// The next summary of `depth` with a key after `after`; an empty `after` precedes all keys. So
+    /// far `count` summaries of any depth were written, with `found` at least one of this depth.
     Summaries {
         depth: u32,
         after: String,
         count: u64,
         found: bool,
     },
+    /// The line that begins with the context item of this index, from 0.
     Context {
         from: u64,
     },
     End,
 }
 
-/// Returns one page of an export as `{"lines", "cursor"}`.
+/// Returns one page of an export as `{"lines", "cursor"}`; a `cursor` of null ends the export.
+///
+/// An empty `conversation` exports all conversations. Without `cursor` the export begins. A page
+/// has at most `bytes_max` bytes of lines and at most 512 KiB, but at least one line.
 ///
 /// # Errors
 ///
-/// `not-found`; `conflict`: the conversation changed since the previous page; `invalid-input`: the
-/// cursor belongs to another export; errors of the store.
+/// `not-found`: the conversation does not exist, or the store has none; `conflict`: a conversation
+/// changed or was removed during its export; `invalid-input`: the cursor belongs to another export;
+/// errors of the store.
 pub(crate) fn export_page(
     session: &mut StoreSession<'_>,
     conversation: &str,
@@ -182,7 +194,8 @@ impl ExportPage {
     }
 }
 
-/// Writes one conversation to one page; methods return `false` when the page is full.
+/// Writes the lines of one conversation to one page. Methods that write return false if the page is
+/// full; `progress` then names the line that did not fit.
 struct SectionExporter<'a, 's> {
     session: &'a mut StoreSession<'s>,
     history: MessageHistory<'a>,
@@ -195,7 +208,8 @@ impl SectionExporter<'_, '_> {
         self.history.head
     }
 
-    /// Writes the remaining lines of the conversation; `true`: its end is written.
+    /// Writes the remaining lines of the conversation as far as they fit; returns whether the end
+    /// line was written.
     fn fill_page(&mut self) -> Result<bool> {
         loop {
             let done = match self.progress.stage.clone() {
@@ -322,7 +336,7 @@ impl SectionExporter<'_, '_> {
         Ok(true)
     }
 
-    /// Writes the summaries depth by depth, so that sources precede derived summaries.
+    /// Writes the summaries in order of depth, so that each summary follows its sources.
     fn write_summaries(
         &mut self,
         mut depth: u32,

@@ -1,10 +1,10 @@
 //! The line format of an export: the fields of each line, and the checksum that chains the lines.
 //!
-//! In and out: one line of JSON. For each conversation an export holds a header, the messages, the
-//! summaries (sources before derived summaries), the context, and an end. Every line closes with a
-//! running checksum over all lines so far, which finds the first line that was changed, lost or
-//! moved. No line is longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line
-//! in pieces.
+//! In and out: one line of JSON, for the export and the import. For each conversation an export has
+//! a header, the messages, the summaries (each after its sources), the context, and an end. Every
+//! line closes with a checksum over this line and all lines before it. The checksum finds the first
+//! line that was changed, lost or moved. No line is longer than [`LINE_BYTES_MAX`]: the text of a
+//! large message follows its line in pieces.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use crate::storage::session::SessionLifecycle;
@@ -29,21 +29,23 @@ use lcm_text::{
 
 /// Name and version of the format.
 pub(super) const FORMAT: &str = "lcm-export/1";
-/// Most bytes of a text in the line of its message.
+/// Most bytes of a message text that is in the line of its message; a longer text follows in
+/// pieces.
 pub(super) const INLINE_BYTES_MAX: usize = limits::PACK_BYTES_MAX;
-/// Most bytes of a line. The longest written line is a summary of 256 KiB in hex with its lists.
+/// Most bytes of a line. The longest line that an export writes is a summary of 256 KiB in hex
+/// digits, with its lists.
 pub(super) const LINE_BYTES_MAX: usize = 768 << 10;
 /// Most context items of one line.
 pub(super) const ITEMS_PER_LINE: usize = 128;
-/// Text between the content of a line and its checksum; it replaces the content's last brace.
+/// Text between the content of a line, which is an object without its last brace, and the checksum.
 const CHECKSUM_PREFIX: &str = ",\"sum\":\"";
-/// Bytes from [`CHECKSUM_PREFIX`] to the end of the line: 16 hex digits, quote, brace.
+/// Bytes of a line after its content: [`CHECKSUM_PREFIX`], 16 hex digits, a quote and a brace.
 const CHECKSUM_SUFFIX_BYTES: usize = CHECKSUM_PREFIX.len() + 18;
 
-/// Error text of a line that cannot be parsed.
+/// Fault of a line that cannot be parsed, after `line N` in an error text.
 const NOT_A_LINE: &str = "is not a line of an export";
 
-/// The running checksum.
+/// Checksum over all lines of an export up to one line; zeros before the first line.
 pub(super) type LineChecksum = [u8; 8];
 
 /// Dialects by name.
@@ -59,7 +61,7 @@ const LEVELS: [StoredLevel; 3] =
 const FINISHES: [StoredFinish; 3] =
     [StoredFinish::Stop, StoredFinish::Length, StoredFinish::Refusal];
 
-/// The content of one line.
+/// The parsed content of one line.
 pub(super) enum ExportLine {
     Header(HeaderLine),
     Message(MessageLine),
@@ -77,10 +79,13 @@ pub(super) struct HeaderLine {
     pub(super) conversation: String,
     /// Number of the conversation in the export, from 1.
     pub(super) part: u64,
+    /// Number of conversations in the export.
     pub(super) parts: u64,
+    /// Number of messages of the conversation.
     pub(super) messages: u64,
     /// Running hash after the last message.
     pub(super) frontier: [u8; 16],
+    /// Number of summaries of the conversation.
     pub(super) summaries: u64,
     /// Number of context items.
     pub(super) items: u64,
@@ -93,8 +98,8 @@ pub(super) struct MessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// Least tokens of a large payload when the message was stored; `None`: the message has no
-    /// large payload.
+    /// Least tokens with which a payload counted as large when the message was stored; `None`: the
+    /// message has no placeholder.
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) text: String,
 }
@@ -105,12 +110,13 @@ pub(super) struct LargeMessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// Least tokens of a large payload when the message was stored; `None`: the message has no
-    /// large payload.
+    /// Least tokens with which a payload counted as large when the message was stored; `None`: the
+    /// message has no placeholder.
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) bytes: u64,
     pub(super) sha256: [u8; 32],
-    /// Running hash after this message; no single line holds the text to compute the hash from.
+    /// Running hash after this message, because no single line has the text to compute the hash
+    /// from.
     pub(super) frontier: [u8; 16],
 }
 
@@ -122,26 +128,30 @@ impl SoundRecord for LargeMessageLine {
 
 /// The line of one piece of a large text.
 pub(super) struct ChunkLine {
+    /// Seq of the message to which the text belongs.
     pub(super) seq: u64,
+    /// Offset of the piece in the text, in bytes.
     pub(super) offset: u64,
     pub(super) text: String,
 }
 
-/// The line of a summary; a leaf has the field `frontier`, a condensed summary the field `sources`.
+/// The line of a summary. In the line of a leaf `sources` is null, in that of a condensed summary
+/// `frontier` is null.
 #[derive(Clone)]
 pub(super) struct SummaryLine {
     pub(super) id: [u8; 8],
-    /// Unverified record of the line; the record sizes of its sources are 0.
+    /// The record as parsed from the line, not verified; the sizes in its source references are 0.
     pub(super) record: Summary,
 }
 
-/// A context item: a summary, a run of raw messages (`summary` is `None`), or withdrawn messages.
+/// A context item: a summary, a run of raw messages, or withdrawn messages.
 #[derive(Clone, Copy)]
 pub(super) struct ExportedItem {
+    /// Id of the summary; `None`: raw or withdrawn messages.
     pub(super) summary: Option<[u8; 8]>,
     pub(super) seq_first: u64,
     pub(super) seq_last: u64,
-    /// Whether the messages were withdrawn; the line holds this field only if `true`.
+    /// Whether the messages were withdrawn; an export writes this field only if true.
     pub(super) withdrawn: bool,
 }
 
@@ -149,16 +159,16 @@ pub(super) struct ExportedItem {
 pub(super) struct EndLine {
     pub(super) part: u64,
     pub(super) parts: u64,
-    /// Number of lines of the export up to and including this line.
+    /// Number of lines of the whole export up to and including this line.
     pub(super) lines: u64,
 }
 
-/// Returns the open JSON of a line of this kind, to which the caller adds fields.
+/// Begins a line of this kind; the caller adds the fields.
 pub(super) fn begin_line(kind: &str) -> JsonWriter {
     JsonWriter::from_open_text(&format!("{{\"{kind}\":{{"))
 }
 
-/// Closes a line; returns its text and the checksum after it.
+/// Closes a line whose predecessor has the checksum `before`; returns the text and its checksum.
 pub(super) fn close_line(line: JsonWriter, before: &LineChecksum) -> (String, LineChecksum) {
     let mut text = line.end_object();
     let sum = advance_checksum(before, &text);
@@ -172,7 +182,8 @@ pub(super) fn close_line(line: JsonWriter, before: &LineChecksum) -> (String, Li
 ///
 /// # Errors
 ///
-/// `invalid-input`: the fault of the line, without the line number.
+/// `invalid-input`: the line is too long, was changed, or is malformed; the error text is the fault
+/// alone, to which the caller adds the number of the line.
 pub(super) fn parse_line(text: &str, before: &LineChecksum) -> Result<(ExportLine, LineChecksum)> {
     if text.len() > LINE_BYTES_MAX {
         return Err(Error::invalid_input(format_args!(
@@ -199,7 +210,7 @@ fn advance_checksum(before: &LineChecksum, content: &str) -> LineChecksum {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm export", before, content.as_bytes()]))
 }
 
-/// Parses the content of a line, whose second member is the checksum.
+/// Parses the first member of a line, which is its content; the second member is the checksum.
 fn parse_content(text: &str) -> Result<ExportLine> {
     let members = json::parse_object(text)?;
     let [content, _] = members.as_slice() else {
@@ -253,8 +264,7 @@ fn parse_content(text: &str) -> Result<ExportLine> {
     Ok(line)
 }
 
-/// Reads the key of a conversation's family and its archive record; `None` for what the line does
-/// not have.
+/// Reads the family key and the archive record of a header; `None` for each that the header lacks.
 fn read_session(f: &mut JsonFields<'_>) -> SessionLifecycle {
     let family = f.take_optional_text("family");
     let cause = f.take_optional_choice("archived_cause", &ArchiveCause::NAMES);
@@ -279,7 +289,7 @@ pub(super) fn write_session(line: &mut JsonWriter, life: &SessionLifecycle) {
     }
 }
 
-/// Reads a hash in hex.
+/// Reads a required hash of `N` bytes in hex digits.
 fn read_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> [u8; N] {
     read_optional_hash(fields, key).unwrap_or_else(|| {
         fields.reject_field(key, "a hash in hex");
@@ -287,7 +297,7 @@ fn read_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> [u8; N] 
     })
 }
 
-/// Reads a hash in hex; `None`: the field is absent.
+/// Reads an optional hash of `N` bytes in hex digits; `None`: the field is absent or null.
 fn read_optional_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) -> Option<[u8; N]> {
     let text = fields.take_optional_text(key)?;
     let bytes = hash::decode_hex(&text).unwrap_or_default();
@@ -297,7 +307,7 @@ fn read_optional_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) ->
     Some(hash::hash_prefix(&bytes))
 }
 
-/// Reads a time in ISO 8601.
+/// Reads a required time in ISO 8601.
 fn read_timestamp(fields: &mut JsonFields<'_>, key: &str) -> Timestamp {
     let time = time::parse(&fields.take_text(key)).filter(|time| *time <= time::MS_MAX);
     time.unwrap_or_else(|| {
@@ -311,12 +321,12 @@ fn read_dialect(fields: &mut JsonFields<'_>) -> Dialect {
     DIALECTS.get(index).map_or(Dialect::Lcm, |(_, dialect)| *dialect)
 }
 
-/// Returns the name of a dialect.
+/// Returns the name of a dialect in a line.
 pub(super) fn dialect_name(dialect: Dialect) -> &'static str {
     DIALECTS.iter().find(|(_, known)| *known == dialect).map_or("", |(name, _)| name)
 }
 
-/// Parses the printed id of a summary that the field `key` holds.
+/// Parses the printed id `name` of a summary; records a fault of the field `key` if it is no id.
 fn parse_summary_id(fields: &mut JsonFields<'_>, key: &str, name: &str) -> [u8; 8] {
     summary::parse_summary_id(name).unwrap_or_else(|_| {
         fields.reject_field(key, "the id of a summary");
@@ -399,7 +409,7 @@ fn read_sources(f: &mut JsonFields<'_>, seq_first: u64, seq_last: u64) -> Summar
     }
 }
 
-/// Reads the text of a summary, which is in hex if the field `hex` is true.
+/// Reads the text of a summary; if the field `hex` is true, the text is in hex digits.
 fn read_summary_text(f: &mut JsonFields<'_>) -> String {
     let text = f.take_text("text");
     if !f.take_flag("hex") {
@@ -412,7 +422,8 @@ fn read_summary_text(f: &mut JsonFields<'_>) -> String {
     })
 }
 
-/// Builds the line of a summary; its text is in hex if JSON escapes would more than double it.
+/// Builds the line of a summary. The text is in hex digits if JSON escapes would more than double
+/// its length.
 pub(super) fn write_summary(record: &Summary) -> JsonWriter {
     let escaped: usize = record.text.bytes().map(escaped_bytes).sum();
     let is_hex = escaped > 2 * record.text.len();
@@ -458,7 +469,7 @@ pub(super) fn write_summary(record: &Summary) -> JsonWriter {
     w
 }
 
-/// Returns the number of bytes that JSON writes for a byte of text.
+/// Returns how many bytes a byte of text takes in a JSON string.
 fn escaped_bytes(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,

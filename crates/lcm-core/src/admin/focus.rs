@@ -1,4 +1,7 @@
 //! The command `focus`: sets or removes the focus brief of a conversation.
+//!
+//! In: a text and the last seq that it covers, or no text. Out: the brief as JSON. The rules of a
+//! brief are in [`crate::storage::records::focus`].
 
 use alloc::string::String;
 
@@ -8,7 +11,8 @@ use lcm_text::base::{error::Result, json::JsonWriter};
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Sets the focus brief; `text` of `None` removes the brief.
+    /// Sets the focus brief to `text`; `None`: removes the brief. `seq_last` is the last message
+    /// that the brief covers; `None`: the newest message.
     pub(super) fn set_focus(
         mut self,
         text: Option<String>,
@@ -18,7 +22,7 @@ impl CommandContext<'_, '_> {
         let key = FocusBrief::key(self.call.keys);
         let old = self.session.read_record(&key)?;
         let messages = self.loaded.head.messages;
-        // A skipped session has no stored message that a brief could cover.
+        // A skipped session may have no message, which `FocusBrief::new` would refuse.
         let text = text.filter(|_| self.is_writable);
         let new = text
             .map(|text| FocusBrief::new(text, seq_last, messages, self.call.now))
@@ -34,7 +38,7 @@ impl CommandContext<'_, '_> {
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &self.loaded.head.conversation);
-        // An unchanged brief keeps its time.
+        // An unchanged brief is reported with the time at which it was set.
         match if changed { &new } else { &old } {
             Some(brief) => answer.add_object("focus", brief.to_object()),
             None => answer.add_null("focus"),

@@ -1,4 +1,6 @@
 //! Listings: pages of conversations, summaries and messages, and the list of grants.
+//!
+//! In: the kind of listing, a conversation and a cursor. Out: rows as JSON, and the next cursor.
 
 use alloc::{format, string::String};
 
@@ -20,24 +22,28 @@ use lcm_text::base::{
     json::JsonWriter,
 };
 
-/// Most conversations of one page: each costs the read of a head of up to 4 KiB.
+/// Most conversations of one page, each with a head of up to 4 KiB to read.
 const CONVERSATIONS_PER_PAGE: usize = 200;
 
 /// A page of a listing that a caller requests.
 pub(crate) struct ListingRequest<'a> {
     /// `conversations`, `summaries`, `messages` or `grants`.
     pub(crate) kind: &'a str,
+    /// Cursor of the page; `None`: the first page.
     pub(crate) cursor: Option<&'a str>,
+    /// Most bytes of a page of summaries or messages; a page always has at least one row.
     pub(crate) bytes_max: u32,
 }
 
 /// Returns one page of a listing as `{"items", "cursor"}`.
 ///
-/// `call` names the conversation of a listing of summaries, messages or grants.
+/// A `cursor` of null ends the listing. `call` has the conversation, which only the listing of
+/// conversations does not need.
 ///
 /// # Errors
 ///
-/// `invalid-input`: the kind or cursor is unknown; `not-found`; errors of the store.
+/// `invalid-input`: the kind or cursor is unknown, or the conversation is missing; `not-found`: the
+/// conversation does not exist; errors of the store.
 pub(crate) fn list_page(
     session: &mut StoreSession<'_>,
     call: Option<Call<'_>>,
@@ -66,7 +72,8 @@ pub(crate) fn list_page(
     Ok(answer.end_object())
 }
 
-/// Refuses a cursor of the grants of a conversation, which always fit one page.
+/// Returns `None` as the next cursor of a listing of grants, which fits one page; any given cursor
+/// is an error.
 fn ensure_single_page(cursor: Option<&str>) -> Result<Option<String>> {
     match cursor {
         None => Ok(None),
@@ -79,10 +86,10 @@ fn foreign_cursor_error() -> Error {
     Error::invalid_input("`cursor` must be a cursor that this listing returned")
 }
 
-/// Bytes of a message's row beside its raw text.
+/// Bytes that a row of a message is taken to have beside the raw text.
 const ROW_BYTES: usize = 192;
 
-/// An array of rows and the cursor of the next page.
+/// An array of rows, and the cursor of the next page; `None`: this is the last page.
 type ListPage = (JsonWriter, Option<String>);
 
 fn list_conversations(session: &mut StoreSession<'_>, cursor: Option<&str>) -> Result<ListPage> {
@@ -138,7 +145,7 @@ fn list_summaries(
     Ok((items, cursor))
 }
 
-/// Lists messages; the cursor is `FROM-TO`, the seqs of the following pages.
+/// Lists messages; the cursor is `FROM-TO`, the first and last seq of the remaining messages.
 fn list_messages(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

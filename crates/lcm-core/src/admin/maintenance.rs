@@ -1,5 +1,8 @@
-//! The command `maintain`: tells a host with deferred compaction whether to compact now, and
+//! The command `maintain`: tells a host that postpones compaction whether to compact now, and
 //! records how the last attempt ended.
+//!
+//! In: a budget, and the reason why the last attempt ended. Out: the deferred compaction (`debt`)
+//! and whether to compact now (`drain`), as JSON.
 
 use alloc::string::String;
 
@@ -31,12 +34,12 @@ pub(super) struct MaintainRequest {
     budget: u32,
     observed_tokens: Option<u32>,
     model: Option<String>,
-    /// Index in [`reason::ALL`] of the reason why the last compaction ended; `None`: the host
-    /// reports no attempt.
+    /// Index in [`reason::ALL`] of the reason why the last attempt ended; `None`: the host reports
+    /// no attempt.
     end_reason: Option<usize>,
 }
 
-/// End reasons after which the next attempt waits for the retry pause.
+/// End reasons that count as a failure, after which the next attempt waits for a pause.
 const BACKOFF_REASONS: [&str; 5] = [
     reason::MODEL_UNAVAILABLE,
     reason::SPEND_LIMIT,
@@ -45,7 +48,7 @@ const BACKOFF_REASONS: [&str; 5] = [
     reason::CANCELLED,
 ];
 
-/// End reasons after which no attempt helps until the context changes.
+/// End reasons after which no attempt can succeed until the tokens of the context change.
 const EXHAUSTED_REASONS: [&str; 3] =
     [reason::NO_ELIGIBLE_CHUNK, reason::NO_PROGRESS, reason::TAIL_OVER_TARGET];
 
@@ -72,9 +75,9 @@ impl MaintainRequest {
 
 impl CommandContext<'_, '_> {
     /// Evaluates whether compaction is due, updates the deferred compaction, and reports whether
-    /// the host must compact now.
+    /// the host should compact now.
     ///
-    /// The same commit removes expired grants from `grants`.
+    /// The same commit removes expired grants from the record in `grants`; `None` removes none.
     pub(super) fn maintain(
         mut self,
         request: &MaintainRequest,
@@ -113,7 +116,7 @@ impl CommandContext<'_, '_> {
         }
         let can_attempt =
             deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, now));
-        // A context over the budget does not wait for the retry pause.
+        // A context over the budget does not wait for the end of a pause.
         let is_pressing = decision.must
             && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));
         answer.add_flag("drain", end_reason.is_none() && (can_attempt || is_pressing));

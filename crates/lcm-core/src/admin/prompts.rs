@@ -1,9 +1,9 @@
 //! The command `prompts`: lists the summary prompts of a configuration.
 //!
-//! In: a configuration. Out: each prompt with its text, version and size, as JSON. A word in
-//! brackets replaces task data (source text, previous context). Lengths are computed for a full
-//! chunk in a wide context. No command changes a prompt, because the caller owns the
-//! configuration.
+//! In: a configuration. Out: each prompt with its text, version and size, as JSON. Words in
+//! brackets stand in place of the sources and the previous context. Token targets are those of a
+//! chunk of the greatest size under a budget of 1,000,000. No command changes a prompt: the host
+//! configures prompts.
 
 use crate::compaction;
 use lcm_text::{
@@ -13,10 +13,10 @@ use lcm_text::{
     types::model::{Level, Purpose},
 };
 
-/// Token budget in which every length reaches its greatest default.
+/// Budget in tokens, so great that derived token targets reach their greatest defaults.
 const BUDGET_WIDE: u32 = 1_000_000;
 
-/// Lists all prompts.
+/// Lists all summary prompts as JSON.
 pub(super) fn list_prompts(config: &Config) -> Result<JsonWriter> {
     let mut list = JsonWriter::new_array();
     for template in PromptTemplate::ALL {

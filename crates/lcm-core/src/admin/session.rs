@@ -1,4 +1,7 @@
 //! The commands of the session lifecycle: `family`, `archive`, `new` and `reset`.
+//!
+//! In: a conversation and the arguments of a command. Out: a JSON report, and at most one commit.
+//! The rules of families and archives are in [`crate::storage::session`].
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -19,15 +22,15 @@ use super::commands::CommandContext;
 /// Most ids that `reset` tries for a successor before the caller must name one.
 const SUCCESSORS_MAX: usize = 1_000;
 
-/// The empty conversation that succeeds an archived conversation.
+/// The empty conversation that becomes the successor of the conversation of a `reset`.
 struct SuccessorConversation {
     loaded: LoadedHead,
-    /// Id to which the successor's number was appended; `None`: the caller named the successor.
+    /// The part before `#` of the successor's id; `None`: the caller named the successor.
     numbered_from: Option<String>,
 }
 
 impl CommandContext<'_, '_> {
-    /// Adds the conversation to a family.
+    /// Adds the conversation, which may be new, to the family with this key.
     pub(super) fn join_family(mut self, key: &str) -> Result<JsonWriter> {
         let mut changes = Changes::default();
         let head = &mut self.loaded.head;
@@ -43,7 +46,7 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Archives the conversation.
+    /// Archives the conversation; an archived conversation stays as it is.
     pub(super) fn archive(mut self, cause: ArchiveCause) -> Result<JsonWriter> {
         self.loaded = self.loaded.require_existing()?;
         let head = &mut self.loaded.head;
@@ -61,7 +64,8 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Withdraws items from the context: raw messages, and summaries of less than `retain_depth`.
+    /// Withdraws raw messages and the summaries of less than `retain_depth` from the context;
+    /// `None`: withdraws nothing.
     pub(super) fn start_new_session(mut self, retain_depth: Option<u32>) -> Result<JsonWriter> {
         let head = &mut self.loaded.head;
         session_rules::ensure_not_archived(self.session, head)?;
@@ -115,7 +119,8 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Archives the conversation and creates its empty successor.
+    /// Archives the conversation and creates its empty successor. Changes nothing if the
+    /// conversation is empty and not archived, or if it has a stored successor.
     pub(super) fn reset(mut self, successor: Option<String>) -> Result<JsonWriter> {
         let head = &self.loaded.head;
         let conversation = head.conversation.clone();
@@ -148,8 +153,8 @@ impl CommandContext<'_, '_> {
         Ok(answer(Some(&conversation), &name, true))
     }
 
-    /// Finds the empty conversation that becomes the successor: `requested`, or the next free
-    /// number.
+    /// Opens the conversation that becomes the successor: `requested`, or the first usable one of
+    /// the next 1,000 numbered ids.
     fn open_successor(
         &mut self,
         requested: Option<String>,
@@ -179,9 +184,11 @@ impl CommandContext<'_, '_> {
         Err(Error::new(ErrorCode::Exists, message))
     }
 
-    /// Returns the id to which successors append a number, and the number of this conversation.
+    /// Returns the id to which `#` and a successor's number are appended, and this conversation's
+    /// number.
     ///
-    /// Only an id that a reset made is split; `owner/repo#12` may be the caller's own id.
+    /// Only an id that a reset made is split, because `owner/repo#12` may be the caller's own id.
+    /// Any other id has the number 1.
     fn successor_numbering(&mut self) -> Result<(String, u64)> {
         let id = &self.loaded.head.conversation;
         let member = session_rules::read_member(self.session, self.call.keys, &self.loaded.head)?;
@@ -192,8 +199,9 @@ impl CommandContext<'_, '_> {
         Ok(stem.zip(number).unwrap_or_else(|| (id.clone(), 1)))
     }
 
-    /// Returns the conversation `name` if it can become the successor; `None`: it has messages, is
-    /// archived, belongs to another family or is this conversation.
+    /// Returns the conversation `name`, which may be new. Returns `None` if this conversation
+    /// cannot be the successor: it has messages, is archived, belongs to another family, or is the
+    /// one to reset.
     fn find_empty_conversation(&mut self, name: &str, family: &str) -> Result<Option<LoadedHead>> {
         let session = &mut *self.session;
         let loaded = self.call.with_conversation(name, |call| LoadedHead::open(session, call))?;
@@ -205,8 +213,8 @@ impl CommandContext<'_, '_> {
         Ok(is_usable.then_some(loaded))
     }
 
-    /// Archives this conversation and creates the successor in the same family, in one commit that
-    /// both heads guard.
+    /// Archives this conversation and puts the successor into the same family, in one commit that
+    /// is guarded by both heads.
     fn commit_reset(mut self, family: &str, successor: SuccessorConversation) -> Result<()> {
         let SuccessorConversation { loaded: mut next, numbered_from } = successor;
         let call = self.call;

@@ -1,4 +1,6 @@
 //! Status: sizes, counts and costs of a conversation, or sizes of the store.
+//!
+//! In: a conversation, or none. Out: the numbers as JSON, from a scan over all records.
 
 use alloc::{format, string::String};
 
@@ -65,7 +67,7 @@ impl ByteUsage {
     }
 }
 
-/// Returns the sizes of the store as JSON.
+/// Returns bytes by kind, conversations and entries of the whole store as JSON.
 ///
 /// # Errors
 ///
@@ -89,10 +91,10 @@ pub(crate) fn store_status(session: &mut StoreSession<'_>) -> Result<String> {
     Ok(object.end_object())
 }
 
-/// The parts of a conversation's status that are read beside the head.
+/// The parts of a conversation's status that come from other records than the head.
 struct ConversationDetails {
     bytes: ByteUsage,
-    /// Number and tokens of the summaries by depth.
+    /// Number and tokens of the summaries of each depth.
     summaries: JsonWriter,
     breakers: JsonWriter,
     calibrations: JsonWriter,
@@ -115,7 +117,7 @@ pub(crate) fn conversation_status(
     Ok(build_conversation_object(&loaded.head, call.config, details).end_object())
 }
 
-/// Reads all records of a conversation.
+/// Scans all records of a conversation, and reads the breaker of the configured model.
 fn read_details(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -214,7 +216,8 @@ fn build_conversation_object(
     object
 }
 
-/// Formats a ratio as a JSON number with one to three decimal places.
+/// Formats a ratio as a JSON number with one to three decimal places, rounded down; 1.0 if `whole`
+/// is 0.
 fn format_ratio(part: u64, whole: u64) -> String {
     let permille = (part * 1_000).checked_div(whole).unwrap_or(1_000);
     let text = format!("{}.{:03}", permille / 1_000, permille % 1_000);

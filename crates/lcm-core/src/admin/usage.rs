@@ -1,7 +1,7 @@
 //! The commands `usage` and `advise`: usage reports of a host, and advice on compaction.
 //!
-//! In: a usage report, or prices. Out: the totals, stored in one commit, or the advice. The rules
-//! of a report are in [`crate::storage::records::usage`], the computation of the advice in
+//! In: a usage report, or prices. Out: the totals after the report, or the advice, as JSON. The
+//! rules of a report are in [`crate::storage::records::usage`], the computation of the advice in
 //! [`crate::compaction::advise`].
 
 use crate::{
@@ -17,7 +17,7 @@ use lcm_text::base::{error::Result, json::JsonWriter};
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Adds the usage report of one completion to the totals.
+    /// Adds the usage report of one completion to the stored totals and returns the totals.
     pub(super) fn record_usage(mut self, report: &UsageReport) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let mut usage = UsageRecord::read(self.session, self.call.keys)?;
@@ -34,7 +34,7 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Returns whether compaction now saves money; writes nothing.
+    /// Returns advice on whether compaction now or later costs less; writes nothing.
     pub(super) fn advise(self, request: &compaction::advise::AdviseRequest) -> Result<JsonWriter> {
         compaction::advise::advise(self.session, self.call, request)
     }

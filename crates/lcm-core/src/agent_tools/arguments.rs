@@ -1,8 +1,9 @@
 //! The arguments of a tool: their definitions, and their parser over the same table.
 //!
 //! In: the JSON of a model. Out: values by name, or one line that names the argument and its
-//! allowed values. Models write `null` or an empty string for optional arguments, and numbers as
-//! strings; the parser accepts both. Not here: the meaning of an argument.
+//! allowed values. Models write `null` or an empty string for an absent optional argument, and
+//! numbers and flags as strings; the parser accepts all of this. Not here: the meaning of an
+//! argument.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -48,9 +49,9 @@ pub(super) enum ArgumentType {
     Flag,
     /// An integer between two bounds, both included.
     Number(u64, u64),
-    /// One of these strings.
+    /// One of these strings; `-` in a value counts as `_`.
     Choice(&'static [&'static str]),
-    /// A list of at most this number of strings. A single string may replace the list.
+    /// A list of strings, from one to this number. A single string counts as a list of one.
     Texts(usize),
 }
 
@@ -65,7 +66,7 @@ enum ArgumentValue {
 impl ArgumentType {
     /// Parses a value; `None`: the text is not a value of this type.
     ///
-    /// `list` returns the elements of an array of strings.
+    /// `list` returns the elements if the value is an array of strings.
     fn parse_value(
         &self,
         text: Cow<'_, str>,
@@ -87,7 +88,7 @@ impl ArgumentType {
                 number.map(ArgumentValue::Number)
             }
             Self::Choice(names) if is_text => {
-                // Models use both spellings.
+                // Models write `full-text` and `full_text`.
                 let text = text.replace('-', "_");
                 names.contains(&text.as_str()).then_some(ArgumentValue::Text(text))
             }
@@ -202,7 +203,8 @@ impl ToolDefinition {
     }
 }
 
-/// Reads the elements of an array of strings, without empty strings.
+/// Reads the elements of an array of strings, without empty strings; `None`: the value is not an
+/// array of strings.
 fn read_string_array(raw: &str, member: &json::JsonMember) -> Option<Vec<String>> {
     if member.kind != JsonKind::Array {
         return None;
@@ -264,7 +266,8 @@ impl ToolArguments {
         }
     }
 
-    /// Copies arguments into an object. Each pair has the argument's name and the object's name.
+    /// Copies the present arguments of `names` into an object. Each pair has the name of the
+    /// argument and of the member.
     pub(super) fn copy_into(&self, names: &[(&str, &str)], to: &mut JsonWriter) {
         for (from, key) in names {
             match self.find_value(from) {

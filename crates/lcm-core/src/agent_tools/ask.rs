@@ -1,7 +1,8 @@
 //! `lcm_expand_query`: an answer to a question, which a model writes from stored messages.
 //!
-//! In: the arguments of a model, then the answers to the completion requests. Out: a request, or
-//! text. Not here: evidence and citations ([`crate::ask`]).
+//! In: the arguments of the calling model, then the answers to the completion requests. Out:
+//! completion requests, or the text of the answer. Not here: evidence and citations
+//! ([`crate::ask`]).
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
@@ -30,10 +31,11 @@ use lcm_text::{
 
 /// Name of the tool.
 const TOOL_NAME: &str = "lcm_expand_query";
-/// Separator of the continuation of a question and its conversation.
+/// Separator in the continuation of a tool call: the continuation of the question, then its
+/// conversation.
 const CONVERSATION_SEPARATOR: char = '@';
 
-/// Names of arguments, and their names in a question.
+/// Names of arguments, each with the name of its field in a question.
 const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
     ("prompt", "question"),
     ("query", "query"),
@@ -44,7 +46,7 @@ const QUESTION_ARGUMENTS: [(&str, &str); 7] = [
     ("allConversations", "all_conversations"),
 ];
 
-/// Opens a question.
+/// Plans a question: the first step of the call.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `lcm_budget`: the fill of the context, the next compaction, and the cost of compaction so far.
+//! `lcm_budget`: the size of the context, the next compaction, and the cost of compaction so far.
 //!
 //! In: the head of a conversation, and the usage reported by the host. Out: a few lines without
 //! stored text. Not here: advice for the host ([`crate::compaction::advise`]).
@@ -18,7 +18,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Reports the tokens left of a budget.
+/// Reports the tokens of the context and of the budget, the next compaction and its cost so far.
 ///
 /// # Errors
 ///

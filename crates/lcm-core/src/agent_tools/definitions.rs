@@ -1,7 +1,7 @@
 //! Definitions of the tools in the formats of the providers, and instructions for their use.
 //!
-//! In: a dialect. Out: JSON, and text for a system prompt. Both name only the tools that the caller
-//! can call: [`MAIN_AGENT_TOOLS`] or [`GRANT_TOOLS`]. Not here: answers.
+//! In: a dialect. Out: JSON, and text for the system prompt of a main agent. The definitions are of
+//! the tools that the caller can call: [`MAIN_AGENT_TOOLS`] or [`GRANT_TOOLS`]. Not here: answers.
 
 use crate::{recall, search::grep};
 use alloc::string::String;
@@ -280,7 +280,7 @@ pub(super) static BUDGET: ToolDefinition = ToolDefinition {
     ],
 };
 
-/// Most summaries that one question names.
+/// Most summaries that a question may name.
 const QUESTION_SUMMARIES_MAX: usize = 32;
 
 /// The argument that names a conversation.
@@ -291,7 +291,7 @@ const CONVERSATION_ID: ToolArgument = ToolArgument {
     is_required: false,
 };
 
-/// Tools of a main agent.
+/// Tools of a main agent, who reads without a grant.
 const MAIN_AGENT_TOOLS: [&ToolDefinition; 4] = [&GREP, &DESCRIBE, &EXPAND_QUERY, &BUDGET];
 /// Tools of an agent on a grant, who reads without another model.
 const GRANT_TOOLS: [&ToolDefinition; 3] = [&GREP, &DESCRIBE, &EXPAND];
@@ -338,8 +338,8 @@ pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool, scope: ToolSc
 /// Builds the text for a system prompt, as a section in the form that the dialect's provider
 /// recommends.
 ///
-/// The section is an element for Anthropic and has a heading for the others; the dialect `lcm` has
-/// the text alone.
+/// The section is an element for Anthropic and has a heading for the other providers; the dialect
+/// `lcm` has the text alone. `has_summaries`: whether the text explains summaries in the context.
 pub(crate) fn build_instructions(dialect: Dialect, has_summaries: bool) -> String {
     let (before, after) = match dialect {
         Dialect::Lcm => ("", ""),

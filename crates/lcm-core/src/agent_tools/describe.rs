@@ -1,7 +1,7 @@
 //! `lcm_describe`: the properties of an id, and as much of its text as an answer holds.
 //!
-//! In: the arguments of a model. Out: text with the next call. Not here: the reading of an id
-//! ([`crate::recall::describe`]).
+//! In: the arguments of a model. Out: text, with a next call if there is more to read. Not here:
+//! the reading of an id ([`crate::recall::describe`]).
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
@@ -18,20 +18,21 @@ use lcm_text::base::{
     tokens,
 };
 
-/// Most listed summaries of a subtree. The usual number of sources fits.
+/// Most listed summaries of a subtree or conversation. The usual number of sources fits.
 const SUBTREE_MAX: usize = 12;
 /// Most listed files.
 const FILES_MAX: usize = 8;
-/// Most listed summaries that were derived from a summary.
+/// Most listed ids of summaries that were derived from a summary.
 const DERIVED_MAX: usize = 8;
-/// Most shown tokens of the name of a file, and of its type.
+/// Most shown tokens of the name of a conversation or file, and of the type of a file.
 const NAME_TOKENS_MAX: u32 = 100;
-/// Fewest shown tokens of a text, so that every call makes progress.
+/// Fewest tokens of a text that an answer has room for, so that every call makes progress. A grant
+/// may allow fewer.
 const PIECE_TOKENS_MIN: u32 = 200;
 /// Most shown tokens of the findings.
 const FINDINGS_TOKENS_MAX: u32 = 200;
 
-/// Names of arguments, and their names in options.
+/// Names of arguments, each with the name of its option.
 const OPTION_ARGUMENTS: [(&str, &str); 5] = [
     ("expandFileMaxBytes", "bytes_max"),
     ("startLine", "start_line"),
@@ -53,8 +54,8 @@ pub(super) fn describe(
     ensure_valid_range(invocation)?;
     let ranged = OPTION_ARGUMENTS.iter().any(|(name, _)| asked.get_number(name).is_some());
     let mut options = JsonWriter::new_object();
-    // A range implies content.
     options.add_flag("all_conversations", asked.is_set("allConversations"));
+    // A range implies content.
     options.add_flag("include_content", asked.is_set("expandFile") || ranged);
     asked.copy_into(&OPTION_ARGUMENTS, &mut options);
     let options = options.end_object();
@@ -101,7 +102,7 @@ fn ensure_valid_range(invocation: &ToolInvocation<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Builds the arguments of a next call that finds the id in the same conversation.
+/// Builds the arguments of a next call for an id, with the conversation arguments of this call.
 fn build_follow_up<'a>(id: &str, invocation: &'a ToolInvocation<'a>) -> JsonWriter {
     let mut arguments = build_id_arguments(id, invocation.arguments.get_text("conversationId"));
     if invocation.arguments.is_set("allConversations") {
@@ -110,7 +111,7 @@ fn build_follow_up<'a>(id: &str, invocation: &'a ToolInvocation<'a>) -> JsonWrit
     arguments
 }
 
-/// Formats the counts of a conversation, and the cost of the summaries of its context.
+/// Formats the counts of a conversation, and the cost of the oldest summaries of its context.
 fn describe_conversation(
     found: &str,
     fields: &mut JsonFields<'_>,
@@ -211,7 +212,7 @@ fn describe_summary(
     fields.take_text("text")
 }
 
-/// Returns the first elements of a list, and a note on the number of the others.
+/// Returns the first `max` elements of a list, and a note on the number of the others.
 fn list_first(list: &[String], max: usize) -> (Vec<&str>, String) {
     let listed: Vec<&str> = list.iter().take(max).map(String::as_str).collect();
     let more = list.len() - listed.len();
@@ -219,7 +220,7 @@ fn list_first(list: &[String], max: usize) -> (Vec<&str>, String) {
     (listed, note)
 }
 
-/// Writes the cost of a summary and of its subtree.
+/// Writes the cost of each of the first [`SUBTREE_MAX`] summaries of a list.
 fn write_subtree(
     found: &str,
     rows: &[json::JsonValue],
@@ -248,7 +249,8 @@ fn write_subtree(
     }
 }
 
-/// Writes as much of a text from `startByte` on as fits the answer; returns its tokens.
+/// Writes as much of a text from `startByte` on as fits the answer and the grant; returns the
+/// tokens of the written text.
 fn write_text_range(
     text: &str,
     id: &str,
@@ -275,12 +277,12 @@ fn write_text_range(
     tokens::estimate(shown)
 }
 
-/// Shortens a name to one line.
+/// Shortens a name to [`NAME_TOKENS_MAX`] tokens, on one line.
 fn shorten_name(name: &str) -> String {
     to_one_line(tokens::truncate_to_tokens(name, NAME_TOKENS_MAX))
 }
 
-/// Formats the properties of a file, and the requested range.
+/// Formats the properties of a file, and the requested content or else its outline.
 fn describe_file(
     fields: &mut JsonFields<'_>,
     id: &str,

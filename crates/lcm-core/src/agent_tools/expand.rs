@@ -29,7 +29,7 @@ use lcm_text::base::{
 
 /// Most summaries that a query finds.
 const QUERY_SUMMARIES_MAX: u64 = 10;
-/// Most ids in a line.
+/// Most listed ids of omitted summaries, and of summaries in the call that gives their messages.
 const LISTED_MAX: usize = 12;
 
 /// A summary to expand.
@@ -37,22 +37,22 @@ struct ExpandRoot {
     id: String,
     /// Line and text of the summary itself; `None`: the answer does not show them.
     own_line: Option<(String, String)>,
-    /// Tokens of all texts that the answer may show of the summary.
+    /// Tokens of all texts that the answer may show for the summary: of itself and below.
     cost: u64,
-    /// Whether the answer may show entries below the summary.
+    /// Whether the answer may show entries below the summary: false for a leaf without messages.
     has_below: bool,
 }
 
 /// Lines of an answer, within their bounds.
 struct ExpandedLines {
     text: String,
-    /// Ids of the lines.
+    /// Ids of the added lines.
     shown: Vec<String>,
-    /// Tokens of stored text.
+    /// Tokens of stored text in the added lines.
     tokens: u32,
     /// Most tokens of stored text.
     cap: u32,
-    /// Tokens left for the beginnings of lines.
+    /// Tokens left for the beginnings of lines, before the stored text.
     margin: u32,
 }
 
@@ -81,7 +81,8 @@ impl ExpandedLines {
 ///
 /// # Errors
 ///
-/// The errors of [`recall::expand_uncharged`]; `invalid-input`: neither ids nor a query.
+/// The errors of [`recall::expand_uncharged`] and of the search; `invalid-input`: neither ids nor a
+/// query, `after` with a query, or an id that is not of a summary.
 pub(super) fn expand(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -112,11 +113,11 @@ pub(super) fn expand(
             roots.push(root);
         }
     }
-    // A call that continues keeps the order of the call before.
+    // A call that continues keeps its ids in the given order, the order of the call before.
     if after.is_none() && roots.iter().map(|root| root.cost).sum::<u64>() > cap.into() {
         sort::sort_by(&mut roots, &mut |a, b| a.cost.cmp(&b.cost));
     }
-    // The next call names all ids.
+    // The line of the next call may name all ids.
     let names = tokens::estimate(&repeat_arguments(invocation, &root_ids(&roots), true, None));
     let margin = (TOKENS_MAX - CLOSING_TOKENS).saturating_sub(names);
     let mut lines =
@@ -141,7 +142,7 @@ pub(super) fn expand(
     Ok(ToolReply { text, tokens: lines.tokens })
 }
 
-/// Finds the ids of summaries by a query.
+/// Finds the ids of at most [`QUERY_SUMMARIES_MAX`] summaries by a query, best first.
 fn find_summaries(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -211,10 +212,10 @@ fn format_summary_line(fields: &mut JsonFields<'_>, note: &str) -> (String, u64)
     (format!("{note}depth {depth}, messages {first} to {last}"), first)
 }
 
-/// Adds the entries below a summary in the order of the conversation; returns the first entry that
-/// did not fit.
+/// Adds the line of a summary and of the entries below in the order of the conversation; returns
+/// the first entry that did not fit, `None`: all fitted.
 ///
-/// `behind`: the call adds only the entries after this id.
+/// `behind`: only the entries after this id are added, without the line of the summary.
 fn expand_root(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -258,7 +259,8 @@ fn expand_root(
     Ok(below.omitted)
 }
 
-/// Reads the ids, lines and texts of an expansion, each summary before its messages.
+/// Reads the ids, lines and texts of an expansion, in the order of the conversation, each summary
+/// before its messages.
 fn read_rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
     let mut fields = JsonFields::parse_argument("expanded", expanded)?;
     let of =
@@ -281,7 +283,10 @@ fn read_rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
     Ok(rows.into_iter().map(|(_, id, what, text)| (id, what, text)).collect())
 }
 
-/// Formats the lines that name the omitted summaries and the next call.
+/// Formats the lines that name the omitted summaries and the next calls.
+///
+/// `rest`: the summaries that are not complete. `cut`: the first entry that did not fit. `spent`:
+/// tokens of stored text in the answer.
 fn build_closing(
     invocation: &ToolInvocation<'_>,
     roots: &[ExpandRoot],
@@ -338,7 +343,7 @@ fn root_ids(roots: &[ExpandRoot]) -> Vec<&str> {
     roots.iter().map(|root| root.id.as_str()).collect()
 }
 
-/// Formats the arguments of a call like this call for other ids.
+/// Formats the arguments of a call of `lcm_expand` for `ids`, with the limits of this call.
 ///
 /// `after`: an id below the first summary, after which the call continues.
 fn repeat_arguments(

@@ -43,7 +43,7 @@ const QUERY_ARGUMENTS: [(&str, &str); 11] = [
 
 /// Bytes from the beginning of an excerpt to the match in a file.
 const BEFORE_BYTES: u64 = 1_000;
-/// Bytes of an excerpt around a match in a file.
+/// Most bytes of an excerpt around a match in a file.
 const AROUND_BYTES: u64 = 4_000;
 
 /// Searches messages, summaries and files.
@@ -130,7 +130,7 @@ fn build_query(invocation: &ToolInvocation<'_>) -> String {
     query.end_object()
 }
 
-/// Names the argument of the tool in an error about the cursor of a query.
+/// Replaces the name of the query's cursor in an error by the name of the tool's argument.
 fn name_start_argument(error: Error) -> Error {
     let message = error.message.replace("`cursor`", "`startId`");
     Error::new(
@@ -144,7 +144,7 @@ fn no_match_hint(goes_on: bool, notes: &str, scope: ToolScope) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
-        // Words do not search the whole of a very long text.
+        // A very long text is indexed only in part; a regular expression reads all of it.
         "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
          other words\n"
     } else if scope == ToolScope::Conversation {
@@ -154,7 +154,7 @@ fn no_match_hint(goes_on: bool, notes: &str, scope: ToolScope) -> &'static str {
     }
 }
 
-/// Reads the cursor of an incomplete search and formats its hint.
+/// Reads the cursor of an incomplete search and formats its hint; empty: the search is complete.
 fn read_resume_hint(fields: &mut JsonFields<'_>) -> String {
     fields.take_optional_text("cursor").map_or_else(String::new, |cursor| resume_hint(&cursor))
 }
@@ -169,13 +169,13 @@ struct ToolMatch {
     line: String,
     /// Neighbouring messages, one line each.
     neighbour_lines: String,
-    /// Charge for the match with its neighbours.
+    /// Tokens of stored text of the match and its neighbours, which a grant is charged.
     tokens_with_neighbours: u32,
-    /// Charge for the match alone.
+    /// Tokens of stored text of the match alone.
     tokens_alone: u32,
     /// Arguments of the call that shows the whole text, or the surroundings of a match in a file.
     next_arguments: JsonWriter,
-    /// Purpose of that call.
+    /// Purpose of the call with `next_arguments`.
     next_purpose: &'static str,
 }
 
@@ -221,7 +221,7 @@ fn read_match(
     }
 }
 
-/// Formats the line of a match.
+/// Formats the line of a match. `conversation` and `byte`: only of a match elsewhere or in a file.
 fn format_match_line(
     fields: &mut JsonFields<'_>,
     id: &str,

@@ -1,4 +1,7 @@
 //! A call of a tool, and the reply of the tool.
+//!
+//! [`super::call_tool`] builds the call from the parsed arguments and the access of the caller. The
+//! module of the tool reads the call and returns the reply.
 
 use alloc::string::String;
 
@@ -6,9 +9,11 @@ use super::arguments::ToolArguments;
 use crate::storage::{call::Call, read_scope::ReadLimits, records::grants::GrantAccess};
 use lcm_text::types::api::ToolScope;
 
-/// Most tokens of an answer, without the content of a file, which has its own bound.
+/// Most tokens of an answer, without the content of a file and the texts of `lcm_expand`, which
+/// have bounds of their own.
 ///
-/// Every later turn pays for the answer. 2,000 tokens hold a summary of the usual target.
+/// Every later turn of the agent pays for the answer again. 2,000 tokens hold a summary of the
+/// usual target.
 pub(super) const TOKENS_MAX: u32 = 2_000;
 /// Tokens reserved for the lines that report a cut and name the next call.
 pub(super) const CLOSING_TOKENS: u32 = 100;
@@ -17,7 +22,7 @@ pub(super) const CLOSING_TOKENS: u32 = 100;
 pub(super) struct ToolInvocation<'a> {
     /// The call on the conversation of the caller.
     pub(super) call: Call<'a>,
-    /// The same call on the conversation that the tool reads.
+    /// The same call on the conversation that the tool reads, which may be the caller's.
     pub(super) target: Call<'a>,
     pub(super) arguments: &'a ToolArguments,
     /// Access by the caller's grant; `None`: unlimited access.
@@ -27,7 +32,7 @@ pub(super) struct ToolInvocation<'a> {
 }
 
 impl<'a> ToolInvocation<'a> {
-    /// Returns the limits of the reads. The tools cut texts themselves.
+    /// Returns the limits of the reads: the grant. The tools cut texts themselves.
     pub(super) fn read_limits(&self) -> ReadLimits<'a> {
         ReadLimits { permit: self.permit, tokens_max: None, searched_ranges: None }
     }

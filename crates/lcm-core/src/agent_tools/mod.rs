@@ -1,10 +1,12 @@
 //! The tools that an agent's model calls, all named `lcm_`.
 //!
 //! In: a name and the arguments of a model. Out: text for the model, bounded in tokens, that
-//! reports a cut and names the next call. A mistake of the model is an answer, not an error. The
-//! engine's own lines precede all stored text of an answer, and only the last block has more than
-//! one line of stored text. So no stored text can look like a line of the engine. Not here: search
+//! reports a cut and names the next call; or requests to a model, whose answers resume the call. A
+//! mistake of the calling model is an answer, not an error. Not here: search
 //! ([`crate::search::grep`]) and reading ([`crate::recall`]).
+//!
+//! The engine's own lines precede the stored text of an answer. Stored text is on one line, except
+//! in the last block of an answer. So no stored text can look like a line of the engine.
 
 mod arguments;
 mod ask;
@@ -37,7 +39,7 @@ use reply_lines::build_mistake_answer;
 /// A function that runs a tool.
 type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<ToolReply>;
 
-/// Runs a tool call.
+/// Runs a tool call. `caller`: the grant of the calling agent; `None`: the main agent.
 ///
 /// Without a grant and without the scope of the store, the tools read the conversation of the call
 /// and its family. For them no other conversation exists: its names and ids get the answers of
@@ -45,8 +47,8 @@ type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<Tool
 ///
 /// # Errors
 ///
-/// `invalid-input`: the conversation id; `conflict`: another call on the grant committed first;
-/// errors of the store; `corrupt`.
+/// `conflict`: another call committed first; `corrupt`; errors of the store. Errors that the model
+/// may have caused are answers.
 pub(crate) fn call_tool(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

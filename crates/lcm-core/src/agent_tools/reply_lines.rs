@@ -1,4 +1,4 @@
-//! Lines of replies: mistakes, next calls, and texts as single lines.
+//! Lines of replies that several tools write: mistakes, next calls, and texts as single lines.
 
 use alloc::{format, string::String};
 
@@ -7,23 +7,23 @@ use lcm_text::{
     types::api::ToolAnswer,
 };
 
-/// Most tokens of an error, which may quote the arguments of the model.
+/// Most tokens of the answer to a mistake, which may quote the arguments of the model.
 const ERROR_TOKENS_MAX: u32 = 200;
 
-/// Builds the answer to a mistake of the model, in one line.
+/// Builds the answer to a mistake of the model, in one line. `name`: name of the tool.
 pub(super) fn build_mistake_answer(name: &str, message: &str) -> ToolAnswer {
     let line = to_one_line(&format!("{name}: {message}"));
     ToolAnswer { text: tokens::truncate_to_tokens(&line, ERROR_TOKENS_MAX).into(), is_error: true }
 }
 
-/// Replaces the line breaks and control characters of a text by spaces.
+/// Replaces each line break and control character of a text by a space.
 pub(super) fn to_one_line(text: &str) -> String {
-    // The two separators end a line, too, but are not control characters.
+    // U+2028 and U+2029 end a line, too, but are not control characters.
     let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     text.chars().map(|c| if is_break(c) { ' ' } else { c }).collect()
 }
 
-/// Builds arguments that name an id, for a next call.
+/// Builds arguments of a next call that name an id, and the conversation of the id if given.
 pub(super) fn build_id_arguments(id: &str, conversation: Option<&str>) -> JsonWriter {
     let mut arguments = JsonWriter::new_object();
     arguments.add_text("id", id);
@@ -33,7 +33,7 @@ pub(super) fn build_id_arguments(id: &str, conversation: Option<&str>) -> JsonWr
     arguments
 }
 
-/// Formats the line that names the next call and its purpose.
+/// Formats the line that names a call of `lcm_describe` as the next call, and its purpose.
 pub(super) fn format_next_call(arguments: JsonWriter, purpose: &str) -> String {
     format!("Next: lcm_describe {} {purpose}\n", arguments.end_object())
 }

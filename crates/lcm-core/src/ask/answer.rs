@@ -1,7 +1,7 @@
-//! Parsing of a model's answer: its text without wrappers, and the ids it cites.
+//! Parsing of a model's answer: its text without wrappers, and the ids it names.
 //!
-//! In: a completion. Out: an answer, the statement that the passages do not contain one, or an
-//! unusable completion. Not here: the check of the citations.
+//! In: a completion. Out: an answer, the statement that the passages do not contain the answer, or
+//! an unusable completion. [`crate::ask`] uses this module and checks the ids.
 
 use alloc::{string::String, vec::Vec};
 
@@ -17,7 +17,7 @@ pub(super) const NOT_FOUND_PREFIX: &str = "NOT FOUND";
 pub(super) const SEARCH_PREFIX: &str = "SEARCH:";
 /// Most bytes of the words that a model asks to search.
 const SEARCH_WORDS_BYTES_MAX: usize = 400;
-/// Most ids read from one answer.
+/// Most ids that are kept of one answer.
 const IDS_MAX: usize = 64;
 /// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 16;
@@ -25,11 +25,12 @@ const ID_DIGITS: usize = 16;
 /// A parsed completion.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum ParsedAnswer {
-    /// An answer, with the ids it names, each once, in order.
+    /// An answer, with the ids in its text, in order, then those only in `cited_ids` of its JSON.
+    /// Each id is listed once; at most 64 are kept.
     Answer { text: String, ids: Vec<String> },
     /// The passages do not contain the answer; `search` has the words to search, if any.
     NotFound { search: Option<String> },
-    /// An empty completion or a refusal.
+    /// The completion is empty, or its finish is a refusal.
     Unusable,
 }
 
@@ -57,13 +58,17 @@ pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
     ParsedAnswer::Answer { text: text.into(), ids }
 }
 
-/// Parses the statement that the passages do not contain the answer, with the words to search.
+/// Parses the statement that the passages do not contain the answer, and the words to search, if
+/// any; `None`: the text is an answer.
 ///
-/// `NOT FOUND` alone in the first line is such a statement. With more text in the line, the text
-/// must cite nothing, and either a punctuation mark must follow or the prefix must be in capitals:
-/// an answer may begin "Not found in the cellar, but in the attic". A last line of words to search
-/// is such a statement, too, in capitals unless it is the only line: an answer may have the line
-/// "Search: enabled".
+/// An answer may begin "Not found in the cellar, but in the attic", or have the line "Search:
+/// enabled". So only these texts are statements:
+///
+/// - `NOT FOUND` alone in the first line: in capitals, or the text names no id;
+/// - `NOT FOUND` and more in the first line: the text names no id, and either punctuation follows
+///   or the words are in capitals;
+/// - `SEARCH:` at the start of the last line: the only line, or in capitals in a text that names no
+///   id.
 fn parse_not_found(text: &str) -> Option<Option<String>> {
     let first = trim_markup(text.lines().next()?);
     let cites = !collect_ids(text).is_empty();
@@ -89,20 +94,21 @@ fn parse_not_found(text: &str) -> Option<Option<String>> {
     search.map(parse_search_words)
 }
 
-/// Strips a word, in any case, from the beginning of a line.
+/// Strips `word`, in upper or lower case, from the start of a line; `None`: the line starts with
+/// other text.
 fn strip_word_ignore_case<'l>(line: &'l str, word: &str) -> Option<&'l str> {
     let (begin, behind) = line.split_at_checked(word.len())?;
     begin.eq_ignore_ascii_case(word).then_some(behind)
 }
 
-/// Parses the words to search; `None`: there are no words.
+/// Parses the words to search, at most [`SEARCH_WORDS_BYTES_MAX`] bytes; `None`: no words.
 fn parse_search_words(text: &str) -> Option<String> {
     let words = trim_markup(text);
     let words = words.get(..words.floor_char_boundary(SEARCH_WORDS_BYTES_MAX)).unwrap_or("");
     (!words.is_empty()).then(|| words.into())
 }
 
-/// Trims the markup that models put around words.
+/// Trims whitespace and markup around a line, and `.` or `!` at its end.
 fn trim_markup(line: &str) -> &str {
     let marks = |c: char| c.is_whitespace() || matches!(c, '*' | '#' | '_' | '`' | '>' | '"');
     line.trim_matches(marks).trim_end_matches(['.', '!']).trim_end_matches(marks)
@@ -124,9 +130,8 @@ pub(super) fn collect_ids(text: &str) -> Vec<String> {
     found
 }
 
-/// Unwraps the answer and ids of a JSON object on lines of its own.
-///
-/// A fence, or text that cites nothing, may surround the object.
+/// Returns `answer` and `cited_ids` of a JSON object on lines of its own; `None`: there is no such
+/// object. A fence, or text that names no id, may surround the object.
 fn unwrap_json_answer(text: &str) -> Option<(String, Vec<String>)> {
     let (before, rest) = text.split_at_checked(text.find('{')?)?;
     let (object, behind) = rest.split_at_checked(rest.rfind('}')? + 1)?;
@@ -149,7 +154,7 @@ fn unwrap_json_answer(text: &str) -> Option<(String, Vec<String>)> {
     Some((answer, cited))
 }
 
-/// Strips a fence or element that encloses the whole text.
+/// Strips a code fence or an `<answer>` element that encloses the whole text.
 fn strip_fence(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));

@@ -1,9 +1,8 @@
 //! The evidence for a question: a choice of passages within a token cap.
 //!
-//! In: a search text, and named summaries. Out: passages, the positions that render the same text
-//! again, and the share of each conversation. Hits come from
-//! [`grep::grep_uncharged`], texts from [`super::passage`]. Not here: the request
-//! ([`super::prompt`]).
+//! In: a search text, and named summaries. Out: passages by source and offset, without their texts,
+//! and the share of tokens of each conversation. [`crate::ask`] uses this module. Hits come from
+//! [`grep::grep_uncharged`], texts from [`super::passage`].
 
 use crate::search::grep::{self, OwnSearches};
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -39,14 +38,15 @@ const SHARES_MAX: usize = 3;
 const HITS_MAX: u64 = 100;
 /// Most tokens of one passage: a long message shows the surroundings of its best match.
 const PASSAGE_TOKENS_MAX: u32 = 500;
-/// Fewest tokens for which another passage is taken.
+/// Fewest tokens left with which another passage is taken.
 const PASSAGE_TOKENS_MIN: u32 = 40;
-/// Number of best messages with neighbours: an answer often follows its question.
+/// Number of best messages of a conversation whose neighbours are taken: an answer often follows
+/// its question.
 const MESSAGES_WITH_NEIGHBOURS_MAX: usize = 4;
 /// Most messages of a named summary that are read in order. Messages without text cost no tokens,
 /// and a summary may cover a hundred thousand messages.
 const NAMED_MESSAGES_MAX: usize = 256;
-/// Most summaries among the hits, because a summary may repeat a message.
+/// Most summaries among the hits of a conversation, because a summary may repeat a message.
 const SUMMARIES_MAX: usize = 2;
 
 /// A named summary, with its conversation.
@@ -70,8 +70,9 @@ pub(super) struct EvidenceRequest<'a> {
     /// Whether the search text is a query, in which signs and filters apply.
     pub(super) is_query: bool,
     pub(super) named: &'a [NamedSummary],
-    /// Whether the search covers the messages of named summaries only.
+    /// Whether the search covers only the seqs of named summaries.
     pub(super) is_within_named: bool,
+    /// Most tokens of all passages together.
     pub(super) tokens_max: u32,
     /// Whether the search covers every conversation of the store.
     pub(super) all_conversations: bool,
@@ -94,29 +95,36 @@ impl EvidenceRequest<'_> {
 /// Evidence for a question.
 #[derive(Default)]
 pub(super) struct Evidence {
-    /// Shares of the conversations, best first. Shares without passages are last.
+    /// Known shares, then the shares of further conversations, best first; conversations that were
+    /// left out come last.
     pub(super) shares: Vec<ConversationShare>,
-    /// Passages, ordered by share, then by position in the conversation.
+    /// New passages by conversation, best first, then by position in the conversation.
     pub(super) passages: Vec<EvidencePassage>,
+    /// Tokens of these passages.
     pub(super) tokens: u32,
-    /// Whether the cap excluded a hit.
+    /// Whether a limit left out a conversation or a passage.
     pub(super) truncated: bool,
 }
 
 /// A conversation with its hits, best first.
 struct ConversationBucket {
     conversation: String,
+    /// Indexes of its summaries in [`EvidenceRequest::named`].
     named: Vec<usize>,
     hits: Vec<EvidenceSource>,
+    /// Rank of the best hit among all hits, from 0; greatest number: no hit.
     best_rank: usize,
+    /// Time of the newest hit or named summary.
     newest: Timestamp,
 }
 
-/// Gathers evidence without the passages of `known`, whose shares keep their indexes.
+/// Gathers evidence. `known` has the shares and passages of earlier evidence: the shares keep their
+/// indexes and get tokens added, and the passages are not taken again.
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation; `denied`: the grant has no tokens left; errors of the store.
+/// `not-found`: a conversation does not exist; `denied`: the grant has no tokens left; errors of
+/// the store.
 pub(super) fn gather_evidence(
     session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
@@ -164,7 +172,8 @@ pub(super) fn gather_evidence(
     Ok(evidence)
 }
 
-/// Splits tokens into equal shares: at least one token each, and the first shares take the rest.
+/// Splits tokens into at most `among` shares of at least 1 token. The shares are equal, but the
+/// first shares have 1 token more if there is a remainder.
 pub(super) fn split_tokens(tokens: u32, among: u32) -> Vec<u32> {
     let among = among.min(tokens);
     let rest = tokens.checked_rem(among).unwrap_or(0);
@@ -172,7 +181,8 @@ pub(super) fn split_tokens(tokens: u32, among: u32) -> Vec<u32> {
     (0..among).map(|number| each + u32::from(number < rest)).collect()
 }
 
-/// Returns the index of a bucket's share and adds a missing share.
+/// Returns the index of a bucket's share, which is added if missing. The counts and `tokens_max` of
+/// the share become at least those of the bucket.
 fn find_or_add_share(
     shares: &mut Vec<ConversationShare>,
     bucket: &ConversationBucket,
@@ -200,8 +210,8 @@ fn find_or_add_share(
     at
 }
 
-/// What was found, by conversation: those with most named summaries first, then those with the best
-/// hit, then the newest.
+/// Groups named summaries and hits by conversation. Conversations with more named summaries come
+/// first, then those with a better hit, then newer ones.
 fn group_hits_by_conversation(
     session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
@@ -252,7 +262,7 @@ struct EvidenceHit {
     time: Timestamp,
 }
 
-/// Searches and returns the hits, best first.
+/// Searches and returns at most [`HITS_MAX`] hits, best first.
 fn search_hits(
     session: &mut StoreSession<'_>,
     wanted: &EvidenceRequest<'_>,
@@ -289,6 +299,7 @@ type SelectedPassage = ((u64, EvidenceSource), EvidencePassage, u32);
 
 /// Selection of the passages of one conversation.
 struct PassageSelection<'k> {
+    /// Index of the conversation's share.
     share: u32,
     query: &'k TextQuery,
     tokens_left: u32,
@@ -298,7 +309,8 @@ struct PassageSelection<'k> {
 }
 
 impl PassageSelection<'_> {
-    /// Selects passages from named summaries, hits, neighbours of hits and named messages.
+    /// Takes passages while tokens are left: named summaries, hits, neighbours of hits, then the
+    /// sources of named summaries.
     fn select_passages(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -333,7 +345,8 @@ impl PassageSelection<'_> {
         self.take_sources_of_named(session, &history, wanted, bucket)
     }
 
-    /// Spends the tokens left on the sources of named summaries, in their order.
+    /// Takes the summaries of which each named summary was made, then the messages that it covers,
+    /// while tokens are left.
     fn take_sources_of_named(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -363,7 +376,8 @@ impl PassageSelection<'_> {
         self.tokens_left < PASSAGE_TOKENS_MIN
     }
 
-    /// Takes a new passage, cut to the tokens left.
+    /// Takes the best passage of a source, cut to the tokens left. Skips a source that is known,
+    /// has no text or does not fit.
     fn take_passage(
         &mut self,
         session: &mut StoreSession<'_>,

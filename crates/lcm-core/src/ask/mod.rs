@@ -1,11 +1,13 @@
 //! Ask: answers a question from stored messages, with the ids that support the answer.
 //!
-//! In: a question. Out: one completion request over the passages that fit a cap, then the model's
-//! answer with the ids it cites. A citation counts only if the model was shown its passage. A
-//! question makes at most [`COMPLETIONS_MAX`] requests: a second request follows a useless answer
-//! or a search that the model asked for. A question is open until its answer or its expiry, and a
-//! conversation has one open question. Not here: search ([`crate::search::grep`]) and the reading
-//! of messages ([`crate::recall`]).
+//! In: a question. Out: a completion request over the passages that fit a cap, then the model's
+//! answer with the ids it cites. The engine exports [`plan`], [`apply`] and [`run`]; the tools of
+//! agents call [`plan`] and [`apply`].
+//!
+//! A citation counts only if the model was shown its passage. A question makes at most
+//! [`COMPLETIONS_MAX`] requests: a second request follows a useless answer or a search that the
+//! model asked for. A conversation has at most one open question. A question is open until its
+//! outcome is stored; after its expiry, another question may replace it.
 
 mod answer;
 mod evidence;
@@ -81,7 +83,7 @@ pub(crate) fn plan(
 enum AskPreparation {
     /// The question ended without a model.
     Ended(AskStep),
-    /// A model must answer the question.
+    /// There are passages, so a model can answer the question.
     NeedsModel(Box<PreparedQuestion>),
 }
 
@@ -173,7 +175,7 @@ impl PendingQuestion {
         prompt::build_ask_request(config, &self.record, &self.open, text, remark)
     }
 
-    /// Writes the open question and returns the step with its request.
+    /// Commits the open question and returns the step with its request.
     fn commit_request(
         self,
         session: &mut StoreSession<'_>,
@@ -188,7 +190,7 @@ impl PendingQuestion {
         Ok(step)
     }
 
-    /// Writes the outcome of the question and returns its step.
+    /// Commits the outcome of the question and returns its step.
     fn commit_outcome(
         self,
         session: &mut StoreSession<'_>,
@@ -202,7 +204,8 @@ impl PendingQuestion {
     }
 }
 
-/// Applies the model's answer to an open question.
+/// Applies the model's answer to an open question. Returns the outcome, or the step with the second
+/// request. For a question that ended already, returns the stored outcome.
 ///
 /// # Errors
 ///
@@ -261,9 +264,10 @@ pub(crate) fn apply(
     asked.commit_request(session, request, now)
 }
 
-/// Answers a question with the imported model.
+/// Answers a question in one call, which calls `model` itself.
 ///
-/// All reads precede the first completion, so that a search that the model asks for is not made.
+/// All reads precede the first completion. So a search that the model asks for is not made, and the
+/// outcome is `not-found`.
 ///
 /// # Errors
 ///
@@ -296,7 +300,7 @@ pub(crate) fn run(
     asked.commit_outcome(session, &ending)
 }
 
-/// Finds the summaries that a question names, with their conversations.
+/// Finds the summaries that a question names, each once, with their conversations.
 fn resolve_named_summaries(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -357,9 +361,8 @@ fn build_open_question(question: &Question, evidence: Evidence, truncated: bool)
 }
 
 impl PendingQuestion {
-    /// Adds the evidence of a search that the model asked for.
-    ///
-    /// `false`: the search found no new passage, or the grant has no tokens left.
+    /// Adds the evidence of a search that the model asked for. Returns `false` if the search found
+    /// no new passage, or the grant has no tokens left.
     fn add_search_evidence(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -455,13 +458,14 @@ fn list_shown_ids(open: &OpenQuestion) -> Vec<(String, &str)> {
 enum AnswerVerdict {
     /// The question ends.
     Ended(AskOutcome),
-    /// The engine repeats the request.
+    /// The answer is useless; a second request with the same passages follows.
     Retry,
-    /// The engine searches these words, then repeats the request.
+    /// The model asks for a search of these words.
     Search(String),
 }
 
-/// Decides what follows an answer of the model.
+/// Decides what follows an answer of the model. `may_ask`: whether another request is allowed;
+/// `is_in_time`: whether the question has not expired.
 fn judge_answer(
     open: &OpenQuestion,
     answer: &CompletionResult,
@@ -493,7 +497,8 @@ fn judge_answer(
     }
 }
 
-/// Separates the citations of an answer into shown and unknown ids.
+/// Separates the ids of an answer into shown and unknown ids. Without a shown id the answer is
+/// useless if `may_ask`; else the question ends.
 fn check_citations(
     open: &OpenQuestion,
     completion: &Completion,

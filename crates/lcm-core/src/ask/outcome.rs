@@ -1,6 +1,7 @@
 //! The step of a question for its host: a completion request, or the outcome.
 //!
-//! Documents are JSON with sorted keys. Not here: the decision about an answer.
+//! In: a question with its evidence, and the decision about an answer. Out: a JSON document with
+//! sorted keys. [`crate::ask`] uses this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -21,7 +22,7 @@ use super::{
     routing::RoutingInput,
 };
 
-/// Status of an ended question. The list is closed.
+/// Status of an outcome. The list is closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AskStatus {
     /// The answer cites passages that the model was shown.
@@ -32,13 +33,13 @@ pub(super) enum AskStatus {
     Uncited,
     /// The passages do not contain the answer.
     NotFound,
-    /// The search found nothing.
+    /// No passage was found.
     NoEvidence,
-    /// The completions were unusable.
+    /// The last completion was empty or a refusal.
     NoAnswer,
-    /// The completion failed.
+    /// The last completion failed.
     ModelFailed,
-    /// The completion failed by its timeout or after the expiry of the question.
+    /// The last completion failed with a timeout, or failed after the expiry of the question.
     TimedOut,
 }
 
@@ -92,12 +93,12 @@ pub(super) struct AskOutcome {
     sources: Vec<String>,
     expanded_summaries: usize,
     pub(super) source_tokens: u32,
-    /// Expiry of the other, open question.
+    /// Expiry of the open question that blocks this question; `None`: no question blocks.
     expires_at: Option<Timestamp>,
 }
 
 impl AskOutcome {
-    /// Creates an outcome without an answer, after this number of completions.
+    /// Creates an outcome without an answer, after `completions` completions.
     pub(super) fn without_answer(open: &OpenQuestion, status: AskStatus, completions: u32) -> Self {
         let is_source = |number: usize| open.passages.iter().any(|one| one.share_index() == number);
         let sources = open.shares.iter().enumerate().filter(|(number, _)| is_source(*number));
@@ -207,7 +208,8 @@ pub(super) fn build_busy_step(other: &QuestionRecord) -> AskStep {
     build_outcome_step(&ending, None)
 }
 
-/// Builds the step that lists the evidence, for a host whose own sub-agent reads it.
+/// Builds the step that lists the ids of the evidence with advice on reading, for a host whose own
+/// sub-agent reads the sources.
 pub(super) fn build_plan_step(
     question: &Question,
     evidence: &Evidence,
@@ -244,7 +246,7 @@ pub(super) fn build_plan_step(
     AskStep::from_document(w.end_object())
 }
 
-/// Writes the note on the grant, if the question reads on a grant.
+/// Writes the note on the grant; `None`: the question reads without a grant.
 fn write_grant_note(note: Option<JsonWriter>, to: &mut JsonWriter) {
     if let Some(note) = note {
         to.add_object("grant", note);
@@ -269,7 +271,7 @@ fn render_share(share: &ConversationShare) -> JsonWriter {
     row
 }
 
-/// Renders a completion request for programs.
+/// Renders a completion request as JSON.
 fn render_request(request: &CompletionRequest) -> JsonWriter {
     let mut w = JsonWriter::new_object();
     w.add_text("id", &request.id);

@@ -1,8 +1,8 @@
 //! A message or summary as evidence: a header with its id, and its text or a part of the text.
 //!
-//! In: a source. Out: a block that a model can cite. The same offset and length always give the
-//! same text. Calls and results of the engine's own tools are omitted, because they would repeat
-//! the evidence.
+//! In: the seq of a message or the id of a summary. Out: a block that a model can cite.
+//! [`crate::ask`] uses this module. The same source, offset and token limit always give the same
+//! text. Calls and results of the engine's own tools are omitted: they would repeat the evidence.
 
 use crate::search::grep;
 use crate::storage::pack::PlacedMessage;
@@ -23,14 +23,14 @@ use lcm_text::{
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
 
-/// Tokens above which a message is read as its texts alone. A transcript would shorten tool results
-/// and might omit the match.
+/// Tokens of a message above which its texts are taken unchanged. A transcript would shorten tool
+/// results of more tokens and might omit the match.
 const LARGE_MESSAGE_TOKENS: u32 = 2_000;
 /// Mark of an omitted part of the text.
 const ELLIPSIS: &str = "\u{2026}";
 /// Prefix of the line of a call of the engine's own tools.
 const OWN_CALL_PREFIX: &str = "tool call lcm_";
-/// Most bytes before the text in a list of one text.
+/// Most bytes before the background line in a tool result that is JSON, such as a list of one text.
 const LIST_PREFIX_BYTES_MAX: usize = 64;
 /// Estimated bytes of a token, for the text before a match.
 const BYTES_PER_TOKEN: usize = 4;
@@ -43,11 +43,11 @@ pub(super) struct PassageSource {
     body: String,
 }
 
-/// Reads a message or summary; `None`: the source has no text.
+/// Reads a message or summary; `None`: the source does not exist or has no text.
 ///
 /// # Errors
 ///
-/// `not-found`: the source does not exist; `corrupt`; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`; errors of the store.
 pub(super) fn read_passage_source(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -108,10 +108,10 @@ fn read_message(
     Ok(PassageSource { seq: placed.seq, header, body })
 }
 
-/// Returns whether a part is the answer of a tool of this engine.
+/// Returns whether a part is the result of a tool of this engine.
 ///
-/// An answer begins with the background line, possibly inside a list of texts. A message that
-/// quotes an answer remains evidence.
+/// Such a result begins with the background line, possibly inside a JSON list or object. A text
+/// that quotes the line elsewhere remains evidence.
 fn is_engine_tool_result(raw: &str, role: Role, part: &Part) -> bool {
     let span = match part {
         Part::ToolResult { output, .. } => *output,
@@ -126,12 +126,13 @@ fn is_engine_tool_result(raw: &str, role: Role, part: &Part) -> bool {
 }
 
 impl PassageSource {
-    /// Finds the offset of the part of `tokens_max` tokens that matches the query best.
+    /// Returns the byte offset at which the passage of `tokens_max` tokens around the best match
+    /// begins; 0: the whole text fits, or nothing matches.
     pub(super) fn find_best_offset(&self, query: &TextQuery, tokens_max: u32) -> usize {
         if tokens::estimate(&self.render_passage(0, u32::MAX)) <= tokens_max {
             return 0;
         }
-        // A quarter of the passage precedes the match.
+        // About a quarter of the passage precedes the match.
         let lead = int::to_usize(u64::from(tokens_max)) * BYTES_PER_TOKEN / 4;
         let at = grep::find_query_offset(query, &self.body).saturating_sub(lead);
         let at = self.body.floor_char_boundary(at);
@@ -139,7 +140,7 @@ impl PassageSource {
         if at == 0 { 0 } else { at + word.filter(|word| *word < lead).map_or(0, |word| word + 1) }
     }
 
-    /// Renders the header and the text from an offset on, cut to `tokens_max`.
+    /// Renders the header and the text from byte offset `at` on, cut to `tokens_max` tokens.
     pub(super) fn render_passage(&self, at: usize, tokens_max: u32) -> String {
         let mut out = self.header.clone();
         out.push('\n');

@@ -1,7 +1,8 @@
 //! The completion request of a question, and its answer without a model.
 //!
-//! In: a question and its evidence. Out: a completion request whose material a program can parse.
-//! Not here: the choice of the evidence.
+//! In: a question and its evidence. Out: a completion request, whose question and passages
+//! [`answer_offline`] can parse. [`crate::ask`] builds requests with this module; the engine calls
+//! [`answer_offline`] in place of a model.
 
 use crate::search::grep;
 use alloc::{format, string::String, vec::Vec};
@@ -40,7 +41,7 @@ exactly. A failure stays a failure. Where passages contradict each other, give w
 and what it replaced.
 Answer in the language of the question, as plain text: no headings, no preamble.";
 
-/// Remark on the attempt before, for the model.
+/// What the model is told about the previous attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AttemptRemark {
     /// The first attempt has no remark.
@@ -97,7 +98,8 @@ pub(super) fn build_ask_request(
     }
 }
 
-/// Answers without a model: quotes the passages that match the question best, with citations.
+/// Answers without a model: quotes the passages that match the question best, with their ids.
+/// Returns [`NOT_FOUND_PREFIX`] if no passage matches.
 pub(crate) fn answer_offline(prompt: &str) -> String {
     // The search for the passages begins after the question, which may contain any text.
     let found = find_fenced(prompt, "question")
@@ -115,7 +117,7 @@ pub(crate) fn answer_offline(prompt: &str) -> String {
     if best.is_empty() {
         return NOT_FOUND_PREFIX.into();
     }
-    // Of passages with equal weights the newer passage counts.
+    // Of passages with equal weights, the later passage comes first.
     sort::sort_by(&mut best, &mut |a, b| (b.0, b.1).cmp(&(a.0, a.1)));
     best.truncate(OFFLINE_PASSAGES_MAX);
     sort::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));

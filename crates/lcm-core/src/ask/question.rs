@@ -1,6 +1,6 @@
 //! A question: its text, its search scope and its bounds.
 //!
-//! In: a JSON object. Out: a valid question. Not here: the evidence ([`super::evidence`]).
+//! In: a JSON object. Out: a valid question. [`crate::ask`] and the outcome use this type.
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,17 +15,17 @@ use lcm_text::{
 
 /// Name of the argument that holds a question.
 pub(super) const QUESTION_ARGUMENT: &str = "question-json";
-/// Most bytes of a question and of its query.
+/// Most bytes of a question, and of its query.
 const QUESTION_BYTES_MAX: usize = 16 << 10;
 /// Most summaries that one question names.
 const SUMMARIES_MAX: usize = 32;
-/// Default bound on the tokens of an answer.
+/// Default of `answer_tokens_max`, the most tokens of an answer.
 const ANSWER_TOKENS_DEFAULT: u32 = 2_000;
-/// Greatest bound on the tokens of an answer.
+/// Greatest `answer_tokens_max` that a question may have.
 const ANSWER_TOKENS_MAX: u32 = 8_000;
-/// Default time that a question stays open: 120 s for the model and 30 s of headroom.
+/// Milliseconds from a question to its expiry by default: 120 s for the model and 30 s of headroom.
 const DEADLINE_MS_DEFAULT: u64 = 150_000;
-/// Longest time that a question stays open.
+/// Most milliseconds from a question to its expiry.
 pub(crate) const DEADLINE_MS_MAX: u64 = 600_000;
 
 /// A question, as the caller asks it.
@@ -34,11 +34,11 @@ pub(super) struct Question {
     pub(super) question: String,
     /// Search query; `None`: the engine searches the words of the question.
     pub(super) query: Option<String>,
-    /// Texts with ids of summaries to answer from.
+    /// Texts that each contain the id of a summary to answer from.
     pub(super) summary_ids: Vec<String>,
     /// Most tokens of the answer.
     pub(super) answer_tokens_max: u32,
-    /// Most tokens of evidence in one request.
+    /// Most tokens of evidence that one search adds.
     pub(super) evidence_tokens_max: u32,
     /// Whether the engine searches every conversation of the store.
     pub(super) all_conversations: bool,
@@ -57,7 +57,7 @@ impl Question {
     ///
     /// # Errors
     ///
-    /// `invalid-input` naming the field.
+    /// `invalid-input` naming the field; `limit-exceeded`: the query has too many conditions.
     pub(super) fn read(question_json: &str, config: &Config) -> Result<Self> {
         let mut fields = JsonFields::parse_argument(QUESTION_ARGUMENT, question_json)?;
         let tokens_max = fields.take_optional_u32("tokens_max").unwrap_or(config.expand_tokens_max);
@@ -79,7 +79,7 @@ impl Question {
         question.ensure_within_bounds()
     }
 
-    /// Ensures that lengths and numbers are within their bounds.
+    /// Refuses lengths, numbers and conditions out of bounds, and `only` with `all_conversations`.
     fn ensure_within_bounds(self) -> Result<Self> {
         let bounds = [
             ("question", self.question.len(), 1, QUESTION_BYTES_MAX, "bytes"),

@@ -1,7 +1,7 @@
 //! The slot of a conversation's question: the record as read, and the commit that replaces it.
 //!
-//! In: a record, and the charge of a grant. Out: one commit. Not here: the record itself
-//! ([`crate::storage::records::question`]).
+//! In: a new record, and the charge of a grant. Out: one commit. [`crate::ask`] uses this module;
+//! the record is defined in [`crate::storage::records::question`].
 
 use alloc::string::String;
 use lcm_text::base::hash;
@@ -31,16 +31,17 @@ const CONTINUATION_PREFIX: &str = "ask1.";
 /// Charge of one call to its grant.
 #[derive(Default)]
 pub(super) struct GrantCharge {
-    /// Access by the grant; `None`: unlimited access.
+    /// Access by the grant; `None`: the question has no grant.
     pub(super) permit: Option<GrantAccess>,
-    /// Tokens of this call.
+    /// Tokens that this call charges.
     pub(super) tokens: u32,
     /// Whether the tokens left of the grant limited the evidence.
     pub(super) truncated: bool,
 }
 
 impl GrantCharge {
-    /// Builds the note on the grant of a question that has spent `tokens` in all.
+    /// Builds the note on the grant of a question that has spent `tokens` in all its calls; `None`:
+    /// the question has no grant.
     pub(super) fn build_grant_note(&self, tokens: u32) -> Option<JsonWriter> {
         let permit = self.permit.as_ref()?;
         Some(permit.build_note(
@@ -64,7 +65,7 @@ impl QuestionSlot {
         session.read_guarded(QuestionRecord::key(call.keys)).map(Self)
     }
 
-    /// Returns the question if it is open at the time `now`.
+    /// Returns the question if it is open and not expired at the time `now`; else `None`.
     pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
         let is_open = |record: &&QuestionRecord| {
             matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
@@ -105,15 +106,14 @@ impl QuestionSlot {
         let mut changes = Changes::default();
         changes.replace_record(&self.0, record)?;
         if let Some(permit) = paid.permit {
-            // A call without tokens has the guard, too: an answer requires a grant that is valid.
+            // A charge of 0 still guards the grant: an answer requires a valid grant.
             permit.add_charge(paid.tokens, &mut changes)?;
         }
         session.commit_changes(&changes)
     }
 
-    /// Creates the record of the question that follows the question of the slot.
-    ///
-    /// The time of the call must be the effective time.
+    /// Creates the record of the question that replaces the question of the slot. The caller sets
+    /// its state. The time of `call` must be the effective time.
     pub(super) fn create_next(&self, call: Call<'_>, deadline_ms: u64) -> QuestionRecord {
         let now = call.now;
         let number = self.0.record.as_ref().map_or(0, |record| record.number).saturating_add(1);

@@ -1,20 +1,20 @@
 //! Routing: advice on whether, and by whom, the sources of a question should be read.
 //!
-//! In: the number of candidates and the wording of a question. Out: an action with its reasons,
-//! which a host may follow. The engine's own answer ignores the action. The rules know English
-//! words only.
+//! In: the number of candidates and the wording of a question. Out: an action with its reasons, in
+//! the answer to a question with `plan_only`. A host may follow the action; the engine does not.
+//! The rules know English words only.
 
 use alloc::vec::Vec;
 
 use lcm_text::base::{int, json::JsonWriter};
 
-/// Default depth of a question.
+/// Depth of expansion, in steps from a summary to its sources, if no depth is given.
 const DEPTH_DEFAULT: u32 = 3;
-/// Greatest depth of a question.
+/// Greatest depth; a greater depth counts as this depth.
 const DEPTH_MAX: u32 = 10;
 /// Estimated tokens of a candidate.
 const CANDIDATE_TOKENS: u64 = 220;
-/// Factor of the estimate if messages are read, in hundredths.
+/// Factor of the estimate if the evidence has messages, in hundredths.
 const MESSAGES_FACTOR: u64 = 190;
 /// Increase of the factor of the estimate for each level of depth after the first, in hundredths.
 const DEPTH_FACTOR: u64 = 65;
@@ -22,9 +22,9 @@ const DEPTH_FACTOR: u64 = 65;
 const BROAD_FACTOR: u64 = 135;
 /// Factor of the estimate for a question in several steps, in hundredths.
 const MULTI_HOP_FACTOR: u64 = 125;
-/// Percentage of the cap at and above which the risk is high.
+/// Estimated tokens, in percent of the token cap, from which the risk to exceed the cap is high.
 const HIGH_RISK_PERCENT: u64 = 70;
-/// Percentage of the cap at and above which the risk is moderate.
+/// Estimated tokens, in percent of the token cap, from which the risk is at least moderate.
 const MODERATE_RISK_PERCENT: u64 = 35;
 
 const MULTI_HOP_WORDS: [&str; 9] = [
@@ -64,9 +64,11 @@ pub(super) struct RoutingInput<'a> {
     pub(super) text: &'a str,
     /// Requested depth; `None`: the default.
     pub(super) depth: Option<u32>,
-    /// Hits and named summaries.
+    /// Number of hits and named summaries.
     pub(super) candidates: usize,
+    /// Token cap of the evidence.
     pub(super) tokens_max: u32,
+    /// Whether the evidence has passages of messages.
     pub(super) has_messages: bool,
     /// Whether the candidates come from a search only, not from named summaries.
     pub(super) is_probe: bool,
@@ -122,7 +124,7 @@ impl RoutingInput<'_> {
     }
 }
 
-/// Returns whether a text names two years that are at least two years apart.
+/// Returns whether a text names two years, from 1900 to 2099, that are at least two years apart.
 fn spans_years(text: &str) -> bool {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
     let is_year =

@@ -1,7 +1,7 @@
 //! Hash chain over the elements of a context.
 //!
-//! In: the hash of each element, in order. Out: one hash for all of them. The chain of a longer
-//! context starts with the chain of a shorter one, so that appending costs one hash.
+//! In: the hash of each element, in order. Out: one hash for all of them. The hash over n + 1
+//! elements is computed from the hash over the first n, so that appending costs one hash.
 
 use lcm_text::base::hash;
 

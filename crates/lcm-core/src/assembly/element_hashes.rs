@@ -1,9 +1,9 @@
 //! Cache of the hashes of elements, passed from one assembly to the next.
 //!
 //! In: the texts of the elements, in order. Out: the hash of each element, and the rendered text of
-//! a summary. Two assemblies of a conversation share nearly all of their elements. A cached hash is
-//! used only for an equal text: the same record in memory, or the same bytes. A summary's id is a
-//! hash of its content.
+//! a cached summary. Two assemblies of a conversation share nearly all of their elements. A cached
+//! hash is used only for an equal text: the same record in memory, or the same bytes. A summary is
+//! recognised by its id, which is a hash of its content, and the size of its record.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -23,9 +23,9 @@ pub(crate) struct ElementHashes {
     /// Key prefix of the conversation.
     key_prefix: String,
     elements: Vec<HashedElement>,
-    /// The hash of each element, and the chain up to it.
+    /// The hash of each element, and the chain up to and with that element.
     chain: Vec<([u8; 32], [u8; 32])>,
-    /// Bytes of the array.
+    /// Bytes of the array that the assembly wrote.
     bytes: usize,
 }
 
@@ -43,7 +43,7 @@ enum ElementText {
     Stored(Rc<StoredMessage>),
     /// Id of a summary, bytes of its record, and its rendered text.
     Summary([u8; 8], u32, Rc<str>),
-    /// A text of its own.
+    /// Any other text.
     Own(Rc<str>),
 }
 
@@ -70,7 +70,8 @@ pub(super) struct ElementHasher {
     cached_bytes: usize,
 }
 
-/// Returns whether two texts of equal length are equal. In the guest, `==` compares single bytes.
+/// Returns whether two texts of equal length are equal. Compares eight bytes at a time: in
+/// WebAssembly, `==` compares single bytes.
 fn is_equal_text(a: &str, b: &str) -> bool {
     let ((words_a, rest_a), (words_b, rest_b)) =
         (a.as_bytes().as_chunks::<8>(), b.as_bytes().as_chunks::<8>());
@@ -91,7 +92,8 @@ impl ElementHasher {
         self.previous.bytes
     }
 
-    /// Finds the next cached element that `matches` accepts, and skips the elements before it.
+    /// Finds the first of the next [`LOOKAHEAD_MAX`] cached elements that `matches` accepts, and
+    /// skips the elements before; `None`: no such element, and none is skipped.
     fn find_known(&mut self, matches: &dyn Fn(&ElementText) -> bool) -> Option<HashedElement> {
         let ahead = self.previous.elements.iter().skip(self.position).take(LOOKAHEAD_MAX);
         let (index, element) = ahead.enumerate().find(|(_, element)| matches(&element.text))?;

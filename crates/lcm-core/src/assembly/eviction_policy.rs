@@ -26,25 +26,25 @@ use lcm_text::{
     types::api::{AssembleOptions, EvictionPolicy},
 };
 
-/// Steps of a budget in which the policy `layered` evicts. Each step breaks the prefix once, and on
-/// average half a step of the budget stays empty.
+/// Steps per budget: the policy `layered` evicts tokens in multiples of the budget divided by this
+/// number. Each step breaks the prefix once, and on average half a step of the budget stays empty.
 const LAYER_STEPS: u64 = 8;
-/// Most messages and summaries that match a prompt and are considered, the best first. Each message
-/// may cost the read of a pack.
+/// Most messages that match a prompt and are considered, and most candidates together with the
+/// summaries; the best are taken. Each message may cost the read of a pack.
 const MATCHES_MAX: usize = 64;
-/// Most matching summaries that are looked up in the context. The index also has summaries that
-/// were condensed. A context of a million tokens has fewer summaries.
+/// Most matching summaries that are looked up in the context, the best first. The index also has
+/// summaries that are no longer in the context, because they were condensed.
 const SUMMARIES_MAX: usize = 1_024;
 /// Messages that are read at a time to find the end of a call group: as many as a pack holds.
 const UNIT_STEP: u64 = 64;
 
 /// An eviction policy applied to one context.
 pub(super) enum EvictionPlan {
-    /// Newest first.
+    /// Newest first, up to the first item that does not fit.
     Newest,
-    /// The oldest summary, then newest first; evicts in steps of `step` tokens.
+    /// The oldest summary if it fits, then newest first; evicts in multiples of `step` tokens.
     Layers { step: u64 },
-    /// Candidates that match the prompt, best first, with their tokens; then newest first.
+    /// Candidates that match the prompt, best first, each with its tokens; then newest first.
     Matches(Vec<(KeepCandidate, u64)>),
 }
 
@@ -60,9 +60,12 @@ pub(super) enum KeepCandidate {
 impl EvictionPlan {
     /// Applies the policy of the options, else of the configuration, to a context.
     ///
+    /// `prompt-aware` needs a prompt and items that do not all fit; else items are selected newest
+    /// first.
+    ///
     /// # Errors
     ///
-    /// Errors of the search index.
+    /// Errors of the store, in a search of the index.
     pub(super) fn new(
         session: &mut StoreSession<'_>,
         input: &AssemblyInput<'_>,
@@ -83,7 +86,7 @@ impl EvictionPlan {
         }
     }
 
-    /// Plans the fill of `tokens` beside the protected part.
+    /// Plans which items fill `tokens` beside the protected part.
     pub(super) fn plan_fill(&self, input: &AssemblyInput<'_>, tokens: u64) -> FillPlan {
         let evictable = input.evictable_tokens();
         let newest = FillPlan { tokens_left: tokens, ..FillPlan::default() };
@@ -99,12 +102,12 @@ impl EvictionPlan {
 
 /// Plans the oldest summary, if it fits, and the newest of the rest.
 ///
-/// The evicted tokens are a multiple of the step, counted from the oldest item. They stay the same
-/// from turn to turn until the next step, and so does the prefix of the context.
+/// The tokens to evict are rounded up to a multiple of the step. Until the next step, the room for
+/// the rest grows with the new messages: the same items stay evicted and the prefix is kept.
 fn fill_layers(input: &AssemblyInput<'_>, evictable: u64, tokens: u64, step: u64) -> FillPlan {
     let items = input.items;
     let oldest = items.iter().position(|item| matches!(item, ContextItem::Summary(_)));
-    // A focus brief is protected and already covers the oldest messages.
+    // A focus brief is protected and has replaced the oldest summary.
     let oldest = oldest.filter(|index| !input.is_focus(*index));
     let cost = oldest.and_then(|index| items.get(index)).map_or(0, ContextItem::rendered_tokens);
     let oldest = oldest.filter(|_| cost <= tokens);
@@ -134,14 +137,14 @@ fn fill_matches(candidates: &[(KeepCandidate, u64)], tokens: u64) -> FillPlan {
 /// A candidate with its score.
 struct ScoredCandidate {
     score: u64,
-    /// Its newest message.
+    /// Seq of the matching message, or the last seq that the summary covers.
     seq: u64,
     candidate: KeepCandidate,
     tokens: u64,
 }
 
-/// Ranks the items of the context that match a prompt, best first; of equal scores the newest
-/// first.
+/// Ranks the summaries and call groups that match a prompt, each with its tokens: at most
+/// [`MATCHES_MAX`], best first, at equal scores newest first.
 fn rank_matches(
     session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
@@ -159,7 +162,7 @@ fn rank_matches(
     Ok(found.into_iter().map(|found| (found.candidate, found.tokens)).collect())
 }
 
-/// Finds the summaries of the context that match. The index also has condensed sources.
+/// Finds the summaries of the context that match a query, among the best [`SUMMARIES_MAX`] matches.
 fn match_summaries(
     session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
@@ -182,7 +185,8 @@ fn match_summaries(
     Ok(found.collect())
 }
 
-/// Finds the call groups outside the fresh tail that have a matching message.
+/// Finds the raw call groups outside the fresh tail that have one of the best [`MATCHES_MAX`]
+/// matching messages.
 fn match_messages(
     session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,
@@ -233,7 +237,7 @@ fn rank_corpus(
     gathered.rank_documents(session, &search, &gathered.statistics, NeighbourHits::Exclude)
 }
 
-/// Returns the documents with a positive score, as score and document.
+/// Returns the score and number of each document with a positive score.
 fn scored_documents(ranked: &RankedDocuments) -> impl Iterator<Item = (u64, u64)> {
     let rows = ranked.scores.iter().copied().zip(ranked.documents.iter().copied());
     rows.filter(|(score, _)| *score > 0)

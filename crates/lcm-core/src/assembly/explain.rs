@@ -1,7 +1,8 @@
 //! Explanation of a context: each item included or omitted, why, and its tokens.
 //!
 //! In: the pieces of the stored context and the rendered context. Out: one record for each piece
-//! and live message. The reason of a piece is extended, after a colon, by the notes of rendering.
+//! and live message. If rendering changed a piece, a colon and the notes on the changes follow the
+//! reason.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -76,7 +77,8 @@ impl AssemblyInput<'_> {
         })
     }
 
-    /// Returns the tokens of all messages before a seq, which lies in the run or directly behind.
+    /// Returns the tokens of all messages of the conversation before `seq`, a seq of the run or the
+    /// seq behind its last.
     fn tokens_before(
         &self,
         session: &mut StoreSession<'_>,

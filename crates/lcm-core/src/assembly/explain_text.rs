@@ -10,13 +10,13 @@ use alloc::{
 
 use lcm_text::{base::int, types::api::AssembledItem};
 
-/// Width of the bar, in characters.
+/// Width of the bar between its brackets, in characters.
 const BAR_WIDTH: u64 = 64;
 /// Headings of the columns.
 const HEADING: [&str; COLUMNS] = ["id", "kind", "messages", "tokens", "in", "why"];
 /// Number of columns.
 const COLUMNS: usize = 6;
-/// Columns that are aligned to the right.
+/// Indexes of the columns that are aligned to the right.
 const NUMERIC_COLUMNS: [usize; 2] = [2, 3];
 
 /// Renders the table of the items and the bar of the budget.
@@ -71,8 +71,8 @@ fn count_characters(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Draws the budget as one line: a letter for each part that an item takes. A context over its
-/// budget fills the line.
+/// Draws the budget as a bar of [`BAR_WIDTH`] characters, then the meaning of its letters. A letter
+/// is a part that an included item takes, `.` a free part. A context over its budget fills the bar.
 fn draw_budget_bar(items: &[AssembledItem], budget: u64, out: &mut String) {
     let (mut tokens, mut drawn) = (0, 0);
     out.push('[');

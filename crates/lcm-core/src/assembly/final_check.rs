@@ -1,9 +1,11 @@
 //! Final check of a provider array: messages that the provider would refuse are removed.
 //!
-//! In: a rendered array. Out: nothing, unless rendering has a defect; else the messages that the
-//! provider accepts. First only the faulty messages are removed. If the provider would still refuse
-//! the rest, whole turns with faulty messages are removed until validation passes. A turn starts
-//! with a user message without tool results, so that calls and their results stay together.
+//! In: a rendered array. Out: `None` if the provider accepts all messages. Otherwise rendering has
+//! a defect, and the output is the messages that the provider accepts.
+//!
+//! First only the faulty messages are removed. If the provider would still refuse the rest, whole
+//! turns with faulty messages are removed until the rest passes. A turn starts with a user message
+//! without tool results: calls and their results stay together.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -19,7 +21,7 @@ pub(super) struct AcceptedArray {
     pub(super) messages_json: String,
     /// Indexes of the removed messages, ascending.
     pub(super) removed_indexes: Vec<usize>,
-    /// The first finding, and the number of removed messages.
+    /// Text with the first finding and the number of removed messages.
     pub(super) warning: String,
 }
 

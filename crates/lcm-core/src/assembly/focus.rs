@@ -1,4 +1,7 @@
-//! The focus brief in a context: one element that replaces the summaries that it covers.
+//! The focus brief in a context: one element that replaces the summaries that the brief covers.
+//!
+//! In: the stored brief and the items of the context. Out: the items with the brief in place of the
+//! covered summaries, and its rendered element. The replacement precedes the selection.
 
 use alloc::{string::String, vec::Vec};
 
@@ -16,7 +19,7 @@ use lcm_text::{
 /// The element of a focus brief in a context.
 #[derive(Debug)]
 pub(super) struct FocusElement {
-    /// Index of its item: the place of the first covered summary.
+    /// Index of its item, which was the index of the first covered summary.
     pub(super) index: usize,
     /// Text of the element.
     pub(super) element: String,
@@ -25,8 +28,8 @@ pub(super) struct FocusElement {
     pub(super) name: String,
 }
 
-/// Replaces the summaries that a brief covers by its element. A brief covers a summary whose last
-/// message is not behind its own. `None`: no summary is covered, and `items` is unchanged.
+/// Replaces the summaries that a brief covers by its element: those whose `seq_last` is at most the
+/// `seq_last` of the brief. `None`: no summary is covered, and `items` is unchanged.
 pub(super) fn replace_covered_summaries(
     brief: &FocusBrief,
     items: &mut Vec<ContextItem>,
@@ -50,7 +53,8 @@ pub(super) fn replace_covered_summaries(
     let element = markup(&name, &names, &brief.text);
     let tokens = tokens::estimate(&element);
     let item = ContextItem::Summary(SummaryItem {
-        // A hash of the element: the covered summaries may differ from an earlier context.
+        // A hash of the element, by which caches recognise its text: the element lists the covered
+        // summaries, which may differ from an earlier context.
         id: lcm_text::base::hash::hash_prefix(&lcm_text::base::hash::hash_fields(&[
             b"lcm focus element",
             element.as_bytes(),

@@ -1,7 +1,8 @@
 //! Large tool outputs that are shown in full in the fresh tail.
 //!
-//! Ingest replaces every large output by a reference. With `stub_large_tool_payloads`, the fresh
-//! tail shows its newest outputs in full, as far as the budget allows.
+//! A context shows a large tool output as a reference. With `stub_large_tool_payloads`, the fresh
+//! tail shows its newest large outputs in full, as far as the budget allows. In: the tail and a
+//! number of tokens. Out: the messages to show in full, which [`super::render`] reads.
 
 use alloc::vec::Vec;
 
@@ -19,14 +20,15 @@ use lcm_text::{
 /// The tool outputs that are shown in full.
 #[derive(Debug, Default)]
 pub(super) struct FullOutputs {
-    /// Seqs of the messages.
+    /// Seqs of the messages that are shown in full.
     seqs: Vec<u64>,
-    /// Tokens of the full outputs beyond the tokens of their references.
+    /// Tokens of the full messages, less the tokens of their placeholders.
     pub(super) extra_tokens: u64,
 }
 
 impl FullOutputs {
-    /// Selects messages of the tail, newest first, whose extra tokens together fit `tokens_max`.
+    /// Selects messages of the tail, newest first, whose extra tokens together are at most
+    /// `tokens_max`. A message that does not fit is skipped.
     ///
     /// # Errors
     ///
@@ -58,7 +60,7 @@ impl FullOutputs {
     }
 }
 
-/// Returns whether a message is the placeholder of a tool output.
+/// Returns whether a message with tool output has a placeholder.
 fn is_tool_placeholder(stored: &StoredMessage) -> bool {
     let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
     stored.placeholder.is_some()

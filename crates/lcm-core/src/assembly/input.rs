@@ -1,4 +1,7 @@
-//! Input of an assembly: the stored context, the live messages and the rules of selection.
+//! Input of one assembly: the stored context, the live messages and the budget policy.
+//!
+//! [`super::assemble`] builds the input. Selection, rendering and the result read the input, and
+//! its methods count the protected tokens and the tokens that remain for other items.
 
 use alloc::{format, string::String};
 
@@ -8,12 +11,13 @@ use crate::storage::{
 };
 use lcm_text::config::BudgetPolicy;
 
-/// A place in a context.
+/// The place of a summary, the focus brief, a stored message or a live message in a context.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct ItemPlace {
-    /// Index of the item; the number of items for a live message.
+    /// Index of the item; for a live message, the number of items.
     pub(super) index: usize,
-    /// Seq of the message, or the first seq that the summary covers.
+    /// Seq of the message, or the first seq that the summary or brief covers. Live messages are
+    /// numbered on from the newest stored message.
     pub(super) seq: u64,
 }
 
@@ -21,7 +25,7 @@ pub(super) struct ItemPlace {
 pub(super) struct AssemblyInput<'a> {
     pub(super) call: Call<'a>,
     pub(super) history: &'a MessageHistory<'a>,
-    /// Items of the stored context; the focus brief replaces the summaries that it covers.
+    /// Items of the stored context, with the focus brief in place of the summaries that it covers.
     pub(super) items: &'a [ContextItem],
     pub(super) tail: &'a FreshTail,
     pub(super) policy: &'a BudgetPolicy,
@@ -32,19 +36,20 @@ pub(super) struct AssemblyInput<'a> {
 }
 
 impl AssemblyInput<'_> {
-    /// Returns the tokens of the protected part: tail, pinned message, brief and live messages.
+    /// Returns the tokens of the protected part: tail with its full tool outputs, pinned message,
+    /// brief and live messages.
     pub(super) fn protected_tokens(&self) -> u64 {
         let live = self.pending.iter().map(|live| u64::from(live.message.tokens)).sum::<u64>();
         self.protected_item_tokens() + live + self.full_outputs.extra_tokens
     }
 
-    /// Returns the tokens of the protected items of the stored context, as stored.
+    /// Returns the tokens of tail, pinned message and brief; large payloads count as references.
     pub(super) fn protected_item_tokens(&self) -> u64 {
         let pinned = self.tail.pinned.map_or(0, |pin| pin.tokens);
         self.tail.tokens + pinned + self.focus.map_or(0, |focus| focus.tokens)
     }
 
-    /// Returns the tokens of the items that may be evicted.
+    /// Returns the tokens of the stored context outside the protected part.
     pub(super) fn evictable_tokens(&self) -> u64 {
         let all = self.items.iter().map(ContextItem::rendered_tokens).sum::<u64>();
         all.saturating_sub(self.protected_item_tokens())
@@ -55,7 +60,7 @@ impl AssemblyInput<'_> {
         u64::from(self.policy.budget).saturating_sub(self.protected_tokens())
     }
 
-    /// Returns the id of the summary, brief or message at a place.
+    /// Returns the id of the summary, brief or message at a place; `live-N` for live message N.
     pub(super) fn item_name(&self, place: ItemPlace) -> String {
         match self.items.get(place.index) {
             Some(ContextItem::Summary(_)) if self.is_focus(place.index) => self.focus_name().into(),

@@ -1,9 +1,13 @@
 //! Assembly: selects the items of a context that fit a token budget, and renders them.
 //!
-//! Reads only. The protected part is always included: the fresh tail, the pinned message, the focus
-//! brief and the live messages. An eviction policy selects the older items. The rendered context is
-//! counted in its dialect; while it exceeds the budget, fewer items are selected. Every array for a
-//! provider passes a final check.
+//! In: a conversation, a budget, a dialect and the live messages. Out: the JSON array of messages
+//! for a model, with counts and warnings. The export `assemble` is its only caller. Assembly writes
+//! nothing to the store.
+//!
+//! The protected part is always included: the fresh tail, the pinned message, the focus brief and
+//! the live messages. An eviction policy selects the older items. The rendered context is counted
+//! in its dialect; while it exceeds the budget, fewer items are selected. An array for a provider
+//! is checked at the end: messages that the provider would refuse are removed.
 
 mod dialect;
 mod element_chain;
@@ -53,7 +57,7 @@ pub(crate) use render_cache::RenderCache;
 use rendered_context::RenderedContext;
 use select::ContextChoice;
 
-/// Returns the budget and the reserve in estimated tokens.
+/// Converts budget and reserve to estimated tokens; without a calibration both stay unchanged.
 fn estimate_amounts(
     calibration: Option<&calibration::Calibration>,
     budget: u32,
@@ -66,7 +70,8 @@ fn estimate_amounts(
 
 /// Arguments of an assembly.
 pub(crate) struct AssembleRequest<'a> {
-    /// Token budget of the context, in tokens of the model if `extra-json` names one.
+    /// Token budget of the context: in tokens of the model that `extra-json` names, if the model is
+    /// calibrated, else in estimated tokens.
     pub(crate) budget: u32,
     /// Dialect of the returned messages and of the live messages.
     pub(crate) dialect: Dialect,
@@ -77,9 +82,10 @@ pub(crate) struct AssembleRequest<'a> {
 ///
 /// # Errors
 ///
-/// - `not-found`: the conversation does not exist, and no live message begins one
-/// - `invalid-input`: the budget is 0 or used up by the reserve, or a live message is invalid
-/// - `limit-exceeded`: too many live messages
+/// - `not-found`: the conversation does not exist, and there is no live message
+/// - `invalid-input`: the budget is 0 or at most the reserve, `extra-json` is invalid, or `append`
+///   would refuse a live message
+/// - `limit-exceeded`: more live messages or bytes than one `append` takes
 /// - errors of the store
 pub(crate) fn assemble(
     session: &mut StoreSession<'_>,
@@ -117,7 +123,7 @@ pub(crate) fn assemble(
     let live = pending::read_pending(dialect, &options.live_messages, head, &items)?;
     let mut focus = None;
     if !config.enabled {
-        // A disabled engine ignores its summaries and shows the newest raw messages that fit.
+        // A disabled engine ignores its summaries: the context is selected from raw messages only.
         items = load_raw_items(session, &history, &items)?;
     } else if let Some(brief) = &brief {
         focus = focus::replace_covered_summaries(brief, &mut items, config);
@@ -149,9 +155,9 @@ pub(crate) fn assemble(
 
 /// The options in `extra-json`.
 struct ExtraOptions {
-    /// Model in whose tokens the budget is counted.
+    /// Model in whose tokens the budget is counted; `None`: estimated tokens.
     model: Option<calibration::CalibratedModel>,
-    /// Whether the array gets cache marks.
+    /// Whether cache marks are written into the array; only the dialect `anthropic` has them.
     marks_caches: bool,
 }
 
@@ -171,8 +177,10 @@ impl ExtraOptions {
 
 /// Selects and renders items until the rendered context fits the budget.
 ///
-/// A dialect may add tokens. Each round selects fewer tokens by the excess of the last round. The
-/// last rounds give up the full tool outputs, then return the protected part alone.
+/// A context may have more tokens rendered than stored. Each round therefore selects at most the
+/// tokens that the last round selected, less its excess. If the protected part alone exceeds the
+/// budget, the full tool outputs become references and the selection starts again. A protected part
+/// that still exceeds the budget is returned alone.
 fn fit_to_budget(
     session: &mut StoreSession<'_>,
     cache: &mut RenderCache,
@@ -206,7 +214,7 @@ fn fit_to_budget(
     }
 }
 
-/// Loads the conversation as one run of raw messages that begins with its newest session.
+/// Returns all messages behind the newest withdrawn message as one run; empty if there is none.
 fn load_raw_items(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -1,7 +1,7 @@
 //! Live messages: messages that a host holds and has not appended. They end the context.
 //!
-//! In: the newest messages of the host, in the requested dialect. Out: the messages that are not
-//! stored. A host need not know how many of its messages are stored.
+//! In: the newest messages of the host, in the requested dialect. Out: the messages among them that
+//! are not stored. A host need not know how many of its messages are stored.
 
 use alloc::{string::String, vec::Vec};
 use lcm_text::message::batch_limit;
@@ -26,7 +26,7 @@ pub(super) struct PendingMessage {
 /// # Errors
 ///
 /// - `invalid-input`: `append` would refuse a message
-/// - `limit-exceeded`: more messages than one `append` takes
+/// - `limit-exceeded`: more messages or bytes than one `append` takes
 pub(super) fn read_pending(
     dialect: Dialect,
     list: &[String],
@@ -45,7 +45,7 @@ pub(super) fn read_pending(
             out.push(PendingMessage { raw: raw.clone(), message });
         }
     }
-    // A withdrawn message is in no context, so that a live copy of it is new.
+    // A withdrawn message is in no context: a live copy of it counts as not stored.
     let withdrawn = items.iter().rev().find(|item| matches!(item, ContextItem::Withdrawn { .. }));
     let messages = head.messages.saturating_sub(withdrawn.map_or(0, ContextItem::seq_last));
     let older =
@@ -56,8 +56,9 @@ pub(super) fn read_pending(
 
 /// Counts how many of the first live messages are stored.
 ///
-/// Returns the greatest count at which the live messages end like the stored ones, as far back as
-/// hashes of stored messages are known. One of the equal messages must be an anchor.
+/// Returns the greatest count for which the first `count` live messages are the newest stored
+/// messages. The two lists are compared from their ends, as far back as both reach. At least one
+/// compared message must be an anchor.
 fn count_stored(live: &[PendingMessage], hashes: &[[u8; 16]], known: &[[u8; 12]]) -> usize {
     let is_known = |count: usize| {
         let from = count.saturating_sub(known.len());

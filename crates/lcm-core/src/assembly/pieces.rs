@@ -1,6 +1,7 @@
 //! Pieces of a stored context: included or omitted, and why.
 //!
-//! In: the selection. Out: the items in order, with a run split where the reason changes. A reason
+//! In: the selection. Out: pieces of all items in order, for the counts and the explanation of the
+//! result. A run becomes several pieces where its messages differ in inclusion or reason. A reason
 //! is one of [`FRESH_TAIL`], [`PINNED`], [`OVER_BUDGET`] and [`WITHDRAWN`], or the reason of the
 //! selection ([`super::select`]): `fill`, `oldest`, `focus`, `matches-prompt`.
 
@@ -14,9 +15,9 @@ use crate::storage::context::{ContextItem, MessageRun};
 
 /// Reason of messages in the fresh tail.
 const FRESH_TAIL: &str = "fresh-tail";
-/// Reason of the newest user message outside the fresh tail.
+/// Reason of the pinned message.
 const PINNED: &str = "pinned";
-/// Reason of pieces that do not fit the budget.
+/// Reason of omitted summaries and messages that are not withdrawn.
 const OVER_BUDGET: &str = "over-budget";
 /// Reason of messages that a new session withdrew.
 const WITHDRAWN: &str = "withdrawn";
@@ -38,7 +39,7 @@ impl ContextPiece {
         place.index == self.index && self.seq_first <= place.seq && place.seq <= self.seq_last
     }
 
-    /// Counts what the piece omits: one summary, or its messages. Withdrawn messages count 0.
+    /// Counts an omitted piece: 1 for a summary, 0 for withdrawn messages, else its messages.
     fn count_omitted(&self, items: &[ContextItem]) -> u64 {
         match items.get(self.index) {
             Some(ContextItem::Summary(_)) => 1,
@@ -48,7 +49,7 @@ impl ContextPiece {
     }
 }
 
-/// Counts the messages and summaries that are omitted.
+/// Counts the messages and summaries that are omitted, without withdrawn messages.
 pub(super) fn count_omitted_items(pieces: &[ContextPiece], items: &[ContextItem]) -> u64 {
     let omitted = pieces.iter().filter(|piece| !piece.included);
     omitted.map(|piece| piece.count_omitted(items)).sum()

@@ -3,8 +3,8 @@
 //!
 //! A provider's prompt cache serves the prefix that two prompts share. In: a rendered context and
 //! the token of an earlier context. Out: tokens of the stable prefix, the item that broke the
-//! prefix and why, and the messages on which a cache mark is useful. A token holds all that is
-//! compared, so that nothing is stored.
+//! prefix and why, the messages on which a cache mark is useful, and a new token. A token holds all
+//! that is compared, so that nothing is stored.
 
 use alloc::{
     format,
@@ -22,10 +22,10 @@ use lcm_text::{
     types::api::{Dialect, PrefixReport},
 };
 
-/// Characters of one element's hash in a token: 36 bits. Two different elements at one place are
-/// taken for equal once in 69 thousand million, and a token stays small beside its context.
+/// Characters of one element's hash in a token: 36 bits. Two different elements have equal hashes
+/// once in 69 thousand million, and a token stays small beside its context.
 const HASH_CHARACTERS: usize = 6;
-/// First characters of a token.
+/// First characters of a token: the version of its format.
 const TOKEN_VERSION: &str = "p4.";
 /// Follows the dialect in the token of a context that ends with a placeholder turn.
 const SYNTHETIC_END: &str = "-";
@@ -35,13 +35,13 @@ const SYNTHETIC_END: &str = "-";
 struct TokenHashes<'a>(&'a str);
 
 impl<'a> TokenHashes<'a> {
-    /// Returns the hash of the element at an index.
+    /// Returns the hash of the element at an index; `None`: the token has no such element.
     fn hash_at(self, index: usize) -> Option<&'a str> {
         let from = index.checked_mul(HASH_CHARACTERS)?;
         self.0.get(from..from + HASH_CHARACTERS)
     }
 
-    /// Returns whether an element from an index on has a hash.
+    /// Returns whether an element at `index` or behind has the hash `hash`.
     fn has_hash_from(self, index: usize, hash: &str) -> bool {
         (index..).map_while(|at| self.hash_at(at)).any(|known| known == hash)
     }
@@ -53,7 +53,7 @@ struct PreviousToken<'a> {
     dialect: &'a str,
     /// Whether the last element is a placeholder turn, which the next message replaces.
     ends_synthetic: bool,
-    /// How many summaries had been made.
+    /// Number of summaries that the conversation had made.
     summaries: u64,
     budget: &'a str,
     /// Id of the focus brief; empty without one.
@@ -62,7 +62,7 @@ struct PreviousToken<'a> {
 }
 
 impl<'a> PreviousToken<'a> {
-    /// Parses a token; `None`: not a token of this conversation.
+    /// Parses a token; `None`: no token of this version and conversation.
     fn read(token: &'a str, conversation: &str) -> Option<Self> {
         let mut parts = token.strip_prefix(TOKEN_VERSION)?.splitn(6, '.');
         let mut next = || parts.next();
@@ -93,7 +93,8 @@ const fn dialect_letter(dialect: Dialect) -> &'static str {
 }
 
 impl AssemblyInput<'_> {
-    /// Compares a rendered context with the context of the token `previous`.
+    /// Compares a rendered context with the context of the token `previous`. Without a token of
+    /// this conversation, the report has no `stable_tokens` and no item that broke the prefix.
     pub(super) fn compare_prefix(
         &self,
         rendered: &RenderedContext,
@@ -136,7 +137,8 @@ impl AssemblyInput<'_> {
         }
     }
 
-    /// Returns the item that broke the prefix, and why. `equal`: number of equal elements.
+    /// Returns the id of the item that broke the prefix, and why; `None`: elements were only
+    /// appended. `equal`: number of equal elements at the start.
     fn find_break(
         &self,
         rendered: &RenderedContext,
@@ -168,9 +170,9 @@ impl AssemblyInput<'_> {
         Some((self.item_name(place), why.into()))
     }
 
-    /// Finds the indexes of the messages on which a cache mark is useful, ascending.
+    /// Finds the indexes of at most three messages on which a cache mark is useful, ascending.
     ///
-    /// - The last message of the summaries, which changes only with them.
+    /// - The message with the last summary, because summaries change less often than messages.
     /// - The last message of the stable prefix: a provider looks for a cached prefix only a few
     ///   blocks back from a breakpoint.
     /// - The last message of all.
@@ -178,7 +180,7 @@ impl AssemblyInput<'_> {
         let last = elements.iter().rev().find_map(|element| element.message);
         let of_summaries =
             elements.iter().rev().find(|element| self.is_summary(element.place.index));
-        // A message that is only partly equal is not part of the prefix.
+        // A message of which only the first elements are equal does not belong to the prefix.
         let begun = elements.get(equal).and_then(|element| element.message);
         let of_equal = match begun {
             _ if equal == 0 => None,

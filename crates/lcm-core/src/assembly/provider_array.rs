@@ -1,8 +1,9 @@
 //! One rendered array for a provider, which can be cut and extended.
 //!
 //! In: the rendered output of entries. Out: the JSON array, with a hash and tokens for each
-//! element. A cut keeps the beginning of an array. A cut is possible where nothing before it
-//! depends on what follows: calls, ids, roles and cache marks are checked.
+//! element. [`super::render_cache`] keeps arrays and extends them. A cut keeps the beginning of an
+//! array. A cut is possible where no message before depends on a message behind: calls, ids, roles
+//! and cache marks are checked.
 
 use alloc::{string::String, vec::Vec};
 
@@ -19,8 +20,8 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Most cuts that are tried. Each try renders the rest once more, so that rendering all entries is
-/// soon cheaper.
+/// Most cuts that are tried to extend an array. Each try renders the entries behind the cut; after
+/// a few tries, rendering all entries once is cheaper.
 const CUTS_MAX: usize = 3;
 
 /// A rendered array for a provider.
@@ -36,17 +37,18 @@ pub(super) struct ProviderArray {
     pub(super) starts: Vec<usize>,
     pub(super) elements: Vec<ArrayElement>,
     pub(super) notes: RenderNotes,
-    /// Hashes of call and item ids, each with the index of its entry.
+    /// Hashes of the ids of calls, results and items, each with the index of its entry.
     ids: Vec<(u64, usize)>,
-    /// Entry of a call and entry of its result, where they differ.
+    /// Index of the entry of a call and of its result, where the two differ.
     pairs: Vec<(usize, usize)>,
-    /// Byte offset of the first message with a cache mark; `usize::MAX` without one.
+    /// Byte offset in `json` of the first message that came with a cache mark; `usize::MAX`: no
+    /// message did.
     first_cache_mark: usize,
-    /// Chain before the first element.
+    /// Hash chain over the elements of the context before the array.
     chain_start: [u8; 32],
-    /// Chain up to each element.
+    /// Hash chain up to and with each element; shorter than `elements` until it is extended.
     chain: Vec<[u8; 32]>,
-    /// How many of the first messages were validated.
+    /// How many messages from the start passed validation.
     accepted_messages: usize,
 }
 
@@ -63,7 +65,7 @@ pub(super) struct ArrayElement {
     pub(super) is_synthetic: bool,
 }
 
-/// A cut of an array: the first entry, message and element that are removed.
+/// A cut of an array: the indexes of the first entry, message and element that are removed.
 #[derive(Clone, Copy)]
 pub(super) struct ArrayCut {
     pub(super) entry: usize,
@@ -82,7 +84,7 @@ impl ProviderArray {
         self.key_prefix == key_prefix
     }
 
-    /// Counts the first entries that equal the entries of this array.
+    /// Counts the entries at the start that equal those of this array; 0 in another dialect.
     pub(super) fn count_equal_entries(&self, dialect: Dialect, entries: &[RenderEntry]) -> usize {
         if self.dialect != Some(dialect) {
             return 0;
@@ -90,8 +92,9 @@ impl ProviderArray {
         self.entries.iter().zip(entries).take_while(|(one, other)| one.is_same(other)).count()
     }
 
-    /// Extends the array to `entries`, of which the first `equal` are its own; `false`: no cut is
-    /// possible, and the array is unchanged.
+    /// Cuts the array and appends the rest of `entries`, of which the first `equal` are its own.
+    /// `false`: no cut that was tried is possible, and the array is unchanged. The caller then sets
+    /// the field `entries`.
     pub(super) fn extend_to(
         &mut self,
         dialect: Dialect,
@@ -114,7 +117,8 @@ impl ProviderArray {
         false
     }
 
-    /// Returns whether the output of the entries behind a cut is the same as with those before it.
+    /// Returns whether the entries behind a cut, rendered alone to `output`, have the output that
+    /// they would have behind the entries before the cut.
     fn can_append(&self, dialect: Dialect, cut: ArrayCut, output: &dialect::RenderOutput) -> bool {
         let merges = || {
             let last = self.message_json(cut.message - 1).map(role_prefix).unwrap_or_default();
@@ -123,7 +127,7 @@ impl ProviderArray {
         };
         !output.json.is_empty()
             && output.is_independent
-            // The newest cache marks are kept, so that older ones depend on what follows.
+            // Only the newest cache marks are kept: whether a mark stays depends on later messages.
             && self.first_cache_mark >= self.end_offset(cut)
             && self.has_whole_pairs(cut)
             && !(dialect == Dialect::OpenaiResponses && self.has_lost_reasoning(cut))
@@ -131,7 +135,7 @@ impl ProviderArray {
             && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
     }
 
-    /// Returns the byte offset at which the kept part ends.
+    /// Returns the byte offset in `json` at which the part before a cut ends.
     fn end_offset(&self, cut: ArrayCut) -> usize {
         self.starts.get(cut.message).map_or(self.json.len(), |start| start - 1)
     }
@@ -149,10 +153,10 @@ impl ProviderArray {
         self.append_output(output, cut.entry);
     }
 
-    /// Returns the last cut that keeps only the first `equal` entries. No entry may be on both
-    /// sides of a cut.
+    /// Returns the last cut that keeps fewer than `equal` entries; `None`: there is no cut. A cut
+    /// is at the start of a message, and no entry has elements on both sides.
     pub(super) fn find_cut(&self, equal: usize) -> Option<ArrayCut> {
-        // The greatest entry index before each element.
+        // For each element, the greatest entry index of the elements before.
         let mut before = Vec::with_capacity(self.elements.len());
         let mut greatest = 0;
         for element in &self.elements {
@@ -172,7 +176,8 @@ impl ProviderArray {
         None
     }
 
-    /// Returns whether reasoning before a cut was omitted: the items behind it then lose their ids.
+    /// Returns whether reasoning of `openai-responses` before a cut was omitted. Items behind the
+    /// cut may then lose their ids.
     fn has_lost_reasoning(&self, cut: ArrayCut) -> bool {
         let is_own = |at: usize| {
             let origin = self.entries.get(at).map(|entry| entry.origin);
@@ -186,7 +191,8 @@ impl ProviderArray {
         self.pairs.iter().all(|(call, answer)| (*call < cut.entry) == (*answer < cut.entry))
     }
 
-    /// Returns whether the kept part shares an id with the rest, or with the part that is removed.
+    /// Returns whether the part before a cut shares an id with the part that the cut removes, or
+    /// with `rest`, the ids of the output to append.
     fn has_shared_ids(&self, cut: ArrayCut, rest: &[(u64, usize)]) -> bool {
         let removed = self.ids.iter().filter(|(_, entry)| *entry >= cut.entry);
         let mut ids: Vec<u64> = rest.iter().chain(removed).map(|(id, _)| *id).collect();
@@ -208,7 +214,7 @@ impl ProviderArray {
         }
         let (start, message) = (self.json.len(), self.starts.len());
         if self.first_cache_mark >= start {
-            // Marks that were stripped count, too: the text of an element still has them.
+            // Stripped marks count, too: the text of an element still has them.
             let has_mark =
                 |element: &&dialect::OutputElement| element.text.contains("cache_control");
             let first = output.elements.iter().find(has_mark);
@@ -233,7 +239,8 @@ impl ProviderArray {
         self.pairs.extend(output.pairs.iter().map(|(call, at)| (call + entry, at + entry)));
     }
 
-    /// Extends the chain of the elements before the array by all its elements.
+    /// Returns `start`, the hash chain over the elements before the array, extended by all elements
+    /// of the array.
     pub(super) fn extend_chain(&mut self, start: [u8; 32]) -> [u8; 32] {
         if self.chain_start != start {
             (self.chain_start, self.chain) = (start, Vec::new());
@@ -246,7 +253,7 @@ impl ProviderArray {
         last
     }
 
-    /// Validates the messages that are new since the last call; `false`: the provider would refuse
+    /// Validates the messages that did not yet pass validation; `false`: the provider would refuse
     /// the array.
     pub(super) fn is_accepted(&mut self, dialect: Dialect) -> bool {
         let from = self.accepted_messages;
@@ -266,7 +273,7 @@ impl ProviderArray {
     }
 }
 
-/// Returns the beginning of a message up to its list of blocks: its role.
+/// Returns the beginning of a message before the first `[`, which starts its list of blocks.
 fn role_prefix(message: &str) -> &str {
     message.split_once('[').map_or(message, |(role, _)| role)
 }

@@ -1,8 +1,9 @@
 //! Renders the selected items as the array of messages that is returned.
 //!
-//! In the dialect `lcm`, messages that came in it are returned byte for byte, and a summary is a
-//! user message that holds its element. The dialects of the providers are in [`dialect`]. Leading
-//! system messages are returned beside the array in every dialect.
+//! In: the selection and the live messages. Out: a [`RenderedContext`]. In the dialect `lcm`, a
+//! message that came in `lcm` is written byte for byte, or as its placeholder. Any other message is
+//! converted, and a summary becomes a user message that holds its element. The dialects of the
+//! providers are in [`dialect`]. Leading system messages are returned beside the array.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
@@ -45,7 +46,7 @@ pub(super) fn render(
     dialect: Dialect,
 ) -> Result<RenderedContext> {
     let hasher = ElementHasher::new(Rc::clone(&cache.hashes), input.call.keys.key_prefix());
-    // The last array has about the same size: one allocation instead of many.
+    // The array of the last assembly has about the same size: one allocation instead of many.
     let capacity = hasher.previous_bytes() + SPARE_CAPACITY_BYTES;
     let mut renderer = ContextRenderer {
         input,
@@ -61,7 +62,7 @@ pub(super) fn render(
                 renderer.add_summary(session, cache, index, summary)?;
             }
             ContextItem::Summary(_) => renderer.is_leading = false,
-            // A new session begins behind withdrawn messages.
+            // A new session begins behind withdrawn messages: its system messages may lead.
             ContextItem::Withdrawn { .. } => {}
             ContextItem::Run(run) => renderer.add_run(session, choice, index, run)?,
         }
@@ -87,7 +88,8 @@ struct ContextRenderer<'a> {
     /// Entries of the array for a provider; empty in the dialect `lcm`.
     entries: Vec<RenderEntry>,
     hasher: ElementHasher,
-    /// Whether only system messages were added, and no system message was omitted.
+    /// Whether the context so far has only system messages, all of them selected. Withdrawn
+    /// messages do not count.
     is_leading: bool,
 }
 
@@ -148,7 +150,7 @@ impl ContextRenderer<'_> {
         let is_in_run = |seq: u64| run.seq_first <= seq && seq <= run.seq_last;
         let mut next = run.seq_first;
         for range in choice.ranges.iter().filter(|range| is_in_run(range.seq_first)) {
-            // A system message behind an omitted message does not lead the context.
+            // A system message behind an omitted message is not a leading one.
             self.is_leading &= range.seq_first == next;
             next = range.seq_last + 1;
             let history = self.input.history;
@@ -236,8 +238,8 @@ impl ContextRenderer<'_> {
         self.out.push_element(place, hash, tokens);
     }
 
-    /// Appends a message of a dialect in the dialect `lcm`. `record`: the record that holds its
-    /// text.
+    /// Appends a message to an array in the dialect `lcm`. `dialect`: the dialect that the message
+    /// came in. `record`: its stored record; `None`: a large tool output is shown in full.
     fn push_message(
         &mut self,
         place: ItemPlace,
@@ -289,7 +291,7 @@ fn choose_summary_markup(config: &Config) -> fn(&SummaryElement<'_>) -> String {
     }
 }
 
-/// Joins the texts of a system message.
+/// Joins the texts of a system message by line breaks.
 fn join_system_text(content: &MessageContent<'_>) -> String {
     let texts: Vec<_> = content
         .parts

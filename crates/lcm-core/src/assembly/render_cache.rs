@@ -1,8 +1,8 @@
 //! Cache of rendered provider arrays, extended incrementally.
 //!
 //! In: the selected messages and summaries, in order. Out: the array, equal to one rendered without
-//! a cache. Two assemblies of a conversation share most of their beginning. An array is cut at the
-//! last place where nothing before depends on what follows, and only the rest is rendered. Every
+//! a cache. Two assemblies of a conversation share most of their beginning. An array is cut at a
+//! place where no message before depends on a message behind, and only the rest is rendered. Every
 //! input of rendering is compared, so that a stale entry cannot change a result.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
@@ -14,16 +14,16 @@ use super::{
 };
 use lcm_text::types::api::Dialect;
 
-/// Most bytes of cached arrays: about a budget of a million tokens.
+/// Most bytes of all cached arrays together: about a budget of a million tokens.
 const ARRAYS_BYTES_MAX: usize = 4 << 20;
-/// Most cached arrays, of one conversation or several. One assembly may render several arrays,
-/// until one fits the budget.
+/// Most cached arrays, of all conversations together. One assembly may render several arrays until
+/// an array fits the budget.
 const CACHED_ARRAYS_MAX: usize = 8;
 
 /// Cache that one assembly leaves for the next: element hashes and rendered provider arrays.
 #[derive(Debug, Default)]
 pub(crate) struct RenderCache {
-    /// Generation of the read cache under which the entries were made.
+    /// Generation of the read cache when the entries were made.
     generation: u64,
     /// Element hashes of the last assembly of any conversation.
     pub(super) hashes: Rc<ElementHashes>,
@@ -31,7 +31,8 @@ pub(crate) struct RenderCache {
 }
 
 impl RenderCache {
-    /// Empties the cache if it has another generation: the host replaced or restored the store.
+    /// Empties the cache if it has another generation: the read cache was cleared, because the
+    /// store had an older or different state than expected.
     pub(super) fn drop_stale(&mut self, generation: u64) {
         if self.generation != generation {
             *self = Self { generation, ..Self::default() };
@@ -44,9 +45,9 @@ impl RenderCache {
 pub(super) struct RenderedArrays {
     /// Key prefix of the conversation that is assembled.
     key_prefix: String,
-    /// In the order of their last use.
+    /// The arrays, oldest use first.
     arrays: Vec<ProviderArray>,
-    /// How many of the last arrays were rendered in this assembly.
+    /// How many arrays at the end of `arrays` were rendered in this assembly.
     current_count: usize,
 }
 
@@ -56,14 +57,16 @@ impl RenderedArrays {
         (self.key_prefix, self.current_count) = (key_prefix.into(), 0);
     }
 
-    /// Returns the entry of a summary that was rendered before, by id and size of its record.
+    /// Returns the cached entry of a summary of this conversation; `None`: not cached. `origin`: id
+    /// and record size of the summary.
     pub(super) fn find_summary(&self, origin: EntryOrigin) -> Option<RenderEntry> {
         let own = self.arrays.iter().rev().filter(|array| array.has_key_prefix(&self.key_prefix));
         // Summaries are among the first entries.
         own.flat_map(|array| &array.entries).find(|entry| entry.origin == origin).cloned()
     }
 
-    /// Renders entries, or extends the cached array that shares most of them.
+    /// Renders entries. If arrays of earlier assemblies share more than half of the entries, tries
+    /// to extend the array that shares most.
     pub(super) fn render(&mut self, dialect: Dialect, entries: Vec<RenderEntry>) -> ProviderArray {
         let earlier = self.arrays.len().saturating_sub(self.current_count);
         let mut best: Option<(usize, usize)> = None;
@@ -89,7 +92,8 @@ impl RenderedArrays {
         array
     }
 
-    /// Stores an array that was rendered in this assembly.
+    /// Stores an array that was rendered in this assembly, and removes the oldest arrays over the
+    /// limits.
     pub(super) fn store_array(&mut self, array: ProviderArray) {
         self.arrays.push(array);
         self.current_count += 1;

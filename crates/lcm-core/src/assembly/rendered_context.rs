@@ -20,10 +20,10 @@ use lcm_text::{base::int, types::api::Dialect};
 pub(super) struct RenderedContext {
     pub(super) dialect: Dialect,
     pub(super) messages_json: String,
-    /// Text of the leading system messages.
+    /// Texts of the leading system messages, joined by blank lines; `None`: no such message.
     pub(super) system: Option<String>,
     pub(super) tokens: u64,
-    /// Number of summaries, the focus brief included.
+    /// Number of summaries in the context, the focus brief included.
     pub(super) summaries: u32,
     /// The elements, which are compared with an earlier assembly.
     pub(super) elements: Vec<ContextElement>,
@@ -31,7 +31,7 @@ pub(super) struct RenderedContext {
     pub(super) chain_hash: [u8; 32],
     /// The array for a provider; empty in the dialect `lcm`.
     array: ProviderArray,
-    /// Warning of the final check, if it removed messages.
+    /// Warning of the final check; `None`: the check removed no message.
     refusal: Option<String>,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct ContextElement {
     pub(super) hash: [u8; 32],
     pub(super) tokens: u64,
     pub(super) place: ItemPlace,
-    /// Index of its message; `None`: a system message beside the array.
+    /// Index of its message in the array; `None`: a system message beside the array.
     pub(super) message: Option<usize>,
-    /// Index of its entry in an array for a provider.
+    /// Index of its entry; `None`: the element is not in an array for a provider.
     entry: Option<usize>,
     /// Whether the element is a placeholder turn that the provider requires.
     pub(super) is_synthetic: bool,
@@ -75,14 +75,14 @@ impl RenderedContext {
         self.messages_json.push_str(json);
     }
 
-    /// Appends the element of the message that was appended last.
+    /// Appends the element of the message whose JSON was appended last.
     pub(super) fn push_element(&mut self, place: ItemPlace, hash: [u8; 32], tokens: u64) {
         let message = self.elements.iter().rev().find_map(|element| element.message);
         let message = Some(message.map_or(0, |last| last + 1));
         self.add_element(place, hash, tokens, message);
     }
 
-    /// Appends the text of a leading system message.
+    /// Appends the text of a leading system message, which is beside the array, and its element.
     pub(super) fn push_system_text(
         &mut self,
         place: ItemPlace,
@@ -112,7 +112,7 @@ impl RenderedContext {
         self.elements.push(ContextElement { hash, tokens, place, message, entry, is_synthetic });
     }
 
-    /// Adopts an array for a provider.
+    /// Takes an array for a provider, with its elements, tokens and hash chain.
     pub(super) fn adopt_array(&mut self, mut array: ProviderArray) {
         self.chain_hash = array.extend_chain(self.chain_hash);
         self.elements.reserve(array.elements.len());
@@ -142,7 +142,8 @@ impl RenderedContext {
 
     /// Writes cache marks on the messages at `breakpoints`, and removes all other cache marks.
     ///
-    /// Only Anthropic takes marks. Marks are neither compared nor counted.
+    /// Does nothing in a dialect other than `anthropic`, or if the final check removed messages.
+    /// Hashes and tokens of the elements stay unchanged.
     pub(super) fn write_cache_marks(&mut self, breakpoints: &[u32]) {
         let has_marks = self.dialect == Dialect::Anthropic;
         if !has_marks || self.refusal.is_some() || self.array.json.is_empty() {
@@ -168,7 +169,7 @@ impl RenderedContext {
         elements.map(|element| element.tokens).sum()
     }
 
-    /// Describes the notes on a piece of the context; empty without notes.
+    /// Formats the notes on the entries of a piece, with counts; empty without notes.
     pub(super) fn describe_notes(&self, piece: &ContextPiece) -> String {
         let array = &self.array;
         array.notes.format_counts(&|at| {
@@ -178,14 +179,15 @@ impl RenderedContext {
         })
     }
 
-    /// Lists a warning for each kind of change that rendering made.
+    /// Lists the warnings about changes that rendering made, then the warning of the final check.
     pub(super) fn list_warnings(&self) -> Vec<String> {
         let mut out = self.array.notes.format_warnings(&self.array.entries);
         out.extend(self.refusal.clone());
         out
     }
 
-    /// Writes the array for a provider and removes the messages that the provider would refuse.
+    /// Writes the array for a provider, without messages that the provider would refuse. Does
+    /// nothing in the dialect `lcm`.
     pub(super) fn close_array(&mut self) {
         if self.dialect == Dialect::Lcm || self.array.json.is_empty() {
             return;
@@ -199,8 +201,8 @@ impl RenderedContext {
         }
     }
 
-    /// Removes the messages that the provider would refuse, which only a defect of rendering makes,
-    /// and adds a warning.
+    /// Removes the messages that the provider would refuse, and adds a warning. Only a defect of
+    /// rendering causes such messages.
     fn remove_refused(&mut self) {
         let Some(accepted) = final_check::check_array(self.dialect, &self.messages_json) else {
             return;

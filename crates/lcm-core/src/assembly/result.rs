@@ -1,4 +1,7 @@
 //! Result of an assembly: counts, warnings, the explanation and the comparison with an earlier one.
+//!
+//! In: the selected items and the rendered context. Out: an [`AssembledContext`] without its
+//! messages, which [`super::assemble`] adds.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -20,7 +23,7 @@ impl AssemblyInput<'_> {
     ///
     /// # Errors
     ///
-    /// Errors of the store, when the items are explained.
+    /// Errors of the store, if `options.explain` is set.
     pub(super) fn build_result(
         &self,
         session: &mut StoreSession<'_>,
@@ -61,7 +64,8 @@ impl AssemblyInput<'_> {
         })
     }
 
-    /// Returns the warning of a stored context that is due for compaction.
+    /// Warns that the stored context exceeds the compaction threshold; `None`: the context does
+    /// not, or the engine is disabled.
     fn debt_warning(&self) -> Option<String> {
         let (tokens, threshold) = (self.history.head.context.tokens, self.policy.threshold);
         (tokens > u64::from(threshold) && self.call.config.enabled).then(|| {
@@ -71,7 +75,8 @@ impl AssemblyInput<'_> {
         })
     }
 
-    /// Returns the warning of a context over its budget, with the tokens of each protected part.
+    /// Warns that the context exceeds its budget, with the tokens of each protected part that has
+    /// any; `None`: the context fits.
     fn over_budget_warning(&self, rendered: &RenderedContext) -> Option<String> {
         let (budget, tokens) = (self.policy.budget, rendered.tokens);
         if tokens <= u64::from(budget) {

@@ -3,7 +3,7 @@
 //!
 //! In: the stored context and a [`FillPlan`], in which the eviction policy
 //! ([`super::eviction_policy`]) names the required items and a number of tokens for the rest. Out:
-//! summaries and ranges of messages. A call group is never split.
+//! summaries and ranges of messages, which [`super::render`] renders. A call group is never split.
 
 use alloc::vec::Vec;
 
@@ -24,13 +24,14 @@ use lcm_text::{
 /// A plan of the items that fill a context beside the tail and the pinned message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FillPlan {
-    /// Tokens for the items that are selected newest first.
+    /// Tokens for the items that are not required; they are selected newest first.
     pub(super) tokens_left: u64,
-    /// Whether an item that does not fit is skipped; else no older item is selected.
+    /// Whether the selection continues behind an item that does not fit; else only required items
+    /// that are older are selected.
     pub(super) skips_oversized: bool,
-    /// Index of the required summary of the oldest messages.
+    /// Index of the oldest summary; `None`: not required.
     pub(super) oldest: Option<usize>,
-    /// Index of the focus brief.
+    /// Index of the focus brief; `None`: no brief.
     pub(super) focus: Option<usize>,
     /// Indexes of the required summaries that match the prompt, ascending.
     pub(super) summaries: Vec<usize>,
@@ -57,7 +58,7 @@ impl FillPlan {
     }
 }
 
-/// Selected items.
+/// The selected items of a context.
 #[derive(Clone, Debug)]
 pub(super) struct ContextChoice {
     /// Indexes of the selected summaries, ascending, and why each is included.
@@ -78,8 +79,8 @@ pub(super) struct IncludedRange {
     pub(super) why: &'static str,
 }
 
-/// Loads the items of the stored context, and prefetches the directory nodes that a budget may
-/// reach.
+/// Loads the items of the stored context, and prefetches the directory nodes that the budget of a
+/// policy may reach: at most [`limits::DIRECTORY_NODES_READAHEAD_MAX`], the newest.
 ///
 /// # Errors
 ///
@@ -90,7 +91,7 @@ pub(super) fn load_items(
     policy: &BudgetPolicy,
 ) -> Result<Vec<ContextItem>> {
     let head = history.head;
-    // The average message tells how far back the budget reaches; one more node for safety.
+    // Estimates from the average message how far back the budget reaches, and adds one node.
     let average = (head.raw_tokens / head.messages.max(1)).max(1);
     let messages = (u64::from(policy.budget) / average).min(head.messages);
     let first = history::directory_node(head.messages.saturating_sub(messages).max(1));
@@ -105,7 +106,8 @@ pub(super) fn load_items(
     head.context.load_items(session, history.keys)
 }
 
-/// Prefetches the packs and summaries that a context of this budget can hold, in one read.
+/// Prefetches the packs and summaries that the newest items within the budget need, and the oldest
+/// summary.
 ///
 /// # Errors
 ///
@@ -144,7 +146,8 @@ pub(super) fn prefetch_context(
     prefetch.read(session)
 }
 
-/// Returns the newest packs of a run that together hold up to `tokens`, newest first.
+/// Returns packs of a run, newest first, until together they have more than `tokens` or the run
+/// begins.
 fn load_newest_packs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -170,7 +173,8 @@ fn load_newest_packs(
     }
 }
 
-/// Selects the required items of a plan, and the newest of the rest that fit.
+/// Selects the tail, the pinned message and the required items of a plan, then the newest of the
+/// rest that fit.
 ///
 /// # Errors
 ///
@@ -207,10 +211,10 @@ pub(super) fn select_items(
     Ok(choice)
 }
 
-/// The remaining room of the fill.
+/// State of the newest-first selection.
 struct FillState {
     tokens_left: u64,
-    /// Whether older items may be selected.
+    /// Whether items that are older and not required may be selected.
     is_open: bool,
 }
 
@@ -229,12 +233,13 @@ struct RunCandidate<'a> {
     index: usize,
     run: &'a MessageRun,
     tail: &'a FreshTail,
-    /// Required call groups, ascending.
+    /// Required call groups of the run, ascending.
     units: &'a [MessageUnit],
 }
 
 impl RunCandidate<'_> {
-    /// Returns the pinned message and the required call groups that begin before a seq, ascending.
+    /// Returns the required call groups that begin before a seq, and the pinned message if it is
+    /// before the seq and no group has it. Ascending by seq, each with its reason.
     fn units_before(&self, seq: u64) -> Vec<(MessageUnit, &'static str)> {
         let mut out: Vec<(MessageUnit, &'static str)> = self
             .units
@@ -252,7 +257,7 @@ impl RunCandidate<'_> {
         out
     }
 
-    /// Returns whether a message is in a required call group.
+    /// Returns whether the message with a seq is in a required call group.
     fn contains_seq(&self, seq: u64) -> bool {
         self.units.iter().any(|unit| unit.seq_first <= seq && seq <= unit.seq_last)
     }
@@ -277,7 +282,8 @@ impl RunCandidate<'_> {
             tokens,
             why,
         };
-        // A message stored with 0 tokens may render to some: an exhausted budget takes no message.
+        // A message stored with 0 tokens may have more when rendered: without tokens left, none is
+        // selected.
         if state.is_open && state.tokens_left > 0 && rest <= state.tokens_left {
             state.tokens_left -= rest;
             return Ok(alloc::vec![range(run.seq_first, run.seq_last, run.tokens, "fill")]);
@@ -328,7 +334,8 @@ impl ContextChoice {
         self.summaries.get(at).map(|(_, why)| *why)
     }
 
-    /// Counts the tokens selected beside the protected part, as stored; `None`: nothing selected.
+    /// Counts the stored tokens selected beside the protected part; `None`: only the protected part
+    /// is selected.
     pub(super) fn count_fill_tokens(&self, input: &AssemblyInput<'_>) -> Option<u64> {
         let items = input.items;
         let messages = self.ranges.iter().map(|range| range.seq_last + 1 - range.seq_first);

@@ -1,4 +1,7 @@
-//! Acceptance: whether an answer becomes a summary, judged by the task and its sources alone.
+//! Acceptance: decides whether an answer becomes a summary.
+//!
+//! In: a task, its gathered sources and an answer; nothing else counts. Out: a verdict to accept,
+//! to ask again or to make a fallback. `apply` and `run` use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -19,8 +22,8 @@ use super::{
 pub(crate) enum CompletionVerdict {
     /// The answer becomes the summary.
     Accept(AcceptedText),
-    /// The answer is rejected, and the model gets another request at this level. The request has
-    /// the findings of the verifier, one a line.
+    /// The answer is rejected, and the model gets another request at `level`. `findings` are the
+    /// findings of the verifier for this request, one a line; empty: another rule rejected.
     Retry { rule: RejectionRule, level: Level, findings: String },
     /// The answer is rejected, and the summary is made without the model.
     Fallback { rule: RejectionRule },
@@ -37,8 +40,8 @@ pub(crate) enum RejectionRule {
 }
 
 impl RejectionRule {
-    /// Returns the warning of the outcome. Equal rules have equal texts, so a host can show each
-    /// once.
+    /// Returns the warning about the rejection. The text depends only on the rule, so a host can
+    /// show each warning once.
     pub(crate) const fn warning_text(self) -> &'static str {
         match self {
             Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
@@ -61,12 +64,13 @@ pub(crate) struct AcceptedText {
     text: String,
     /// Whether the text was cut to the cap.
     capped: bool,
-    /// Findings of the verifier in the text.
+    /// Findings of the verifier in the text; empty unless the offline summariser made the text.
     findings: Vec<String>,
 }
 
 impl AcceptedText {
-    /// Adds the level, the model and the finish of the completion to the text.
+    /// Returns the answer to store: this text, with `level` and the model and finish of the
+    /// completion.
     pub(crate) fn into_answer(
         self,
         level: StoredLevel,
@@ -122,7 +126,8 @@ pub(crate) fn judge_completion(
     }
 }
 
-/// Judges the text that would be stored by what the verifier finds in it.
+/// Accepts the text that would be stored if the verifier has no findings, or if the offline
+/// summariser made the text; else rejects the answer.
 fn judge_findings(
     task: &SummaryTask,
     completion: &Completion,
@@ -138,7 +143,7 @@ fn judge_findings(
     if findings.is_empty() || completion.model == OFFLINE_MODEL {
         return CompletionVerdict::Accept(AcceptedText { text, capped, findings });
     }
-    // Only findings lead to a second attempt at the normal level.
+    // Findings allow a second attempt at the level of the first; later attempts are aggressive.
     let level = if task.attempt == 1 { task.level } else { Level::Aggressive };
     retry_or_fall_back(task, RejectionRule::Findings, level, findings.join("\n"))
 }

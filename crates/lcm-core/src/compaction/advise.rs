@@ -1,9 +1,11 @@
 //! Advise: whether compacting now pays, given prices and the lifetime of the provider's cache.
 //!
 //! In: a conversation, a budget, prices. Out: the cost of the coming prompts and summaries if the
-//! context is compacted now or later, and the cheaper choice. A prompt prefix that the previous
-//! prompt had is read from the cache at the lower price. A compaction changes the prefix, so the
-//! rest is written to the cache again. A cold cache is written in any case. Nothing is stored.
+//! context is compacted now or later, and the cheaper choice. `admin` serves the verb `advise` with
+//! this module. Nothing is stored.
+//!
+//! Tokens that also begin the previous prompt are priced as reads from the cache. Tokens after a
+//! change that compaction makes, and all tokens while the cache is cold, are priced as writes.
 //! [`super::evaluate()`] decides whether compaction is due. Advice may recommend to compact earlier
 //! or to wait up to the budget.
 
@@ -34,24 +36,22 @@ use super::{
 /// Most turns of a forecast. Later turns differ little, because both choices have compacted several
 /// times by then.
 const TURNS_MAX: u64 = 512;
-/// Fewest turns of a forecast, because a new conversation does not end at once.
+/// Fewest turns of a forecast if the host gives no number: a new conversation does not end at once.
 const TURNS_MIN: u64 = 8;
-/// Numbers of turns that are tried as waiting time and as period. Each is about half more than the
-/// one before, and from 96 on at least twice as much, because few conversations are that long. A
-/// period of `x` times the best period multiplies the cost that depends on the period by
-/// `(x + 1/x) / 2` (the economic order quantity of Harris, 1913): mostly below 1.03 here.
+/// Numbers of turns that are tried as waiting time and as period. From 2 to 96, each number is a
+/// third or half more than the number before. A period of `x` times the best period multiplies the
+/// cost that depends on the period by `(x + 1/x) / 2` (the economic order quantity of Harris,
+/// 1913). Few conversations are longer, so the steps after 96 are greater.
 const TURN_SPANS: [u64; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192, TURNS_MAX];
-/// Messages of a turn: the message of the model, and the answer of a person or a tool.
+/// Assumed messages of a turn: the message of the model, and the answer of a person or a tool.
 const TURN_MESSAGES: u64 = 2;
-/// Tokens of a request for a summary without its sources: the five prompts have 582 to 732 tokens,
-/// by `lcm prompts list`.
+/// Assumed tokens of a request for a summary, without its sources.
 const REQUEST_TOKENS: u64 = 650;
-/// Highest price: a thousand of any currency for a million tokens.
+/// Highest price of a million tokens, in millionths of a currency: 1,000 units.
 const PRICE_MAX: u64 = 1_000_000_000;
-/// Tokens of a price.
+/// Number of tokens for which a price is given.
 const PRICE_TOKENS: u64 = 1_000_000;
-/// Lifetime of a cached prefix if the host gives no lifetime: 5 minutes, the shortest that a
-/// provider publishes.
+/// Milliseconds for which a provider keeps a cached prefix, if the host gives no number: 5 minutes.
 const CACHE_MS: u64 = 5 * 60 * 1_000;
 
 /// Prices of a million tokens, in millionths of any currency.
@@ -66,7 +66,8 @@ pub(crate) struct TokenPrices {
 }
 
 impl TokenPrices {
-    /// Reads the member `prices`.
+    /// Takes the field `prices`. A price that is absent is the price `input`, or for
+    /// `summary_output` the price `output`.
     fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         const NAME: &str = "prices";
         let json = match fields.take_any(NAME) {
@@ -92,7 +93,8 @@ impl TokenPrices {
         let highest = all.into_iter().max().unwrap_or(0);
         if highest > PRICE_MAX {
             let message = format_args!(
-                "`prices` must be at most {PRICE_MAX} for a million tokens, got {highest}"
+                "each of `prices` must be at most {PRICE_MAX} millionths of a currency for a \
+                 million tokens, got {highest}"
             );
             return Err(Error::invalid_input(message));
         }
@@ -106,17 +108,18 @@ pub(crate) struct AdviseRequest {
     observed_tokens: Option<u32>,
     model: Option<String>,
     prices: TokenPrices,
+    /// Milliseconds for which the provider keeps a cached prefix.
     cache_ms: u64,
-    /// Number of prompts to come; `None`: as many as so far.
+    /// Number of prompts to come; `None`: as many as so far, but from 8 to 512.
     turns: Option<u32>,
 }
 
 impl AdviseRequest {
-    /// Reads the arguments.
+    /// Takes the arguments from `fields`.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: wrong prices.
+    /// `invalid-input`: wrong prices. [`JsonFields::finish`] reports other wrong fields.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         let budget = fields.take_u32("budget");
         if budget == 0 {
@@ -181,7 +184,7 @@ pub(crate) fn advise(
     Ok(build_advice(call.conversation, &forecast, &state, is_cold))
 }
 
-/// Estimates the tokens that a turn adds, from the newest messages.
+/// Estimates the tokens that a turn adds, at least 1, from the packs that the head lists.
 fn estimate_growth(head: &ConversationHead) -> u64 {
     let messages: u64 = head.packs.iter().map(|pack| u64::from(pack.count)).sum();
     let tokens: u64 = head.packs.iter().map(|pack| pack.tokens).sum();
@@ -226,7 +229,7 @@ fn build_advice(
     object.add_number("tokens_after", compacted.tokens().min(state.tokens()));
     object.add_number("turn_tokens", forecast.growth);
     object.add_number("turns", forecast.turns);
-    // All turns: the conversation ends before the compaction.
+    // A `wait_turns` equal to `turns` means that the conversation ends before the compaction.
     object.add_optional_number("wait_turns", (!pays).then_some(waiting));
     object
 }
@@ -237,7 +240,7 @@ struct ContextTokens {
     /// Tokens that compaction cannot remove: the host's, the fresh tail and the pinned message.
     fixed: u64,
     summaries: u64,
-    /// Raw messages outside the tail.
+    /// Raw messages outside the fresh tail, without the pinned message.
     raw: u64,
 }
 
@@ -247,8 +250,9 @@ impl ContextTokens {
     }
 }
 
-/// A forecast of the turns to come. Costs are tokens times prices. They saturate far above every
-/// real budget; both choices then cost the same, and the advice is to wait.
+/// The assumptions about the turns to come. Costs are tokens times prices and saturate at the
+/// greatest `u64`. If the costs of both choices saturate, the costs are equal, so the advice is to
+/// wait.
 #[derive(Clone, Copy, Debug)]
 struct CostForecast {
     policy: BudgetPolicy,
@@ -259,12 +263,14 @@ struct CostForecast {
     turns: u64,
     /// Tokens above which compaction cannot wait.
     tokens_max: u64,
-    /// Price of a token of the previous prompt, which may be in the cache or not.
+    /// Average price of a repeated prompt token: reads and writes, by the share of repeated tokens
+    /// that the provider read from its cache so far.
     reread_price: u64,
 }
 
 impl CostForecast {
-    /// Returns the turns after which compaction cannot wait; `None`: the conversation ends first.
+    /// Returns the number of turns after which compaction cannot wait; `None`: the forecast ends
+    /// first.
     fn turns_until_forced(&self, state: &ContextTokens) -> Option<u64> {
         let tokens = state.tokens();
         let room = self.tokens_max.checked_sub(tokens).map(|room| room / self.growth + 1);
@@ -307,7 +313,8 @@ impl CostForecast {
     }
 
     /// Computes the cost of all prompts and summaries. The context is compacted after `wait` turns,
-    /// then after every `period` turns, and whenever compaction cannot wait.
+    /// then after every `period` turns, and then also whenever compaction cannot wait. `cold`:
+    /// whether the cache is cold in the first turn.
     fn compute_cost(&self, state: &ContextTokens, (wait, period): (u64, u64), cold: bool) -> u64 {
         let mut state = *state;
         let mut cost = 0u64;
@@ -337,13 +344,13 @@ impl CostForecast {
         cost
     }
 
-    /// Returns the least cost with a first compaction after `wait` turns.
+    /// Returns the least cost, over all tried periods, with a first compaction after `wait` turns.
     fn least_cost_after(&self, state: &ContextTokens, wait: u64, cold: bool) -> u64 {
         let costs = TURN_SPANS.iter().map(|period| self.compute_cost(state, (wait, *period), cold));
         costs.min().unwrap_or(u64::MAX)
     }
 
-    /// Finds the waiting time of at least one turn with the least cost, and that cost.
+    /// Returns the tried waiting time, of at least one turn, with the least cost, and the cost.
     fn find_best_wait(&self, state: &ContextTokens, cold: bool) -> (u64, u64) {
         let last = self.turns_until_forced(state).unwrap_or(self.turns).max(1);
         let waits = TURN_SPANS.iter().copied().filter(|wait| *wait < last).chain([last]);

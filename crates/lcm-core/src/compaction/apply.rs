@@ -1,10 +1,12 @@
 //! Apply: one answer is judged and settled in at most one commit.
 //!
-//! The task token names the sources, which must still be in the context unchanged. Whether an
-//! answer is accepted depends only on the token, the answer and the stored sources, with one
-//! exception: text that the configuration calls injected is removed from the sources first. What
-//! follows a rejected answer or a failed model also depends on [`ApplyOptions`], the spend limits,
-//! the breaker, the prompt overrides and the clock.
+//! In: a request id, which is the token of a task, and the answer of a model. Out: the outcome. The
+//! engine calls [`apply`] for the export `compaction.apply`.
+//!
+//! The task names the sources, which must still be in the context unchanged. Whether an answer is
+//! accepted depends only on the task, the answer and the stored sources without injected text; the
+//! configuration defines injected text. What follows a rejected answer or a failed model also
+//! depends on [`ApplyOptions`], the spend limits, the breaker, the prompt overrides and the clock.
 
 use crate::storage::{
     call::Call,
@@ -22,12 +24,14 @@ use lcm_text::{
 
 use super::{acceptance, settlement::TaskSettlement, task::SummaryTask};
 
-/// Settles an answer.
+/// Settles the answer to a request: commits a summary, records a rejected answer or a failure of
+/// the model, or finds that the answer came too late.
 ///
 /// # Errors
 ///
-/// `invalid-input`: not a task of this engine; `not-found`: no such conversation; `denied`: the
-/// conversation is archived; `conflict`; errors of the store.
+/// `invalid-input`: `request_id` is not the token of a task, or wrong further options; `not-found`:
+/// no such conversation; `denied`: the conversation is archived; `conflict`: another call committed
+/// first; errors of the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -74,7 +78,7 @@ pub(crate) fn apply(
     settlement.settle_answer(session, completion)
 }
 
-/// Computes the id of the summary if the answer is accepted unchanged.
+/// Computes the id that the summary has if the answer is accepted.
 fn compute_summary_id(task: &SummaryTask, completion: &Completion) -> [u8; 8] {
     let text = acceptance::clean_answer(task, completion).text;
     let level = StoredLevel::from(task.level);

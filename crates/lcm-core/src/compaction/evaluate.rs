@@ -1,8 +1,10 @@
 //! Evaluate: whether compaction is due, and why.
 //!
-//! In: a conversation, a budget, options. Out: a decision with its inputs, rule and outcome. Reads
-//! the head alone, and in mode `incremental` the packs of the fresh tail. Nothing is due in a
-//! conversation that does not exist. [`super::plan()`] decides what is done.
+//! In: a conversation, a budget, options. Out: a decision with its inputs, rule and outcome. The
+//! engine calls [`evaluate`] for the export `compaction.evaluate`, and `admin` for its verbs.
+//!
+//! Mode `incremental` reads the fresh tail; other modes read no messages. Nothing is due in a
+//! conversation that does not exist. [`super::plan()`] selects what is summarised.
 
 use alloc::{string::String, vec::Vec};
 
@@ -67,7 +69,7 @@ pub(crate) fn evaluate(
     let head = &setup.loaded.head;
     let archived = head.archived.map(|_| "archived");
     let closed = session_rules::find_skip_reason(session, call, head, None)?.or(archived);
-    // Before the first message there is nothing to do, and that is no error.
+    // A conversation that does not exist is no error: nothing is due.
     let exists = setup.loaded.bytes.is_some();
     let sweep = SweepToken::start(head.context.tokens, setup.options.observed_tokens);
     let mut goal = derive_goal(head, &setup.policy, &setup.options, &sweep);
@@ -107,7 +109,7 @@ pub(crate) fn evaluate(
     })
 }
 
-/// Builds the inputs, the rule and the outcome of a decision.
+/// Builds the explanation of a decision: its inputs, rule and outcome.
 fn build_explanation(
     setup: &CompactionSetup,
     budget: u32,

@@ -1,4 +1,7 @@
 //! The goal of a compaction: above how many tokens compaction is due, and how many may remain.
+//!
+//! In: the head, the policy, the options of the call and the sweep token. Out: a
+//! [`CompactionGoal`]. `evaluate`, `plan` and `advise` use this module.
 
 use crate::storage::head::ConversationHead;
 use lcm_text::{
@@ -8,18 +11,19 @@ use lcm_text::{
 
 use super::sweep::SweepToken;
 
-/// The goal of a compaction, in tokens of the stored context.
+/// The goal of a compaction, in tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactionGoal {
     /// Compaction is due above this many tokens; in mode `until-under` from this many tokens on.
     pub(super) due_above: u64,
     /// Tokens that the decision compares: the stored or the observed tokens, whichever are more.
     pub(super) current: u64,
-    /// Most tokens that the stored context has at the end.
+    /// Tokens to which the stored context must shrink; with `is_inclusive`, it must be under the
+    /// target.
     pub(crate) target: u64,
-    /// Whether the caller named the target: then leaves stop once the target is reached.
+    /// Whether the caller named the target: no leaves are made once the target is reached.
     pub(crate) is_explicit: bool,
-    /// Whether compaction is due at `due_above` tokens already.
+    /// Whether `due_above` and `target` themselves are too many tokens: in mode `until-under`.
     pub(super) is_inclusive: bool,
 }
 
@@ -43,7 +47,7 @@ pub(crate) fn derive_goal(
     CompactionGoal {
         due_above,
         current,
-        // The system prompt and the tools of the host have to fit beside the stored context.
+        // `overhead` are tokens of the host, such as system prompt and tools, in the same prompt.
         target: target.saturating_sub(sweep.overhead).max(1),
         is_explicit: options.target.is_some(),
         is_inclusive: options.mode == CompactionMode::UntilUnder,
@@ -51,7 +55,7 @@ pub(crate) fn derive_goal(
 }
 
 impl CompactionGoal {
-    /// Returns whether a stored context of this many tokens must shrink.
+    /// Returns whether a stored context of `tokens` tokens is over the target.
     pub(crate) fn is_over(&self, tokens: u64) -> bool {
         tokens > self.target || (self.is_inclusive && tokens == self.target)
     }

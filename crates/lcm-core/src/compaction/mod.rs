@@ -1,9 +1,12 @@
-//! Compaction: old messages become summaries, and old summaries become fewer summaries.
+//! Compaction: replaces old messages by summaries, and summaries by fewer summaries.
 //!
-//! No decision calls the model. [`evaluate()`] decides whether anything is due. [`plan()`] proposes
-//! tasks as completion requests. [`apply()`] judges an answer and makes one commit of it. [`run()`]
-//! does both around a model that may block. A task names its sources, so neither engine nor host
-//! remembers anything between the calls.
+//! In: a conversation, a budget and the answers of a model. Out: requests for a model, and commits
+//! of summaries. The engine exports the four functions below.
+//!
+//! [`evaluate()`] decides whether compaction is due. [`plan()`] proposes tasks as completion
+//! requests. [`apply()`] settles an answer in at most one commit. [`run()`] plans one task, calls
+//! the model itself and settles the answer. A task names its sources, so the engine keeps no state
+//! between `plan` and `apply`.
 
 mod acceptance;
 pub(crate) mod advise;

@@ -1,6 +1,9 @@
-//! Plan: the next tasks of a sweep, or the reason why the sweep ends.
+//! Plan: the next tasks of a sweep, or the reason why there is no task.
 //!
-//! A plan is made from the current context; only the sweep token comes from earlier plans. A plan
+//! In: a conversation, a budget, options. Out: completion requests and a sweep token. The engine
+//! calls [`plan`] for the export `compaction.plan`; `run` uses [`decide_next`].
+//!
+//! A plan depends on the current context; only the sweep token comes from earlier plans. A plan
 //! writes nothing unless the caller leases the tasks.
 
 use alloc::{string::String, vec::Vec};
@@ -35,11 +38,12 @@ use super::{
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
 
-/// Proposes the next tasks.
+/// Proposes the next tasks as completion requests, and leases them if the caller asks for a lease.
 ///
 /// # Errors
 ///
-/// `invalid-input`, `unsupported`, `denied`; errors of the store.
+/// `invalid-input`: a wrong option; `unsupported`; `denied`: the conversation is archived;
+/// `conflict`: another call committed before the lease; errors of the store.
 pub(crate) fn plan(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -99,9 +103,10 @@ impl PlanDecision {
 
 /// The tasks of a plan.
 pub(crate) struct PlannedTasks {
-    /// Items of the context.
+    /// All items of the context.
     pub(crate) items: Vec<ContextItem>,
     pub(crate) planned: Vec<PlannedTask>,
+    /// Token for the next plan, which counts these tasks as passes.
     pub(crate) sweep: SweepToken,
 }
 
@@ -110,15 +115,16 @@ pub(crate) struct PlanEnd {
     pub(crate) status: PlanStatus,
     /// One of [`reason::ALL`].
     pub(crate) reason: &'static str,
-    /// Token by which the caller may continue; empty: the sweep is over.
+    /// Token with which the caller may continue; empty: the sweep is over.
     pub(crate) sweep: String,
 }
 
-/// Decides what comes next, for `plan` and `run` alike.
+/// Returns the head, with the next tasks or the reason why there is no task.
 ///
 /// # Errors
 ///
-/// `invalid-input`, `unsupported`, `denied`; errors of the store.
+/// `invalid-input`: a wrong option; `unsupported`; `denied`: the conversation is archived; errors
+/// of the store.
 pub(crate) fn decide_next(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -134,7 +140,7 @@ pub(crate) fn decide_next(
     let (policy, options) = (policy.with_reserve(0), &options);
     let given = SweepToken::parse(options.sweep.as_deref())?;
     let skipped = session_rules::find_skip_reason(session, call, &loaded.head, None)?;
-    // Before the first message there is nothing to do, and that is no error.
+    // A conversation that does not exist is no error: nothing is due.
     if skipped.is_some() || loaded.bytes.is_none() {
         return Ok((loaded, nothing_due()));
     }
@@ -185,7 +191,8 @@ fn nothing_due() -> PlanDecision {
     PlanDecision::end_with(PlanStatus::NothingDue, reason::BELOW_THRESHOLD)
 }
 
-/// Applies the limits of passes and rounds, and returns the token of the next pass.
+/// Returns the token to plan with: `sweep`, or the token of the next round if the round has no
+/// passes left. Returns a [`PlanEnd`] if the sweep ends because of its limits or its target.
 fn apply_limits(
     sweep: SweepToken,
     goal: &CompactionGoal,
@@ -205,7 +212,7 @@ fn apply_limits(
         return ended(PlanStatus::Stopped, reason::NO_PROGRESS, String::new());
     }
     if options.mode != CompactionMode::UntilUnder {
-        // A command that chains sweeps continues with this token; other callers stop here.
+        // The token lets a caller start the next round; other callers stop here.
         return ended(PlanStatus::Stopped, reason::PASS_LIMIT, next.encode());
     }
     if next.round > policy.until_under_rounds_max {
@@ -214,7 +221,7 @@ fn apply_limits(
     Ok(next)
 }
 
-/// Leases the tasks to the caller: the one commit of a plan.
+/// Leases the tasks to the caller for `lease_ms`, in the only commit that a plan makes.
 fn commit_lease(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -1,4 +1,7 @@
-//! The planner: chooses the sources of the next tasks and their targets.
+//! The planner: chooses the sources of the next tasks and their token targets.
+//!
+//! In: the context, the fresh tail, the policy and the goal. Out: tasks with the inputs of their
+//! requests. `plan` and `run` use the tasks; `evaluate` and `advise` use only the counts of tokens.
 
 use alloc::vec::Vec;
 
@@ -28,15 +31,16 @@ use super::{
     task::{self, SourceSpan, SummaryTask},
 };
 
-/// Most candidates that are read beyond the tasks asked for.
+/// Most chunks that one read fetches beyond the tasks that are still wanted.
 const SPARE_CANDIDATES_MAX: usize = 32;
 
 /// A task with the inputs of its request.
 pub(crate) struct PlannedTask {
     pub(crate) task: SummaryTask,
     pub(crate) gathered: GatheredSources,
+    /// The stored attempts, or the default if none are stored.
     pub(crate) attempts: TaskAttempts,
-    /// Index of the first item of its sources.
+    /// Index, in the context, of the first item that contains sources.
     pub(crate) index: usize,
 }
 
@@ -45,22 +49,22 @@ pub(crate) struct PlannedTask {
 pub(crate) struct EligibleRaw {
     /// Raw tokens outside the fresh tail and the pinned message.
     pub(crate) tokens: u64,
-    /// Tokens of a chunk.
+    /// Tokens from which on a leaf is due: the size of a chunk.
     pub(crate) chunk_tokens: u64,
 }
 
 impl EligibleRaw {
-    /// Returns whether a leaf is due.
+    /// Returns whether a leaf is due in mode `incremental`.
     pub(crate) fn is_due(self) -> bool {
         self.tokens >= self.chunk_tokens
     }
 }
 
-/// A search for tasks.
+/// The limits of a search for tasks, and what the search skipped.
 pub(super) struct TaskSearch {
-    /// Most tasks.
+    /// Most tasks to find.
     pub(super) count: usize,
-    /// Effective time of the call.
+    /// Effective time of the call, which decides whether a lease has ended.
     now: Timestamp,
     /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
@@ -72,7 +76,7 @@ impl TaskSearch {
         Self { count, now, has_exhausted: false }
     }
 
-    /// Returns whether sources with these attempts are skipped.
+    /// Returns whether sources with these attempts are skipped: they are exhausted or leased.
     fn skips_attempts(&mut self, attempts: &TaskAttempts) -> bool {
         self.has_exhausted |= attempts.is_exhausted;
         attempts.is_exhausted || attempts.lease_until > self.now
@@ -88,7 +92,7 @@ pub(super) struct PlannerInput<'a> {
     pub(super) goal: CompactionGoal,
 }
 
-/// A conversation as one plan reads it.
+/// The context and the fresh tail of a conversation, as one call reads them.
 pub(super) struct Planner<'a> {
     input: PlannerInput<'a>,
     items: Vec<ContextItem>,
@@ -180,7 +184,7 @@ impl<'a> Planner<'a> {
         self.items.iter().filter(is_outside).filter(is_summary).map(ContextItem::tokens).sum()
     }
 
-    /// Plans the next tasks: leaves, else condensations.
+    /// Plans the next tasks: leaves; if there is none, condensations.
     ///
     /// # Errors
     ///
@@ -223,7 +227,8 @@ impl<'a> Planner<'a> {
         Ok(Vec::new())
     }
 
-    /// Plans the next tasks of mode `incremental`: one leaf, then ordinary condensations.
+    /// Plans the next tasks of mode `incremental`: one leaf before the first pass, else ordinary
+    /// condensations while the summaries exceed their target. `passes`: passes planned so far.
     ///
     /// # Errors
     ///
@@ -258,7 +263,8 @@ impl<'a> Planner<'a> {
         let history = self.message_history();
         let mut out = Vec::new();
         let mut projected = head.context.tokens;
-        // The read-ahead grows with the skipped candidates, so a long row of them costs few reads.
+        // Each skipped chunk enlarges the next read by a chunk, so many skipped chunks in a row
+        // cost few reads.
         let mut spare = 0usize;
         for range in select::find_raw_ranges(&self.items, &self.tail) {
             let mut from = range.seq_first;
@@ -295,7 +301,7 @@ impl<'a> Planner<'a> {
         Ok(out)
     }
 
-    /// Reads the attempts on chunks in one read.
+    /// Returns each chunk with its hash and its attempts, which are read in one read.
     fn read_chunk_attempts(
         &self,
         session: &mut StoreSession<'_>,
@@ -368,7 +374,7 @@ impl<'a> Planner<'a> {
             if out.len() == search.count || is_enough {
                 break;
             }
-            // One depth at a time, the shallowest: its summaries may belong to the next depth.
+            // Only groups of one depth: their new summaries may be sources at the next depth.
             if taken.iter().any(|other| group.overlaps_with(other) || group.depth != other.depth)
                 || search.skips_attempts(&attempts)
             {
@@ -415,7 +421,7 @@ impl<'a> Planner<'a> {
         let PlannerInput { call, policy, .. } = &self.input;
         let level = attempts.completion_level();
         let tokens = int::saturate_tokens(gathered.tokens);
-        // A summary must be smaller than its sources, whatever the configured targets are.
+        // At most three quarters of the sources, because a summary must be smaller than they are.
         let bound = |target: u32| target.min((tokens / 4).saturating_mul(3).max(1));
         let target = |level| match span {
             SourceSpan::Messages { .. } => policy.leaf_target(tokens, level),

@@ -1,4 +1,6 @@
-//! The closed list of reasons why a compaction ends or is not due.
+//! The closed list of reasons for which a compaction ends, or is not due.
+//!
+//! Plans, outcomes and results of `drive` name a reason from this list.
 
 pub(crate) const BELOW_THRESHOLD: &str = "below-threshold";
 pub(crate) const REACHED_TARGET: &str = "reached-target";
@@ -12,7 +14,7 @@ pub(crate) const BREAKER_OPEN: &str = "breaker-open";
 pub(crate) const MODEL_AUTH: &str = "model-auth";
 pub(crate) const MODEL_POLICY: &str = "model-policy";
 pub(crate) const MODEL_UNAVAILABLE: &str = "model-unavailable";
-/// The caller of a host stopped the compaction.
+/// The caller stopped the compaction between two passes or requests.
 pub(crate) const CANCELLED: &str = "cancelled";
 pub(crate) const CONFLICT: &str = "conflict";
 

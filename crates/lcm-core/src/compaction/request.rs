@@ -1,4 +1,7 @@
-//! The completion request of a task, built from its gathered sources.
+//! The completion request of a task.
+//!
+//! In: a task, its gathered sources, the text before the sources, and findings. Out: the request
+//! for a model. `plan`, `apply` and `run` use this module.
 
 use alloc::string::String;
 
@@ -14,7 +17,8 @@ use super::{
     task::SummaryTask,
 };
 
-/// Builds the request of a task.
+/// Builds the request of a task. `previous`: text before the sources; `findings`: findings in the
+/// last answer to the same sources, one a line; empty: none.
 pub(crate) fn build_request(
     config: &Config,
     task: &SummaryTask,

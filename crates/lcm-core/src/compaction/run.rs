@@ -1,7 +1,11 @@
-//! Run: one pass with a model that may block, with the same decisions as plan and apply.
+//! Run: one pass that calls the model itself, with the same decisions as `plan` and `apply`.
 //!
-//! All reads come before the first completion. After a rejected answer the model is asked again at
-//! once, so the attempts are not written between. The pass makes one commit at its end.
+//! In: a conversation, a budget, options and a model. Out: the outcome of one task. The engine
+//! calls [`run`] for the export `compaction.run`.
+//!
+//! The context and the sources are read before the first completion; only the search index may be
+//! read after. After a rejected answer the model is asked again at once, and the rejection is not
+//! written yet. The pass makes at most one commit, at its end.
 
 use alloc::string::String;
 
@@ -21,7 +25,7 @@ use super::{
     settlement::TaskSettlement,
 };
 
-/// Makes one pass.
+/// Plans one task, asks the model until its answer is settled, and returns the outcome.
 ///
 /// # Errors
 ///
@@ -96,7 +100,7 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// Builds the outcome of a pass without a task.
+/// Builds the outcome of a pass that asked no model.
 fn build_idle_outcome(reason: &str, sweep: String, tokens: u32) -> ApplyOutcome {
     ApplyOutcome {
         applied: ApplyStatus::Refused,

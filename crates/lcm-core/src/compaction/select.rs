@@ -1,7 +1,7 @@
 //! Selects the sources to summarise next, in order of preference.
 //!
-//! In: the items of the context, the fresh tail, the policy. Out: disjoint candidates, each
-//! admissible alone. The planner skips the candidates that were tried in vain.
+//! In: the items of the context, the fresh tail, the policy. Out: chunks of raw messages and groups
+//! of summaries. The planner makes tasks of them and skips those that were tried in vain.
 
 use alloc::vec::Vec;
 
@@ -30,32 +30,33 @@ pub(crate) struct LeafChunk {
 pub(crate) struct SummaryGroup {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Depth of the summary.
+    /// Depth of the condensed summary.
     pub(crate) depth: u32,
+    /// Tokens of the items in the context.
     pub(crate) tokens: u64,
 }
 
 /// How eagerly summaries are merged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CondensationPhase {
-    /// With the ordinary fan-outs, up to the ordinary depth.
+    /// Neighbours of one depth below `sweep_depth_max`, at least as many as `condense_leaves_min`
+    /// or `condense_summaries_min`.
     Ordinary,
-    /// With the least fan-out, at any depth.
+    /// Neighbours of any one depth, at least as many as `condense_min_hard`.
     Pressure,
     /// Neighbours of different depths, because no depth has enough neighbours.
     Mixed,
 }
 
-/// A range of raw messages that may be compacted.
+/// A range of raw messages that may be compacted, both ends included.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct RawRange {
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
 }
 
-/// Finds the raw messages outside the fresh tail and the pinned message, oldest first.
-///
-/// Condensation takes a run between two summaries that is too small for a completion.
+/// Finds the raw messages before the fresh tail, without the pinned message and bridges
+/// ([`is_bridge`]), oldest first. Condensation includes bridges in its sources.
 pub(crate) fn find_raw_ranges(items: &[ContextItem], tail: &FreshTail) -> Vec<RawRange> {
     let mut out = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -80,7 +81,8 @@ pub(crate) fn find_raw_ranges(items: &[ContextItem], tail: &FreshTail) -> Vec<Ra
     out
 }
 
-/// Returns whether the item is a tiny run between two summaries or withdrawn ranges.
+/// Returns whether the item is a bridge: a run below [`limits::BRIDGE_TOKENS_MAX`] tokens with a
+/// summary or withdrawn range on both sides.
 ///
 /// A run with the pinned message is no bridge, because the pinned message stays raw.
 pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -> bool {
@@ -97,7 +99,7 @@ pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -
         && is_no_run(index.checked_add(1))
 }
 
-/// A cutter of call groups into chunks.
+/// Joins consecutive call groups into chunks.
 #[derive(Debug)]
 pub(crate) struct LeafChunker {
     tokens_max: u64,
@@ -105,7 +107,7 @@ pub(crate) struct LeafChunker {
 }
 
 impl LeafChunker {
-    /// Creates a chunker for chunks of at most `tokens_max` tokens.
+    /// Creates a chunker for chunks of `tokens_max` tokens; call groups are not split.
     pub(crate) fn new(tokens_max: u32) -> Self {
         Self { tokens_max: u64::from(tokens_max), open: None }
     }
@@ -113,8 +115,7 @@ impl LeafChunker {
     /// Adds a call group and returns the chunks that the group closed, at most two.
     ///
     /// A chunk ends before the group that would exceed the chunk size, or once the size is reached.
-    /// A larger group is a chunk of its own, together with preceding messages that are too small
-    /// for a completion.
+    /// A chunk that is too small for a completion also takes a group that exceeds the size.
     pub(crate) fn push(&mut self, unit: &MessageUnit) -> [Option<LeafChunk>; 2] {
         let mut closed = [None, None];
         if let Some(chunk) = self.open
@@ -137,16 +138,16 @@ impl LeafChunker {
         closed
     }
 
-    /// Returns the chunk that is still open.
+    /// Returns the chunk that is still open; `None`: no chunk is open.
     pub(crate) fn finish(self) -> Option<LeafChunk> {
         self.open
     }
 }
 
-/// Most bytes of packs that are read ahead in one call.
+/// Most bytes of packs that one read fetches, unless the first pack alone is larger.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// Reads the first `count` chunks of a range. Also returns the messages that were read, which
+/// Reads at most `count` first chunks of a range. Also returns the messages that were read, which
 /// contain the messages of the chunks.
 ///
 /// # Errors
@@ -166,7 +167,7 @@ pub(crate) fn read_chunks(
     let mut read: Vec<PlacedMessage> = Vec::new();
     let mut from = range.seq_first;
     while from <= range.seq_last && out.len() < count {
-        // At most the packs of one directory node at a time, and of these what the chunks need.
+        // Looks for the packs of at most 1,024 messages, and reads the packs that the chunks need.
         let to = range.seq_last.min(from + limits::DIRECTORY_SPAN - 1);
         let refs = history.find_pack_refs(session, from, to)?;
         let refs = select_read_ahead(&refs, policy, count - out.len());
@@ -191,7 +192,7 @@ pub(crate) fn read_chunks(
     Ok((out, read))
 }
 
-/// Selects the first packs that `chunks` chunks may need, within the limits of one read.
+/// Selects the first packs that `chunks` chunks may need, within the limit of one read.
 pub(crate) fn select_read_ahead<'r>(
     refs: &'r [PackRef],
     policy: &BudgetPolicy,
@@ -200,7 +201,7 @@ pub(crate) fn select_read_ahead<'r>(
     let tokens = u64::from(policy.leaf_chunk_tokens_max).saturating_mul(int::to_u64(chunks));
     let (mut bytes, mut sum, mut count) = (0u32, 0u64, 0usize);
     for pack in refs {
-        // A message over the chunk size is a chunk of its own, so each chunk may need a pack.
+        // A message over the chunk size fills a chunk, so each chunk may need a pack.
         let is_enough = sum > tokens && count > chunks;
         if count > 0 && (is_enough || bytes.saturating_add(pack.bytes) > READ_AHEAD_BYTES) {
             break;
@@ -212,8 +213,8 @@ pub(crate) fn select_read_ahead<'r>(
     refs.get(..count).unwrap_or(refs)
 }
 
-/// Finds groups of summaries to condense, best first. Groups may overlap; the caller takes disjoint
-/// groups.
+/// Finds groups of neighbouring summaries to condense before the fresh tail. Groups of lesser depth
+/// come first, then older groups; in phase `Mixed`, only the place counts.
 pub(crate) fn find_groups(
     items: &[ContextItem],
     tail: &FreshTail,
@@ -229,7 +230,7 @@ pub(crate) fn find_groups(
         }
         return out;
     }
-    // The depths that occur, shallowest first.
+    // Goes through the depths that occur, shallowest first.
     let next_depth = |last: Option<u32>| {
         let is_deeper = |depth: &u32| last.is_none_or(|last| *depth > last);
         items.iter().filter_map(ContextItem::depth).filter(is_deeper).min()
@@ -259,13 +260,14 @@ pub(crate) fn find_groups(
     out
 }
 
-/// Returns the most source tokens of one condensation.
+/// Returns the most source tokens of one condensation; two summaries may have more.
 fn condensation_tokens_max(policy: &BudgetPolicy) -> u32 {
     let ordinary = policy.condense_leaves_min.saturating_mul(policy.leaf_tokens_target);
     policy.leaf_chunk_tokens_max.max(policy.threshold.min(ordinary))
 }
 
-/// Finds maximal ranges of neighbours that fit, with tiny runs and withdrawn ranges between them.
+/// Finds maximal ranges `[from, to)` of items that fit, with bridges and withdrawn ranges between
+/// them.
 ///
 /// Withdrawn ranges do not separate the summaries around them. Otherwise these summaries would
 /// never be merged, and a conversation of many sessions would outgrow every budget.
@@ -276,7 +278,7 @@ fn find_runs(
 ) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut from = None;
-    // Index after the last item that fits: bridges count only if another such item follows.
+    // Index after the last item that fits, so that a range does not end with a bridge.
     let mut end = 0;
     for (index, item) in items.iter().enumerate() {
         let is_passed =
@@ -292,7 +294,9 @@ fn find_runs(
     out
 }
 
-/// Cuts a range into groups with at least two summaries, each small enough for one completion.
+/// Cuts a range into groups of at least two summaries. A group ends before
+/// [`condensation_tokens_max`] and [`limits::SOURCES_MAX`] are exceeded, but two summaries always
+/// fit.
 fn cut_groups(
     items: &[ContextItem],
     from: usize,
@@ -304,7 +308,7 @@ fn cut_groups(
     while start < to {
         let Some(group) = find_first_group(items, start, to, policy) else { break };
         start = group.to;
-        // A tiny run between two groups stays raw.
+        // Bridges and withdrawn ranges between two groups are in neither group.
         while items.get(start).is_some_and(|item| item.depth().is_none()) {
             start += 1;
         }
@@ -348,7 +352,8 @@ impl SummaryGroup {
         int::to_u32(items.iter().filter_map(ContextItem::depth).count())
     }
 
-    /// Returns whether the group ended because of its size, not because of missing neighbours.
+    /// Returns whether the group has over half of the most source tokens. Few large summaries are
+    /// condensed then, even if the group has fewer than the fan-out.
     fn is_full(&self, policy: &BudgetPolicy) -> bool {
         self.tokens.saturating_mul(2) > u64::from(condensation_tokens_max(policy))
     }

@@ -1,4 +1,7 @@
 //! The setup of a compaction call: the head, the policy, and the options in estimated tokens.
+//!
+//! In: budget and options as the host gave them. Out: [`CompactionSetup`]. `evaluate`, `plan`,
+//! `run` and `advise` use this module.
 
 use alloc::string::String;
 
@@ -19,24 +22,24 @@ use lcm_text::{
     types::api::CompactionOptions,
 };
 
-/// Builds the further options of a call for this model; `None`: no model is named.
+/// Builds the `extra-json` of a call that names `model`; `None`: no model is named.
 pub(crate) fn build_model_option(model: Option<&str>) -> Option<String> {
     let mut object = JsonWriter::new_object();
     object.add_text("model", model?);
     Some(object.end_object())
 }
 
-/// The first read of a compaction call.
+/// What a compaction call reads first, and what follows for its policy and options.
 pub(crate) struct CompactionSetup {
     pub(crate) loaded: LoadedHead,
-    /// Values of the further records of the read.
+    /// Values of the further records that the caller asked for.
     pub(crate) values: RecordValues,
     pub(crate) policy: BudgetPolicy,
-    /// The options in estimated tokens.
+    /// The options of the call, with counts of the provider converted to estimated tokens.
     pub(crate) options: CompactionOptions,
-    /// The calibration of the model that the call names.
+    /// The calibration of the model that the call names; `None`: no model, or no report of it.
     pub(super) calibration: Option<Calibration>,
-    /// Index of the configuration override that applies.
+    /// Index of the configuration override that applies; `None`: no override applies.
     pub(super) override_index: Option<usize>,
 }
 
@@ -45,7 +48,8 @@ impl CompactionSetup {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a budget or target of 0, or wrong further options; errors of the store.
+    /// `invalid-input`: a budget or target of 0, or wrong further options; `corrupt`; errors of the
+    /// store.
     pub(crate) fn open(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -54,8 +58,7 @@ impl CompactionSetup {
         mut reads: RecordReads,
     ) -> Result<Self> {
         let Call { config, keys, .. } = call;
-        // Before the read, so that a wrong budget is an error even of a conversation that does not
-        // exist: a host calls `evaluate` before the first turn.
+        // Refuses a budget of 0 before anything is read.
         config.derive_policy(budget)?;
         if options.target == Some(0) {
             return Err(Error::invalid_input("`target` must be at least 1, got 0"));

@@ -1,4 +1,7 @@
 //! Gathers the sources of a task: their text for the model, their numbers for the summary.
+//!
+//! In: messages of a leaf, or items of a condensed summary. Out: [`GatheredSources`]. The planner
+//! and the settlement of answers use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -30,7 +33,7 @@ use super::task;
 const VERBATIM_MODEL: &str = "verbatim";
 /// Most tokens of raw text that serve as previous context if no summary precedes the sources.
 const PREVIOUS_TOKENS_MAX: u32 = 500;
-/// Most messages whose text serves as previous context if no summary precedes the sources.
+/// Messages before the sources that are read for previous context if no summary precedes.
 const PREVIOUS_MESSAGES_MAX: u64 = 8;
 /// Most summaries that serve as previous context.
 const PREVIOUS_SUMMARIES_MAX: usize = 2;
@@ -54,16 +57,17 @@ pub(crate) struct GatheredSources {
     descendant_tokens: u64,
     earliest_at: Timestamp,
     latest_at: Timestamp,
-    /// The least label of the sources.
+    /// The least trust of the sources.
     trust: Trust,
+    /// Ids of payloads in the sources, at most [`limits::FILE_IDS_MAX`].
     file_ids: Vec<String>,
-    /// Leaves for tiny runs between the sources, to be written with the summary.
+    /// Leaves of bridges among the sources, to be written with the summary.
     pub(crate) bridges: Vec<Summary>,
-    /// Tokens of all messages before the first one.
+    /// Tokens of all messages before the first source; 0 for a condensed summary.
     pub(crate) tokens_before: u64,
 }
 
-/// A text that becomes a summary.
+/// A text that becomes a summary, and how the text was made.
 pub(crate) struct SettledAnswer<'a> {
     pub(crate) text: String,
     /// Whether the text was cut to the cap.
@@ -72,7 +76,7 @@ pub(crate) struct SettledAnswer<'a> {
     pub(crate) findings: Vec<String>,
     pub(crate) level: StoredLevel,
     pub(crate) model: &'a str,
-    /// How the last judged answer ended; `None`: there was no answer.
+    /// How the last answer of the model ended; `None`: there was no answer.
     pub(crate) finish: Option<StoredFinish>,
 }
 
@@ -135,7 +139,7 @@ pub(crate) fn gather_messages(
     gather_placed(session, history, &placed, options)
 }
 
-/// Gathers the messages of a leaf.
+/// Gathers messages of a leaf that were read already.
 ///
 /// # Errors
 ///
@@ -198,7 +202,8 @@ fn render_source(
     transcript::render_message(text, &TranscriptMessage { raw, role, parts, time }, options)
 }
 
-/// Gathers the items of a condensed summary.
+/// Reads and gathers the items of a condensed summary. A run among the items becomes a leaf of its
+/// own; withdrawn ranges are skipped.
 ///
 /// # Errors
 ///
@@ -280,7 +285,8 @@ fn missing_source_error(id: [u8; 8]) -> Error {
     ))
 }
 
-/// Builds a leaf that repeats a tiny run, so that the summaries around the run can be condensed.
+/// Builds a leaf that repeats the text of a bridge, so that the summaries around the bridge can be
+/// condensed.
 fn build_bridge(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -304,17 +310,17 @@ fn build_bridge(
     }))
 }
 
-/// Returns whether the model is shown the text before the sources. A summary of sessions needs no
-/// such text.
+/// Returns whether the model is shown text before the sources of a summary of this depth.
 pub(crate) const fn has_previous_context(depth: u32) -> bool {
     depth <= 1
 }
 
-/// The place of sources whose preceding text the model is shown, as advice and never as a source.
+/// The place of sources in the context. The model is also shown the text before the sources, which
+/// is no source itself.
 pub(crate) struct PreviousContext<'a> {
     /// Items before the sources.
     pub(crate) before: &'a [ContextItem],
-    /// First message of the sources.
+    /// Seq of the first message of the sources.
     pub(crate) seq_first: u64,
     /// Depth of the summary.
     pub(crate) depth: u32,
@@ -323,7 +329,9 @@ pub(crate) struct PreviousContext<'a> {
 }
 
 impl PreviousContext<'_> {
-    /// Reads the last summaries before the sources, else the end of the raw text.
+    /// Reads the two nearest summaries before the sources: for a leaf of any depth, for a deeper
+    /// summary of the depth below. A leaf without such a summary gets the end of the raw text.
+    /// `None`: there is no such text, or the depth is over 1.
     ///
     /// # Errors
     ///
@@ -361,7 +369,8 @@ impl PreviousContext<'_> {
         Ok(Some(texts.join("\n\n")))
     }
 
-    /// Reads the end of the raw text before the sources.
+    /// Reads the end of the raw text before the sources, at most [`PREVIOUS_TOKENS_MAX`] tokens;
+    /// `None`: there is no text.
     fn read_raw_text(
         &self,
         session: &mut StoreSession<'_>,
@@ -375,7 +384,7 @@ impl PreviousContext<'_> {
         let from = seq_first.saturating_sub(PREVIOUS_MESSAGES_MAX).max(1);
         let mut blocks: Vec<String> = Vec::new();
         let mut tokens = 0u32;
-        // Newest first, without texts in chunks: advice does not justify reading megabytes.
+        // Newest first. Texts in chunks are skipped, because reading megabytes is not worth it.
         for message in history.read_messages(session, from, seq_first - 1)?.iter().rev() {
             if tokens >= PREVIOUS_TOKENS_MAX {
                 break;
@@ -396,7 +405,7 @@ impl PreviousContext<'_> {
     }
 }
 
-/// Returns the end of a text with at most this many tokens.
+/// Returns the longest end of a text with at most `tokens_max` tokens.
 fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
     let quarters_max = u64::from(tokens_max) * 4;
     let mut quarters = 0u64;
@@ -411,7 +420,7 @@ fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
     text.get(start..).unwrap_or("")
 }
 
-/// Cuts the name of a model to the stored length: a host may name any model.
+/// Cuts the name of a model to [`limits::MODEL_BYTES_MAX`] bytes, because a host may give any name.
 fn truncate_model_name(model: &str) -> &str {
     let mut end = limits::MODEL_BYTES_MAX.min(model.len());
     while !model.is_char_boundary(end) {
@@ -426,15 +435,15 @@ fn push_unique(list: &mut Vec<String>, id: &str) {
     }
 }
 
-/// Adds the ids of payloads that occur in a text.
+/// Adds the ids of payloads that occur in a text to a list, up to its limit.
 fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     for id in large_payload::find_ids(text) {
         push_unique(list, &large_payload::format_name(id));
     }
 }
 
-/// Builds the boundary around the sources in a prompt from their hash: no text contains a hash over
-/// itself.
+/// Builds the boundary in the tags around texts of a prompt from the hash of the sources. A source
+/// cannot contain the boundary, because the boundary depends on the text of the source.
 pub(crate) fn build_boundary(sources: &[u8; 16]) -> String {
     let hash = hash::hash_fields(&[b"lcm boundary", sources]);
     hash::hex(hash.get(..8).unwrap_or(&[]))

@@ -1,7 +1,8 @@
 //! The spend limit: a pause of the models after too many rejected answers in a row.
 //!
-//! In: an answer and whether the answer became a summary. Out: the ledger, with the pause. Only
-//! rejected answers count, because the number of messages already limits accepted answers.
+//! In: an answer and whether the answer became a summary. Out: the ledger with new counts, and
+//! perhaps a pause. The settlement of answers uses this module. Only rejected answers lead to a
+//! pause, because the number of messages already limits accepted answers.
 
 use alloc::{format, string::String};
 
@@ -31,13 +32,15 @@ impl SpendLimits {
     }
 }
 
-/// Counts the tokens of an answer and its prompt.
+/// Returns the tokens of an answer and its prompt together.
 pub(crate) fn count_tokens(completion: &Completion) -> u64 {
     u64::from(completion.input_tokens) + u64::from(completion.output_tokens)
 }
 
-/// Counts an answer and returns whether the answer began a pause. A pause begins with the last
-/// rejected answer that one window allows, unless an accepted answer came between.
+/// Counts an answer in the ledger and returns whether the answer began a pause.
+///
+/// A pause begins with the rejected answer that reaches the limit of one window. An accepted answer
+/// resets the count of rejected answers and ends a pause.
 pub(crate) fn count_answer(
     ledger: &mut CompletionLedger,
     completion: &Completion,

@@ -1,4 +1,7 @@
 //! The place of the sources of a task in the context, and their replacement by a summary.
+//!
+//! In: the items of the context and a summary. Out: the new context with the puts of its nodes. The
+//! settlement of answers uses this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -26,12 +29,12 @@ pub(crate) struct SourceSplice {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(crate) gathered: GatheredSources,
-    /// Packs that the commit may seal.
+    /// Packs that the commit may compress; `None`: there are too few.
     pub(super) pack_compaction: Option<PackCompactionInput>,
 }
 
 impl SourceSplice {
-    /// Reads the text before the sources that the model is shown, for a summary of this depth.
+    /// Reads the text before the sources that the model is shown; `None`: there is none.
     ///
     /// # Errors
     ///
@@ -53,8 +56,8 @@ impl SourceSplice {
         previous.read(session, &MessageHistory::new(call, head))
     }
 
-    /// Returns the context with the summary in place of the sources, and writes its nodes. The
-    /// record comes with the bytes of its value.
+    /// Returns the context with the summary in place of the sources, and adds the puts of its nodes
+    /// to `changes`. `bytes` is the size of the record's value.
     ///
     /// # Errors
     ///
@@ -90,7 +93,8 @@ impl SourceSplice {
         Ok(context)
     }
 
-    /// Replaces the sources in a run by a summary.
+    /// Returns the items that replace a run: the rest before the sources, the summary `item`, and
+    /// the rest after the sources. An empty rest is left out.
     fn split_run(&self, run: &MessageRun, item: ContextItem) -> Vec<ContextItem> {
         let gathered = &self.gathered;
         let left = MessageRun {
@@ -116,7 +120,8 @@ impl SourceSplice {
     }
 }
 
-/// Returns the last seq before the run that ends the context after a task is settled; `from` is the
+/// Returns the last seq whose pack may be compressed when a task is settled: the seq before the run
+/// that then ends the context, or the newest seq if no run ends it. `from` is the index of the
 /// first item of the task. The last run contains the fresh tail; older messages are read rarely.
 pub(super) fn last_compactable_seq(items: &[ContextItem], from: usize, span: SourceSpan) -> u64 {
     let last = items.len().saturating_sub(1);

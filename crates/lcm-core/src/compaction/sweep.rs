@@ -1,7 +1,8 @@
 //! The sweep token: the progress of a sweep, which the host carries from one plan to the next.
 //!
-//! The engine remembers nothing between two plans. With the token the engine, not the host, limits
-//! passes and rounds and demands progress.
+//! In: the token of the last plan as text. Out: the token for the next plan. `plan` and `run` use
+//! this module. The engine keeps no state between two plans; with the token it limits passes and
+//! rounds and demands progress.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,13 +11,13 @@ use lcm_text::base::error::{Error, Result};
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SweepToken {
-    /// Passes planned in this round.
+    /// Number of tasks planned in this round.
     pub(crate) passes: u32,
     /// Number of the round, from 1.
     pub(crate) round: u32,
     /// Tokens of the stored context at the start of the round.
     pub(crate) tokens_start: u64,
-    /// Tokens that the host had beside the stored context at the start of the sweep.
+    /// Observed tokens beyond the stored context at the start of the sweep: the share of the host.
     pub(crate) overhead: u64,
 }
 
@@ -27,7 +28,7 @@ impl SweepToken {
         Self { passes: 0, round: 1, tokens_start: tokens, overhead }
     }
 
-    /// Returns the token of the next round.
+    /// Returns the token of the next round, which starts with `tokens` in the stored context.
     pub(crate) fn next_round(self, tokens: u64) -> Self {
         Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens, ..self }
     }
@@ -37,7 +38,7 @@ impl SweepToken {
         format!("s1:{}:{}:{}:{}", self.passes, self.round, self.tokens_start, self.overhead)
     }
 
-    /// Parses a token; `None`: the caller has no token.
+    /// Parses a token; `None`: the token is absent or empty, so a new sweep starts.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! Tasks: each is one summary to be made, encoded as one token with every detail.
+//! A task: one summary to be made, encoded as a token.
 //!
-//! `apply` gets the token back, so the engine needs no memory. The token has the sources by place,
-//! count and hash, the level and attempt, the token targets, the prompt version and the scope of
-//! the model's breaker.
+//! `plan` returns the token as the id of a request, and `apply` gets it back, so the engine keeps
+//! no state. The token has the place and hash of the sources, the level and attempt, the token
+//! limits, the prompt version and the scope of the model's breaker.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -21,15 +21,15 @@ use lcm_text::{
 const TOKEN_VERSION: &str = "1";
 /// Most bytes of a token.
 const TOKEN_BYTES_MAX: usize = 200;
-/// Most characters of a scope.
+/// Most bytes of a breaker scope.
 const SCOPE_BYTES_MAX: usize = 28;
-/// Scope of the model that the host chooses.
+/// Breaker scope if the configuration names no model.
 const SCOPE_DEFAULT: &str = "default";
 
 /// The place of a task's sources in the context.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SourceSpan {
-    /// The messages of a leaf, by seq.
+    /// The messages of a leaf, by first and last seq.
     Messages { seq_first: u64, seq_last: u64 },
     /// The items of a condensed summary: ids of the first and last summary, and number of items.
     Items { first: [u8; 8], last: [u8; 8], count: u32 },
@@ -46,18 +46,19 @@ pub(crate) struct SummaryTask {
     pub(crate) level: Level,
     /// Number of the attempt, from 1.
     pub(crate) attempt: u32,
-    /// Tokens asked for.
+    /// Tokens of the summary that the request asks for.
     pub(crate) tokens_target: u32,
-    /// Tokens asked for at the aggressive level.
+    /// Tokens of the summary that a request at the aggressive level asks for.
     pub(crate) tokens_target_aggressive: u32,
     /// Tokens above which an accepted answer is cut.
     pub(crate) tokens_cap: u32,
-    /// Tokens of a fallback.
+    /// Most tokens of a fallback.
     pub(crate) fallback_tokens_max: u32,
     /// Tokens of a part of a message above which the model sees only the head and tail of the part.
     pub(crate) part_tokens_max: u32,
     /// Version of the prompt of the request, see [`PromptTemplate::version`].
     pub(crate) prompt_version: u32,
+    /// Scope of the breaker of the model, see [`build_breaker_scope`].
     pub(crate) breaker_scope: String,
 }
 
@@ -183,7 +184,8 @@ fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.len() <= SCOPE_BYTES_MAX && scope.bytes().all(fits)
 }
 
-/// Builds the breaker scope of a model name; `None`: the host chooses the model.
+/// Builds the breaker scope of a model name: the name, or a hash if the name is too long or has
+/// other characters; `None`: the host chooses the model.
 pub(crate) fn build_breaker_scope(model: Option<&str>) -> String {
     match model {
         None => SCOPE_DEFAULT.into(),
@@ -197,7 +199,7 @@ pub(crate) fn build_breaker_scope(model: Option<&str>) -> String {
     }
 }
 
-/// Hashes the messages of a leaf.
+/// Hashes the sources of a leaf: first and last seq, and the running hash after the last message.
 pub(crate) fn hash_messages(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) -> [u8; 16] {
     let first = seq_first.to_be_bytes();
     let last = seq_last.to_be_bytes();
@@ -206,7 +208,7 @@ pub(crate) fn hash_messages(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) 
 
 /// Hashes the items of a condensed summary.
 ///
-/// Raw and withdrawn messages count by their seqs, because stored messages cannot change.
+/// Runs and withdrawn ranges enter by their seqs, because stored messages cannot change.
 pub(crate) fn hash_items(items: &[ContextItem]) -> [u8; 16] {
     let mut fields: Vec<u8> = Vec::new();
     for item in items {

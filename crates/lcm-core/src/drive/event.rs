@@ -1,6 +1,9 @@
 //! The event by which a host answers an instruction.
+//!
+//! In: the argument `event-json`. Out: a [`DriveEvent`]. The tasks of [`crate::drive`] use this
+//! module.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use lcm_text::{
     base::error::{Error, Result},
@@ -10,25 +13,25 @@ use lcm_text::{
 
 use super::state::DriveState;
 
-/// Name of the argument.
+/// Name of the argument that holds an event.
 pub(super) const EVENT: &str = "event-json";
 /// Most characters kept of an error message.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Codes of a failed completion. From index [`EXHAUSTED_FROM`] on, no model can answer now.
+/// Codes of a failed completion. From index [`EXHAUSTED_FROM`] on, no model is asked any more.
 const CODES: [&str; 7] =
     ["auth", "policy", "context-too-long", "rate-limited", "timeout", "unavailable", "other"];
-/// Index of the first code after which no model is asked any more.
+/// Index in [`CODES`] of the first code after which no model is asked any more.
 const EXHAUSTED_FROM: u64 = 3;
 
 /// The outcome of an instruction.
 pub(super) enum DriveEvent<'a> {
-    /// The call returned this, as JSON.
+    /// The call returned this JSON.
     Returned(Cow<'a, str>),
     /// The call or the upload failed.
     Failed(CallFailure),
     /// Number of uploaded texts.
     Staged(u64),
-    /// The requests were completed, in their order.
+    /// The answers to the requests, in the order of the requests.
     Answered(Vec<RequestAnswer>),
     /// The caller stopped the task.
     Stopped,
@@ -40,7 +43,7 @@ pub(super) struct CallFailure {
     pub(super) code: String,
     pub(super) message: String,
     /// Of a call: index of the message at fault. Of a completion: milliseconds until a retry may
-    /// succeed.
+    /// succeed. `None`: the host gave no number.
     pub(super) number: Option<u64>,
 }
 
@@ -79,16 +82,18 @@ pub(super) struct RequestAnswer {
     pub(super) asked: u64,
     /// [`MISSING`], [`DONE`], or [`FAILED`] plus the index of the code.
     pub(super) state: u64,
+    /// The failure; without a code: the request did not fail.
     pub(super) failed: CallFailure,
 }
 
-/// State of a request that no model gets, because the models are exhausted.
+/// State of a request that no model got: it waits, or the models are exhausted.
 pub(super) const UNASKED: u64 = 0;
-/// State of a request that the caller stopped.
+/// State of a request without an answer, because the caller stopped the task.
 pub(super) const MISSING: u64 = 1;
 /// State of a request with an answer.
 pub(super) const DONE: u64 = 2;
-/// State of a failed request, plus the index of the code.
+/// State of a request that failed with the first of [`CODES`]. The state of another code is greater
+/// by its index.
 pub(super) const FAILED: u64 = 3;
 
 /// Returns whether no model is asked after an answer of this state.
@@ -150,7 +155,10 @@ fn read_answer(raw: &str) -> Result<RequestAnswer> {
         let code = answer.failed.code.as_str();
         match CODES.iter().position(|known| *known == code) {
             Some(place) => answer.state = FAILED + int::to_u64(place),
-            None => fields.reject_field("failed", "of a known code"),
+            None => {
+                let rule = format!("an error with one of the codes `{}`", CODES.join("`, `"));
+                fields.reject_field("failed", &rule);
+            }
         }
     }
     fields.finish_known(EVENT)?;
@@ -160,6 +168,6 @@ fn read_answer(raw: &str) -> Result<RequestAnswer> {
 /// Returns the error for an event that does not answer the last instruction.
 pub(super) fn unanswered_error(wanted: &str) -> Error {
     Error::invalid_input(format_args!(
-        "`event-json` must have {wanted}: it answers the instruction"
+        "`event-json` must have {wanted}, to answer the last instruction"
     ))
 }

@@ -1,4 +1,7 @@
 //! The instructions for a host, as JSON.
+//!
+//! In: what a task needs next. Out: a [`DriveInstruction`] and the members beside it. The tasks of
+//! [`crate::drive`] use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -8,9 +11,9 @@ use super::event::CallFailure;
 
 /// Most messages of one call.
 pub(super) const MESSAGES_MAX: u64 = 100;
-/// Most bytes of text of one call; a longer message is uploaded in pieces.
+/// Most bytes of the messages of one call; a longer message is uploaded in pieces.
 pub(super) const BYTES_MAX: u64 = 512 << 10;
-/// Most bytes of one piece.
+/// Most bytes of one piece of an upload.
 const PIECE_BYTES_MAX: u64 = 192 << 10;
 
 /// One instruction.
@@ -68,7 +71,8 @@ impl DriveInstruction {
         this
     }
 
-    /// Adds the messages of the call: from this index on, at most `count`.
+    /// Adds the messages of the call: from index `from` on, at most `count` and at most
+    /// [`MESSAGES_MAX`].
     pub(super) fn with_messages(mut self, from: u64, count: u64) -> Self {
         let mut messages = JsonWriter::new_object();
         messages.add_number("bytes_max", BYTES_MAX);
@@ -90,7 +94,7 @@ impl DriveInstruction {
         self
     }
 
-    /// Adds the longest pause before the instruction, in milliseconds.
+    /// Adds the longest pause before the instruction, in milliseconds; 0: no pause.
     pub(super) fn with_wait(mut self, wait_ms: u64) -> Self {
         if wait_ms > 0 {
             self.fields.add_number("wait_ms", wait_ms);
@@ -125,7 +129,7 @@ impl DriveReply {
     }
 }
 
-/// Builds a failure, with the index of the message at fault if there is an index.
+/// Builds the failure of a call, with the index of the message at fault if the index is known.
 pub(super) fn build_failure(failed: &CallFailure) -> JsonWriter {
     let mut failure = JsonWriter::new_object();
     failure.add_text("code", &failed.code);
@@ -136,7 +140,7 @@ pub(super) fn build_failure(failed: &CallFailure) -> JsonWriter {
     failure
 }
 
-/// Builds the failure of a completion, with the milliseconds until a retry may succeed.
+/// Builds the failure of a completion, with the milliseconds until a retry may succeed, if known.
 pub(super) fn build_completion_failure(failed: &CallFailure) -> JsonWriter {
     let mut failure = JsonWriter::new_object();
     failure.add_text("code", &failed.code);

@@ -2,21 +2,23 @@
 //!
 //! In: a task, then after every instruction the event that answers it. Out: the next instruction:
 //! which export to call with which arguments, which texts to upload, which requests to complete, or
-//! the end. A step is a pure function of its token, its event and the time. It reads and writes no
-//! store, so a repeated step gives the same instruction, and the call that it names makes the one
-//! commit. The token holds the task and numbers of its progress, no message and no summary.
+//! the end. The engine exports [`begin`] and [`step`].
+//!
+//! A step is a pure function of its token, its event and the time, and uses no store. So a repeated
+//! step gives the same instruction. The token holds the task and its progress, but no message and
+//! no summary.
 //!
 //! Five rules hold in every host:
 //!
 //! 1. A pass is a committed answer that made the context smaller. An answer that an equal call
 //!    committed before is no pass.
-//! 2. A plan of missing messages holds for one revision. A conflict, or a receipt that is more than
-//!    one revision further, asks for a new plan. A plan that is no smaller than the smallest one is
-//!    repeated at most [`intake::CONFLICTS_MAX`] times.
-//! 3. At most [`compaction::EMPTY_PLANS_MAX`] plans in a row may come without a request; the task
-//!    then ends with `no-progress`.
-//! 4. A list of several appends is named by a hash over the time of its first call, its mode and
-//!    the hash of every message. The name does not depend on how the list is cut.
+//! 2. A plan of missing messages holds for one revision. A conflict, or a receipt whose revision is
+//!    more than one greater, leads to a new plan. While the number of missing messages does not
+//!    fall, conflicts and uploads lead to at most [`intake::CONFLICTS_MAX`] new plans.
+//! 3. After [`compaction::EMPTY_PLANS_MAX`] plans in a row without a request, the task ends with
+//!    `no-progress`.
+//! 4. A list of several appends is named by a hash over the time of the task, its mode and the hash
+//!    of every message. The name does not depend on how the list is cut.
 //! 5. A call has at most 100 messages and 512 KiB, whether messages are identified or appended. A
 //!    longer message is uploaded in pieces of at most 192 KiB.
 
@@ -44,7 +46,7 @@ use state::DriveState;
 
 /// Name of the argument that holds a task.
 const TASK: &str = "task-json";
-/// Most bytes of a task, whose texts are names only.
+/// Most bytes of a task, which has no messages.
 const TASK_BYTES_MAX: usize = 16 << 10;
 /// Prefix and version of a token.
 const TOKEN: &str = "step1.";
@@ -53,7 +55,8 @@ const TOKEN: &str = "step1.";
 ///
 /// # Errors
 ///
-/// `invalid-input`: no such task; `limit-exceeded`: its texts are too long.
+/// `invalid-input`: an unknown task, or a wrong or unknown member; `limit-exceeded`: the task is
+/// over 16 KiB.
 pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
     DriveWork::read(task_json, now)?.write(DriveReply::default(), task_json, now)
 }
@@ -62,7 +65,7 @@ pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: no token of this engine, or an event that does not answer its instruction.
+/// `invalid-input`: no token of this engine, or an event that does not answer the last instruction.
 pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<String> {
     let (mut state, task_json) = read_token(token).ok_or_else(foreign_token_error)?;
     let mut work = DriveWork::read(task_json, now)?;
@@ -97,7 +100,7 @@ enum DriveWork {
 }
 
 impl DriveWork {
-    /// Reads a task and returns the task with the progress of its start.
+    /// Parses a task and returns the task with the progress of its start.
     fn read(task_json: &str, now: Timestamp) -> Result<Self> {
         if task_json.len() > TASK_BYTES_MAX {
             return Err(Error::limit_exceeded(format_args!(
@@ -129,7 +132,7 @@ impl DriveWork {
         }
     }
 
-    /// Writes the next instruction with the token of the progress.
+    /// Renders the next instruction as JSON, with a token unless the instruction is the last.
     fn write(mut self, reply: DriveReply, task_json: &str, now: Timestamp) -> Result<String> {
         let mut state = DriveState::default();
         self.visit(&mut state);

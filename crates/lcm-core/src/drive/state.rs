@@ -1,4 +1,7 @@
-//! The progress of a task as a list of numbers and short texts, read and written by one visitor.
+//! The progress of a task as a list of numbers and short texts.
+//!
+//! In: the values of a progress, visited in a fixed order. Out: the state in a token, or the values
+//! read back from it. One function `visit` of each progress both reads and writes.
 
 use alloc::{string::String, vec::Vec};
 
@@ -12,9 +15,10 @@ use lcm_text::base::int;
 pub(super) struct DriveState {
     numbers: Vec<u64>,
     texts: Vec<String>,
-    /// Number of numbers and texts read so far; `None`: the visitor writes.
+    /// Number of numbers and number of texts read so far; `None`: values are written.
     #[serde(skip)]
     read: Option<(u64, u64)>,
+    /// Whether a value was missing or invalid when it was read.
     #[serde(skip)]
     is_short: bool,
 }
@@ -28,7 +32,7 @@ impl DriveState {
         self
     }
 
-    /// Returns whether the visitor read every value and no value was missing.
+    /// Returns whether every value was read, and none was missing or invalid.
     pub(super) fn is_read(&self) -> bool {
         !self.is_short
             && self.read == Some((int::to_u64(self.numbers.len()), int::to_u64(self.texts.len())))

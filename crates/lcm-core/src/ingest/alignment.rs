@@ -1,8 +1,11 @@
-//! Alignment of entries with the newest stored messages.
+//! Counts the first entries of a list that are the newest stored messages.
 //!
-//! Equal content alone proves nothing: users do say "ok" twice. Content counts only in a run that
-//! ends with the newest stored messages and has an anchor: an entry known by id, or an equal entry
-//! with enough text.
+//! In: entries and the newest stored hashes. Out: the number of first entries that are stored.
+//! `append` uses the number in mode `transcript`; `reconcile` uses the types of this module.
+//!
+//! Equal content alone proves nothing: users do say "ok" twice. A run of equal entries counts only
+//! if it ends with the newest stored message and has an anchor. An anchor is an entry known by id,
+//! or an equal entry that is long, has a time or has a unique call id.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,24 +14,24 @@ use lcm_text::base::{error::Result, int};
 
 use super::redaction::RedactedCopy;
 
-/// Fewest anchors of a run that does not end with the newest stored message: a single message may
-/// well be said again.
+/// Fewest anchors of a match that does not end with the newest stored message. One anchor may be a
+/// message that was said twice.
 pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
 /// One entry of a batch or transcript, as it is compared with stored messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AlignableEntry {
     pub(super) hash: [u8; 16],
-    /// The stored message with an id of the entry, if there is one.
+    /// Seq of the stored message with an identity of the entry; `None`: there is no such message.
     pub(super) seq: Option<u64>,
-    /// Whether equal content is evidence of being the same message.
+    /// Whether equal content is evidence that entry and message are the same.
     pub(super) is_discriminating: bool,
-    /// The original that the entry may be a redacted copy of.
+    /// The entry as a redacted copy; `None`: the entry is compared only by hash and seq.
     pub(super) redacted_copy: Option<RedactedCopy>,
 }
 
 impl AlignableEntry {
-    /// Returns whether the entry equals a stored message with this hash in the head.
+    /// Returns whether the hash of the entry begins with `hash`, the hash of a message in the head.
     pub(super) fn matches_hash(&self, hash: &[u8; 12]) -> bool {
         self.hash.starts_with(hash)
     }
@@ -42,26 +45,27 @@ impl AlignableEntry {
 /// The newest stored messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewestMessages<'a> {
-    /// Hashes of the messages, oldest first.
+    /// First bytes of the hashes of the messages, oldest first.
     pub(super) hashes: &'a [[u8; 12]],
-    /// Texts of the newest messages, oldest first; empty if no entry is a redacted copy.
+    /// Raw texts of the newest of these messages, oldest first, perhaps fewer than `hashes`; empty
+    /// if no entry is a redacted copy.
     pub(super) texts: &'a [String],
     /// Seq of the newest message.
     pub(super) seq_last: u64,
 }
 
-/// A run of matching entries.
+/// Size of a run of entries that match consecutive stored messages.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct MatchedRun {
     /// Number of entries.
     pub(super) length: usize,
-    /// Entries known by id, or equal and discriminating.
+    /// Number of entries that are known by id, or are equal and discriminating.
     pub(super) anchors: usize,
 }
 
 impl NewestMessages<'_> {
-    /// Matches `entries`, from the last on, with the newest messages in their order. There are at
-    /// most as many entries as hashes.
+    /// Compares the last entry with the newest message, the entry before with the message before,
+    /// and so on, up to the first pair that differs. A redacted copy matches and is no anchor.
     pub(super) fn match_suffix(&self, entries: &[AlignableEntry]) -> MatchedRun {
         let mut texts = self.texts.iter().rev();
         let mut run = MatchedRun::default();
@@ -80,12 +84,12 @@ impl NewestMessages<'_> {
     }
 }
 
-/// Reads the texts of at most `count` newest stored messages, oldest first. A text in chunks is
-/// empty.
+/// Reads the texts of at most `count` newest stored messages whose hashes are in the head, oldest
+/// first. A text that is stored in chunks is returned as an empty text.
 ///
 /// # Errors
 ///
-/// Errors of the store.
+/// `conflict`: the head has changed; `corrupt`; errors of the store.
 pub(super) fn read_newest_texts(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -103,10 +107,10 @@ pub(super) fn read_newest_texts(
     Ok(texts)
 }
 
-/// Counts the first entries that are the newest stored messages: the longest such run with an
-/// anchor.
+/// Returns the length of the longest prefix of `entries` that matches the newest stored messages
+/// and has an anchor; 0: there is no such prefix.
 ///
-/// An equal run among older messages proves nothing, because people and programs repeat themselves.
+/// Runs among older messages are not searched for, because people and programs repeat themselves.
 pub(super) fn count_aligned_prefix(
     newest: &NewestMessages<'_>,
     entries: &[AlignableEntry],

@@ -1,12 +1,14 @@
 //! Aligns entries without ids to stored messages, with the entries known by id as anchors.
 //!
 //! In: the entries of a transcript, some of them known by id. Out: for each entry the seq of its
-//! message, if the message is stored. Two entries never get the same message.
+//! message, if the message is stored. Two entries get one message only if ids of both name it.
+//! `reconcile` uses this module.
 //!
-//! From every anchor on, first forwards and then backwards, entries are compared with the messages
-//! beside the anchor, up to the next anchor. An inserted or edited entry is stored after the older
-//! messages. So an entry before the last anchor may be any free message. An entry after the last
-//! anchor may only be a message after that anchor.
+//! From every anchor, first forwards and then backwards, the neighbouring entries are compared with
+//! the neighbouring messages, up to the first difference or the next anchor. The other entries
+//! without ids are then matched by content with messages that no entry has. Inserted and edited
+//! entries are stored after the older messages, so an entry before the last aligned entry may be
+//! any such message. An entry after the last aligned entry may only be a later message.
 
 use alloc::vec::Vec;
 
@@ -18,8 +20,9 @@ use super::{
     compared_messages::{ComparedMessage, PAGE_MESSAGES, read_page},
 };
 
-/// Aligns the entries and returns the seq of each; `has_id` tells which entries have an id, stored
-/// or not.
+/// Returns for each entry the seq of its stored message; `None`: not stored. `has_id` returns
+/// whether the entry at an index has an id, stored or not; only entries without ids are searched
+/// for by content.
 ///
 /// # Errors
 ///
@@ -49,21 +52,23 @@ pub(super) fn align_entries(
     Ok(seqs)
 }
 
-/// First seq of the page that has a message.
+/// Returns the first seq of the page that contains `seq`: 1, 65, 129 and so on.
 fn page_start(seq: u64) -> u64 {
     let page = int::to_u64(PAGE_MESSAGES);
     (seq - 1) / page * page + 1
 }
 
-/// A reader of stored messages that keeps one page.
+/// A reader of single stored messages that keeps the last page read.
 #[derive(Default)]
 struct MessagePager {
+    /// Seq of the first message of the page.
     first: u64,
     messages: Vec<ComparedMessage>,
 }
 
 impl MessagePager {
-    /// Returns whether an entry is the message with this seq, which exists.
+    /// Returns whether an entry equals the message `seq`, which must exist, or may be a redacted
+    /// copy of the message.
     fn matches_entry(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -71,7 +76,7 @@ impl MessagePager {
         seq: u64,
         entry: &AlignableEntry,
     ) -> Result<bool> {
-        // A large message may end the page before the message.
+        // A large message ends its page, perhaps before `seq`; then a page from `seq` on is read.
         for first in [page_start(seq), seq] {
             if let Some(stored) = self.get_message(seq) {
                 return Ok(stored.matches_entry(entry));
@@ -87,18 +92,21 @@ impl MessagePager {
     }
 }
 
-/// An entry without a message beside an anchor.
+/// An entry without an id that was not aligned around an anchor.
 struct UnmatchedEntry {
     hash: [u8; 16],
     index: usize,
-    /// The first message that the entry may be.
+    /// Least seq of a message that the entry may be.
     seq_min: u64,
-    /// The message that the entry is.
+    /// Seq of the message found by content; `None`: none was found.
     seq: Option<u64>,
 }
 
-/// Finds free messages for open entries, which are sorted by hash and index. Of equal messages the
-/// newest is taken. All messages are read unless every entry is found before.
+/// Finds messages with equal content for `open`, which is sorted by hash and index. The seqs in
+/// `taken`, which are sorted, are left out.
+///
+/// Reads pages from the newest backwards until every entry has a message or no entry may be an
+/// older message. Within a page, the oldest of equal messages is given to the first open entry.
 fn match_by_content(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -112,7 +120,7 @@ fn match_by_content(
         let first = page_start(end);
         let mut seq = first;
         while seq <= end {
-            // A page after a large message may reach into the page that was read before.
+            // A page that begins after a large message may reach beyond `end`.
             let most = int::to_usize(end + 1 - seq);
             for stored in read_page(session, history, seq)?.into_iter().take(most) {
                 let from = open.partition_point(|entry| entry.hash < stored.hash);
@@ -133,12 +141,13 @@ fn match_by_content(
     Ok(())
 }
 
-/// An entry known by id, and the aligned entries after the anchor.
+/// A message that an id of an entry names. Several entries can name one message; each pass
+/// compares the neighbours of only the first of these entries that it meets.
 struct AlignmentAnchor {
     seq: u64,
-    /// The last message after the anchor that is aligned.
+    /// Seq of the last message that the forward pass aligned after the anchor; `seq`: none.
     last_aligned: u64,
-    /// Whether the entries after the anchor were compared; several entries can be one message.
+    /// Whether the entries after the anchor were compared.
     is_following_done: bool,
     /// Whether the entries before the anchor were compared.
     is_preceding_done: bool,
@@ -150,8 +159,8 @@ impl AlignmentAnchor {
     }
 }
 
-/// Aligns the entries known by id, and the neighbouring entries that match the neighbouring
-/// messages.
+/// Returns the seqs of the entries known by id, and of their neighbouring entries that match the
+/// neighbouring messages; `None`: all other entries.
 fn align_around_anchors(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -170,7 +179,8 @@ fn align_around_anchors(
             let Ok(place) = anchors.binary_search_by(|anchor| anchor.seq.cmp(&seq)) else {
                 continue;
             };
-            // Messages between this anchor and the next, which are no entry yet.
+            // Number of messages from this anchor to the next in this direction, both excluded. The
+            // backward pass also excludes messages that the forward pass aligned.
             let free = if is_forward {
                 let next = anchors.get(place + 1);
                 let end = next.map_or(history.head.messages + 1, |next| next.seq);

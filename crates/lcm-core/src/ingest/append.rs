@@ -1,4 +1,7 @@
-//! Append: the messages of a batch become stored messages.
+//! Append: stores the new messages of a batch in one commit.
+//!
+//! In: raw messages and options. Out: a receipt with counts, seqs and warnings. The engine calls
+//! [`append`] for the export `ingest.append`.
 
 use alloc::{string::String, vec::Vec};
 
@@ -33,14 +36,15 @@ use super::{
     stored_state::StoredState,
 };
 
-/// Stores the new messages of a batch; `append_mode` decides which are new.
+/// Stores the new messages of a batch; `options.append_mode` decides which messages are new.
 ///
 /// # Errors
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
 /// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
 /// family; `denied`: the conversation is archived; `conflict`: the conversation is not at
-/// `revision`; `not-found`: nothing was uploaded under a name; errors of the store.
+/// `revision`, or another call committed first; `not-found`: nothing was uploaded under a name;
+/// errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -71,7 +75,7 @@ pub(crate) fn append(
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
     let repeated = key.count_repeated(&loaded.head, consumed, &extra, options.append_mode);
     let is_repeated = consumed > 0 && repeated == consumed;
-    // Before the revision check: the commit of unknown outcome may have moved the revision.
+    // The first attempt of a repeated call moved the revision, so the check is left out.
     let revision = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
     ensure_revision(&loaded.head, revision)?;
     if is_repeated {
@@ -88,8 +92,8 @@ pub(crate) fn append(
     };
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, aligned);
     // A call with `revision` carries out a plan of `reconcile`, which compared the whole
-    // transcript. Equal messages of the plan are new, so no warning is due unless `refuse_replay`
-    // asks for warnings.
+    // transcript. So equal messages are new and need no warning. `refuse_replay` still needs the
+    // count.
     if extra.revision.is_none() || extra.refuse_replay {
         add_replay_warnings(call.config, &candidates, &mut decision);
     }
@@ -111,7 +115,8 @@ pub(crate) fn append(
     .commit(session, call, loaded)
 }
 
-/// Adds the records of the pending uploads to a read.
+/// Adds the records of pending uploads to `reads` and returns their slots, one for each candidate
+/// with a pending upload, in order.
 pub(super) fn add_uploads(
     reads: &mut RecordReads,
     call: Call<'_>,
@@ -122,7 +127,7 @@ pub(super) fn add_uploads(
 }
 
 /// Returns the receipt of a call that stores nothing, because the configuration skips this
-/// conversation; `None`: the call goes on.
+/// conversation; `None`: the configuration does not skip the conversation.
 fn skip_session(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -137,7 +142,7 @@ fn skip_session(
     }))
 }
 
-/// Returns `conflict` if the conversation is not at the revision that the caller named.
+/// Returns `conflict` if the head is not at `revision`; `None`: any revision.
 fn ensure_revision(head: &ConversationHead, revision: Option<u64>) -> Result<()> {
     match revision {
         Some(revision) if revision != head.revision => Err(Error::revision_conflict(format_args!(

@@ -1,4 +1,7 @@
-//! The further options of an append: what the caller knows of earlier calls.
+//! Parses the argument `extra-json` of `append` and `stage`.
+//!
+//! In: a JSON object. Out: [`AppendExtra`] for `append`, or unread fields for `stage`. `reconcile`
+//! uses [`parse_list_part`] to find the key of a list.
 
 use alloc::string::String;
 
@@ -14,20 +17,20 @@ use lcm_text::{
 
 /// Name of the argument that holds further options.
 pub(super) const EXTRA_ARGUMENT: &str = "extra-json";
-/// Most messages of one list, and most entries of one transcript.
+/// Greatest `list_offset` of a call, and most entries of one transcript.
 pub(super) const ENTRIES_MAX: usize = 2_000_000;
 
 /// The further options of an append.
 pub(super) struct AppendExtra {
     /// Whether the call repeats a call of unknown outcome.
     pub(super) is_repeat: bool,
-    /// The revision that the conversation must have, from `reconcile`.
+    /// The revision that the conversation must have, from `reconcile`; `None`: any revision.
     pub(super) revision: Option<u64>,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
-    /// Key of the family that the conversation belongs to or joins.
+    /// Key of the family that the conversation belongs to or joins; `None`: no family is named.
     pub(super) family: Option<String>,
-    /// The list that this call is a part of.
+    /// The place of the call in a list; `None`: the call is not part of a list.
     pub(super) list_part: Option<ListPart>,
 }
 
@@ -40,7 +43,7 @@ pub(super) struct ListPart {
     pub(super) offset: u32,
 }
 
-/// Parses the further options of a call; no JSON is an empty object.
+/// Parses `extra-json` into its fields; absent or empty JSON counts as `{}`.
 ///
 /// # Errors
 ///
@@ -54,7 +57,7 @@ pub(super) fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
 /// # Errors
 ///
 /// `invalid-input`: an unknown option, a wrong value, or `list` in mode `transcript`;
-/// `limit-exceeded`: `list_offset` is beyond every list.
+/// `limit-exceeded`: `list_offset` is over [`ENTRIES_MAX`].
 pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra> {
     let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
     let extra = AppendExtra {
@@ -76,12 +79,13 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
     Ok(extra)
 }
 
-/// Parses the name of a list and the place of a call in the list; `None`: no list is named.
+/// Returns the place of a call in a list, from the values of `list` and `list_offset`; `None`: no
+/// list is named.
 ///
 /// # Errors
 ///
-/// `invalid-input`: an empty or too long name, or a place without a name; `limit-exceeded`: the
-/// place is beyond every list.
+/// `invalid-input`: an empty name, a name over 512 bytes, or an offset without a name;
+/// `limit-exceeded`: the offset is over [`ENTRIES_MAX`].
 pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result<Option<ListPart>> {
     let Some(name) = name else {
         return match from {

@@ -1,8 +1,9 @@
-//! Limits of a plan: a bounded part of the backlog, and only the newest messages of a fork.
+//! Limits of a `reconcile` plan: `bounded` limits the number of entries, and `forked` limits the
+//! tokens of the first import of a fork.
 //!
 //! In: the missing entries and the checkpoint of the last plan. Out: the entries to store now, the
-//! next checkpoint, and whether the transcript is still the same session. The checkpoint advances
-//! only when everything before it is stored.
+//! next checkpoint, and whether the transcript is still the same session. The checkpoint changes
+//! only when the plan has no entry to store and is not blocked.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -14,45 +15,46 @@ use lcm_text::{
     config::Config,
 };
 
-/// Entries that every bounded plan may have.
+/// Entries that every bounded plan may have, however few messages are stored.
 const BACKLOG_ENTRIES_MIN: u64 = 50;
-/// Stored messages for each entry of a bounded plan that exceeds [`BACKLOG_ENTRIES_MIN`], as in the
-/// reference system.
+/// A bounded plan may have one entry for this many stored messages, but always
+/// [`BACKLOG_ENTRIES_MIN`].
 const BACKLOG_DIVISOR: u64 = 5;
-/// Tokens that every first import of a forked session may have. A greater import may have three
-/// tenths of the chunk of a leaf, as in the reference system.
+/// Least limit, in tokens, of the first import of a fork if the configuration has no
+/// `bootstrap_tokens_max`. The limit is then three tenths of a leaf chunk, but at least this.
 const BOOTSTRAP_TOKENS_MIN: u64 = 6_000;
-/// Tokens of the chunk of a leaf if the configuration names no number.
+/// Tokens of a leaf chunk, for the limit of a fork, if the configuration does not set them.
 const LEAF_CHUNK_TOKENS_DEFAULT: u32 = 20_000;
 
-/// The limits that a host asks for.
+/// The fields of a transcript that limit its plan.
 #[derive(Debug, Default)]
 pub(super) struct BacklogOptions {
-    /// Whether the plan has at most a part of the missing entries, oldest first.
+    /// Whether the number of entries of the plan is limited; the oldest missing entries are kept.
     is_bounded: bool,
     /// Whether the session began as a copy of another session.
     is_forked: bool,
-    /// The id that the session gives itself.
+    /// The id that the session gives itself; `None`: no id is given.
     epoch: Option<String>,
-    /// The checkpoint of the last plan, as JSON.
+    /// The checkpoint of the last plan, as JSON; `None`: absent or not an object.
     checkpoint: Option<String>,
-    /// The epoch in the checkpoint.
+    /// The epoch in the checkpoint; `None`: no checkpoint, or no text in its field `epoch`.
     previous_epoch: Option<String>,
 }
 
 /// The effect of the limits on a plan.
 #[derive(Debug, Default)]
 pub(super) struct BoundedBacklog {
-    /// Why nothing may be stored although entries are missing.
+    /// Why nothing may be stored although entries are missing; `None`: the plan is not blocked.
     pub(super) blocked_reason: Option<&'static str>,
-    /// Whether more entries are missing than the plan has.
+    /// Whether `bounded` cut the list, so that later plans have the other missing entries.
     pub(super) has_more: bool,
-    /// Number of missing entries of a forked session, of which the plan has only the newest.
+    /// Number of missing entries of a fork before the list was cut to the newest; `None`: the list
+    /// of a fork was not cut.
     pub(super) fork_entries: Option<u64>,
 }
 
 impl BacklogOptions {
-    /// Takes the fields of a transcript that ask for limits.
+    /// Takes the fields that limit the plan from a transcript.
     pub(super) fn read(fields: &mut JsonFields<'_>) -> Self {
         let checkpoint =
             fields.take_any("checkpoint").filter(|(_, kind)| *kind == json::JsonKind::Object);
@@ -72,7 +74,8 @@ impl BacklogOptions {
         }
     }
 
-    /// Cuts the list of missing entries; `tokens` returns the tokens of an entry.
+    /// Cuts the sorted list of missing entries to the limits and returns what was cut. `tokens`
+    /// returns the tokens of the entry at an index.
     pub(super) fn limit_missing(
         &self,
         config: &Config,
@@ -83,7 +86,7 @@ impl BacklogOptions {
         let OverlapSummary { stored, found_by: by, first_stored } = *overlap;
         let mut bounded = BoundedBacklog::default();
         if let Some(first) = first_stored.filter(|_| self.is_forked) {
-            // Entries that the first import left out are in the forked conversation.
+            // The first import left out older entries, which the original conversation has.
             missing.retain(|index| *index > first);
         }
         let count = int::to_u64(missing.len());
@@ -96,7 +99,7 @@ impl BacklogOptions {
         let most = backlog_entries_max(stored);
         if self.is_bounded && stored > 0 && int::to_u64(missing.len()) > most {
             if by == "none" {
-                // A replay of this size would store everything twice.
+                // No stored entry was found: a replay would store every message twice.
                 bounded.blocked_reason = Some("import-cap");
                 missing.clear();
             } else {
@@ -107,13 +110,14 @@ impl BacklogOptions {
         bounded
     }
 
-    /// Compares the session with the session of the checkpoint; `None`: there is no checkpoint.
+    /// Compares the epochs of the checkpoint and the session; `None`: there is no checkpoint.
     fn epoch_status(&self) -> Option<&'static str> {
         self.checkpoint.as_ref()?;
         Some(compare_epochs(self.previous_epoch.as_deref(), self.epoch.as_deref()))
     }
 
-    /// Writes the effect of the limits. `last` is the last entry if every entry is stored.
+    /// Writes the fields `blocked`, `checkpoint`, `epoch`, `fork_entries` and `more` of the plan.
+    /// `last` is the entry of the new checkpoint; `None`: the old checkpoint stays.
     pub(super) fn write_plan(
         &self,
         plan: &mut JsonWriter,
@@ -139,7 +143,7 @@ impl BacklogOptions {
         plan.add_flag("more", bounded.has_more);
     }
 
-    /// Builds the warning about the limits, if they had an effect.
+    /// Builds the warning about a blocked plan or a cut fork; `None`: neither.
     pub(super) fn build_warning(&self, bounded: &BoundedBacklog) -> Option<String> {
         if bounded.blocked_reason.is_some() {
             return Some(String::from(
@@ -156,20 +160,22 @@ impl BacklogOptions {
 pub(super) struct OverlapSummary {
     /// Number of stored messages.
     pub(super) stored: u64,
-    /// The way in which stored entries were found.
+    /// Value of `by` in the plan: how stored entries were found; `none`: none was found.
     pub(super) found_by: &'static str,
-    /// Index of the first entry that is stored.
+    /// Index of the first entry that is stored; `None`: no entry is stored.
     pub(super) first_stored: Option<usize>,
 }
 
 /// The last entry of a transcript.
 pub(super) struct LastEntry<'a> {
     pub(super) entry_id: Option<&'a str>,
+    /// Hash of the entry in hex digits.
     pub(super) hash: &'a str,
+    /// Number of entries of the transcript.
     pub(super) entries: u64,
 }
 
-/// Compares two sessions by the ids that they give themselves.
+/// Compares two epochs; `undeclared`: one or both are unknown.
 fn compare_epochs(previous: Option<&str>, current: Option<&str>) -> &'static str {
     match (previous, current) {
         (Some(previous), Some(current)) if previous == current => "same",
@@ -178,7 +184,7 @@ fn compare_epochs(previous: Option<&str>, current: Option<&str>) -> &'static str
     }
 }
 
-/// Returns the most entries of a bounded plan with this many stored messages.
+/// Returns the most entries of a bounded plan when `stored` messages are stored.
 fn backlog_entries_max(stored: u64) -> u64 {
     (stored / BACKLOG_DIVISOR).max(BACKLOG_ENTRIES_MIN)
 }
@@ -192,7 +198,7 @@ fn bootstrap_tokens_max(config: &Config) -> u64 {
     (chunk * 3 / 10).max(BOOTSTRAP_TOKENS_MIN)
 }
 
-/// Counts the newest entries that fit together.
+/// Returns how many of the last entries have at most `tokens_max` tokens together.
 fn count_newest_fitting(tokens: &[u64], tokens_max: u64) -> usize {
     let fits = |sum: &mut u64, tokens: &u64| {
         *sum = sum.saturating_add(*tokens);

@@ -1,4 +1,7 @@
-//! The commit of an append, and the receipts of appends.
+//! The commit of an append or import, and its receipt.
+//!
+//! In: candidates and the decision which of them are new. Out: a receipt, after one commit, or
+//! without a commit if nothing is new. `append` and `import` use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -24,15 +27,16 @@ use super::{
     warnings,
 };
 
-/// The parts of the commit of an append.
+/// The inputs of the commit of an append or import.
 pub(super) struct AppendCommit<'a> {
     pub(super) dialect: Dialect,
     pub(super) candidates: &'a [AppendCandidate<'a>],
-    /// Times of messages without a time of their own; empty: the time of the call.
+    /// For each candidate, the time of its message if the message has no timestamp; empty: the
+    /// effective time of the call.
     pub(super) times: &'a [Timestamp],
     pub(super) decision: AppendDecision,
     pub(super) stored: StoredState,
-    /// The idempotency key of the call; `None`: the caller recognises a repetition itself.
+    /// The idempotency key with its consumed messages; `None`: the caller recognises a repetition.
     pub(super) batch_record: Option<BatchRecord>,
     pub(super) index_maintenance: IndexMaintenance<'a>,
     /// Further records of the commit.
@@ -82,10 +86,11 @@ impl AppendCommit<'_> {
     }
 }
 
-/// Adds an idempotency key to the head and drops the oldest keys and hashes.
+/// Adds an idempotency key to the head, then drops the oldest keys and message hashes over their
+/// limits.
 fn remember_batch(head: &mut ConversationHead, batch_record: Option<BatchRecord>) {
     if let Some(record) = batch_record {
-        // A list that continues becomes the newest key again.
+        // The new record of a list replaces the record of the list's earlier calls.
         head.recent_batches.retain(|batch| batch.hash != record.hash);
         head.recent_batches.push(record);
     }
@@ -116,13 +121,14 @@ pub(super) fn join_family(
 
 /// A call that stored no message, and the warnings about the call.
 pub(super) struct UnchangedAppend {
-    /// Number of candidates.
+    /// Number of candidates, which are all skipped.
     pub(super) skipped: u32,
     pub(super) warnings: Vec<String>,
 }
 
 impl UnchangedAppend {
-    /// Ends the call; an existing conversation may still join a family.
+    /// Returns the receipt. Commits the join of a family first, if there is one and the
+    /// conversation exists.
     ///
     /// # Errors
     ///
@@ -142,7 +148,7 @@ impl UnchangedAppend {
     }
 }
 
-/// Builds the receipt of a call; `seq_first`: the first new message, if there is a new message.
+/// Builds the receipt of a call; `seq_first`: seq of the first new message; `None`: no new message.
 pub(super) fn build_receipt(
     head: &ConversationHead,
     ingested: u32,

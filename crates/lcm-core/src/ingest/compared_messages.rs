@@ -1,4 +1,7 @@
-//! Stored messages as transcripts are compared with them, read page by page.
+//! Reads stored messages for the comparison with transcript entries.
+//!
+//! In: a seq. Out: a page of hashes and texts, or a running hash. `anchor_alignment` and
+//! `transcript_diff` use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -13,26 +16,26 @@ use lcm_text::{
 
 use super::alignment::AlignableEntry;
 
-/// Most messages of one page, which begins at a multiple of this number.
+/// Most messages of one page.
 pub(super) const PAGE_MESSAGES: usize = 64;
 
 /// A stored message as it is compared.
 pub(super) struct ComparedMessage {
     /// Hash over content and ids.
     pub(super) hash: [u8; 16],
-    /// Empty: the text is too large to be compared with a redacted copy.
+    /// The raw text; empty: over 64 KiB, too large to be compared with a redacted copy.
     pub(super) text: String,
 }
 
 impl ComparedMessage {
-    /// Returns whether an entry is this message or a redacted copy of the message.
+    /// Returns whether an entry equals this message or may be a redacted copy of it.
     pub(super) fn matches_entry(&self, entry: &AlignableEntry) -> bool {
         entry.hash == self.hash || entry.may_be_copy_of(&self.text)
     }
 }
 
-/// Reads stored messages from `seq_first` on, at least one and at most a page. A large message ends
-/// the page.
+/// Reads at most [`PAGE_MESSAGES`] stored messages from `seq_first` on. A message over 64 KiB ends
+/// the page. The page is empty only if `seq_first` is after the newest message.
 ///
 /// # Errors
 ///
@@ -47,7 +50,11 @@ pub(super) fn read_page(
     for placed in history.read_messages(session, seq_first, seq_last)? {
         let text = history.read_text(session, &placed.stored)?;
         let message = message::parse(placed.dialect, &text).map_err(|_| {
-            Error::corrupt_store(format_args!("message {} cannot be read", placed.seq))
+            Error::corrupt_store(format_args!(
+                "the stored text of message {} must be a message of dialect `{}`",
+                placed.seq,
+                placed.dialect.as_str()
+            ))
         })?;
         let hash = message_hash(&text, &message);
         let is_small = text.len() <= limits::PACK_BYTES_MAX;
@@ -62,7 +69,7 @@ pub(super) fn read_page(
     Ok(out)
 }
 
-/// Reads the running hash up to and with a message; zeros before the first message.
+/// Returns the running hash after message `seq`; zeros if `seq` is 0.
 ///
 /// # Errors
 ///

@@ -1,9 +1,12 @@
-//! Idempotency keys: they let a host repeat a call of unknown outcome.
+//! Idempotency keys: a host can repeat an append of unknown outcome without storing it twice.
 //!
-//! The head keeps the newest keys, each with the number of messages consumed under the key. A call
-//! that is part of no list has a key of its own: a hash of its arguments. The calls of a list share
-//! one key, made from the name of the list, and each says how many messages of the list precede its
-//! own. So equal parts of a list stay distinct, and a list of any length takes one key.
+//! In: a call and the head. Out: how many messages of the call an earlier call consumed, which
+//! means stored or skipped. `append` and `reconcile` use this module.
+//!
+//! The head keeps the 8 newest keys, each with the number of messages consumed under the key. The
+//! key of a call outside a list is a hash of its messages, mode, time and revision. The calls of a
+//! list share one key, a hash of the list's name. `list_offset` tells their messages apart, so a
+//! list of any length takes one key.
 
 use alloc::{string::String, vec::Vec};
 
@@ -18,11 +21,12 @@ use super::{
     batch::AppendCandidate,
 };
 
-/// Counts the messages of a list that its calls consumed, as far as the head remembers.
+/// Returns how many messages of the list `name` earlier calls consumed; 0: no list is named, or
+/// the head no longer has its key.
 ///
 /// # Errors
 ///
-/// `invalid-input`: an empty or too long name.
+/// `invalid-input`: an empty name, or a name over 512 bytes.
 pub(super) fn count_consumed(head: &ConversationHead, name: Option<String>) -> Result<usize> {
     let list = parse_list_part(name, None)?;
     let known =
@@ -30,11 +34,11 @@ pub(super) fn count_consumed(head: &ConversationHead, name: Option<String>) -> R
     Ok(known.map_or(0, |batch| int::to_usize(batch.consumed.into())))
 }
 
-/// The key of a call, or of the list that the call is a part of.
+/// The key of a call, and the place of the call under the key.
 #[derive(Clone, Copy)]
 pub(super) struct IdempotencyKey {
     hash: [u8; 12],
-    /// Messages consumed under the key before the messages of the call.
+    /// Number of messages of the list before the messages of the call; 0 outside a list.
     offset: u32,
 }
 
@@ -52,9 +56,9 @@ impl IdempotencyKey {
         }
     }
 
-    /// Counts the messages of the call, of `count`, that an earlier attempt consumed.
+    /// Returns how many of the `count` messages of the call earlier calls with this key consumed.
     ///
-    /// In mode `transcript` an equal call is a repetition even without the option `repeat`.
+    /// In mode `new` without the option `repeat`, no message counts as repeated.
     pub(super) fn count_repeated(
         self,
         head: &ConversationHead,
@@ -77,9 +81,9 @@ impl IdempotencyKey {
     }
 }
 
-/// Hashes a call: equal only for equal messages, mode, time and revision.
+/// Hashes the messages, mode, time and revision of a call.
 ///
-/// The messages count by their hashes, so a repetition may space and escape them differently.
+/// Messages enter by their content hashes, so a repetition may differ in spacing and escapes.
 fn hash_call(
     candidates: &[AppendCandidate<'_>],
     mode: AppendMode,

@@ -1,24 +1,27 @@
 //! Recognition of stored messages by their identities.
 //!
+//! In: a message and the stored records of its identities. Out: whether the message is stored.
+//! `append` and `import` use this module.
+//!
 //! An entry id or event key of the host is authoritative. A call id counts only together with equal
-//! content, because providers re-use short ids.
+//! content, because a provider may use a call id again.
 
 use lcm_text::{base::sort::SortedMap, message::ParsedMessage};
 
 use crate::storage::records::identity::{IdentityLookup, IdentityPrefix, StoredIdentity};
 
-/// The record under each identity that a batch asks for; `None`: there is no record.
+/// The stored record under the key of each identity of a batch; `None`: there is no record.
 pub(super) type KnownIdentities = SortedMap<IdentityPrefix, Option<StoredIdentity>>;
 
 /// Whether the identities of a message are stored.
 pub(super) enum IdentityMatch {
     /// The message is stored at `seq`.
     Stored { seq: u64 },
-    /// The message is new; `keeps_call_id`: its call id becomes an identity of the message.
+    /// The message is new; `keeps_call_id`: whether its call id becomes an identity of the message.
     New { keeps_call_id: bool },
 }
 
-/// Matches a message by its identities alone.
+/// Returns whether a message is stored according to its identities in `known`.
 pub(super) fn match_identities(
     lookups: &[IdentityLookup],
     message: &ParsedMessage,
@@ -31,7 +34,7 @@ pub(super) fn match_identities(
         if !lookup.is_call() {
             return IdentityMatch::Stored { seq: record.seq };
         }
-        // A message with an id of the host is another message, whatever its call id is.
+        // A message with an id of the host that is not stored is new, whatever its call id is.
         let has_host_id = lookups.iter().any(|lookup| !lookup.is_call());
         if record.has_equal_content(message) && !has_host_id {
             return IdentityMatch::Stored { seq: record.seq };

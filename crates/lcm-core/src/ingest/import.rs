@@ -1,8 +1,9 @@
-//! Import: the messages of an export become messages of a store, at the same seqs and times.
+//! Import: stores the messages of an export in a conversation, at the same seqs and times.
 //!
-//! The commit is the commit of [`super::append()`], with the same packs, identities and directory.
-//! All messages are new: the caller has compared what precedes them. A message that an append would
-//! recognise as stored cannot be part of an export.
+//! In: messages that follow the newest stored message. Out: a receipt, after one commit as of
+//! [`super::append()`]. The import of `admin` uses this module after it has compared the earlier
+//! messages. An export never has a message that an append would skip, so such a message is an
+//! error.
 
 use alloc::string::String;
 use lcm_text::message::batch_limit;
@@ -35,11 +36,11 @@ pub(crate) struct ImportedMessages<'a> {
     pub(crate) dialect: Dialect,
     /// Texts, or names of uploaded texts as `append` takes them.
     pub(crate) texts: &'a [String],
-    /// The time of each message.
+    /// For each message, its time if the message has no timestamp.
     pub(crate) times: &'a [Timestamp],
     /// For each message, the least tokens of a large payload; `None`: no payload was large.
     pub(crate) payload_tokens_min: &'a [Option<u32>],
-    /// The running hash after the last message; `None`: the caller computed the hash.
+    /// Expected running hash after the last message; `None`: the hash is not checked here.
     pub(crate) frontier: Option<[u8; 16]>,
 }
 
@@ -90,7 +91,9 @@ pub(crate) fn import_messages(
     });
     if frontier.is_some_and(|frontier| frontier != reached) {
         let seq = loaded.head.messages + int::to_u64(candidates.len());
-        return Err(Error::invalid_input(format_args!("message {seq} must match its hash")));
+        return Err(Error::invalid_input(format_args!(
+            "message {seq} must match the exported running hash; export the conversation again"
+        )));
     }
     AppendCommit {
         dialect,

@@ -1,8 +1,11 @@
-//! Ingest: messages become stored messages, each exactly once and byte for byte.
+//! Ingest: stores the messages of a host byte for byte and skips messages that are stored already.
+//!
+//! In: raw messages, or the identities of a transcript. Out: receipts and plans. The engine and the
+//! import of `admin` use this module.
 //!
 //! [`append()`] decides which messages of a batch are new ([`identity`], [`new_messages`]), builds
-//! packs of them ([`batch`]) and makes one commit ([`commit`]). [`stage`] takes a large text piece
-//! by piece. [`reconcile()`] compares a whole transcript with the stored messages. A message is
+//! their packs ([`batch`]) and makes one commit ([`commit`]). [`stage`] takes a large text piece by
+//! piece. [`reconcile()`] compares a whole transcript with the stored messages. A message is
 //! skipped only on evidence; in doubt the message is stored.
 
 mod alignment;

@@ -1,4 +1,7 @@
 //! Selection of the candidates of an append that are new messages.
+//!
+//! In: candidates, the head and the stored identities. Out: an [`AppendDecision`]. `append` and
+//! `import` use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -24,19 +27,21 @@ pub(super) struct NewCandidate {
     pub(super) keeps_call_id: bool,
 }
 
-/// The new messages of a batch, in order.
+/// The new messages of a batch, with warnings for the receipt.
 #[derive(Debug, Default)]
 pub(super) struct AppendDecision {
+    /// The new messages, in order.
     pub(super) new_messages: Vec<NewCandidate>,
-    /// New messages that equal one of the newest stored messages, for the replay warning: index of
-    /// the candidate and seq of the new message.
+    /// Index of the candidate and seq of the new message, for each new message that equals one of
+    /// the newest stored messages.
     pub(super) duplicates: Vec<(usize, u64)>,
     pub(super) warnings: Vec<String>,
     pub(super) is_likely_replay: bool,
 }
 
-/// Selects the new messages among the candidates after the first `aligned`, which are stored, and
-/// adds their identities to `known`.
+/// Selects the new messages among the candidates from index `aligned` on; the candidates before are
+/// stored. Adds the identities of the new messages to `known`, so that a later candidate with an
+/// equal identity is skipped.
 pub(super) fn select_new(
     head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],
@@ -66,9 +71,9 @@ pub(super) fn select_new(
     decided
 }
 
-/// Counts the first candidates of a transcript that are stored.
+/// Returns how many first candidates of a transcript are the newest stored messages.
 ///
-/// The newest stored texts are read only for a redacted copy: the third read of an append.
+/// Reads stored texts, in the third read of an append, only if a candidate is a redacted copy.
 ///
 /// # Errors
 ///
@@ -93,9 +98,9 @@ pub(super) fn count_stored(
     Ok(count_aligned(head, candidates, known, &texts))
 }
 
-/// Counts the first candidates that are the newest stored messages.
+/// Returns how many first candidates are the newest stored messages.
 ///
-/// Candidates that ingest skips anyway are not compared.
+/// Failed turns without content are not compared; those before the last match are counted.
 fn count_aligned(
     head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],

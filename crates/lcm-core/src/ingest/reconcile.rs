@@ -1,10 +1,14 @@
 //! Reconcile: finds the entries of a whole transcript that the store lacks.
 //!
-//! The host computes nothing: [`identify`](super::identify) returns an entry for each message, and
-//! [`reconcile`] compares the list of entries with the stored messages. One hash proves that the
-//! transcript begins with the stored messages. Else ids decide entry by entry, and
-//! [`anchor_alignment`] places the entries without ids. A transcript without ids is compared by
-//! content ([`TranscriptComparison`]).
+//! In: the entries that [`identify`](super::identify) returned for the messages. Out: a JSON plan
+//! with the ranges of missing entries. The engine calls [`reconcile`] for the export of this name.
+//!
+//! The first method that applies finds the stored entries:
+//!
+//! 1. The running hash proves that the transcript begins with all stored messages.
+//! 2. In mode `new`, only ids count.
+//! 3. If an id of an entry is stored, [`anchor_alignment`] aligns the other entries.
+//! 4. Else the entries are compared by content ([`TranscriptComparison`]).
 
 use alloc::{string::String, vec::Vec};
 
@@ -31,9 +35,9 @@ use super::{
 ///
 /// # Errors
 ///
-/// `invalid-input`: no list of entries, or more confirmed than entries; `limit-exceeded`: too many
-/// entries; `exists`: a transcript without ids was changed among stored messages, or is a refused
-/// likely replay; errors of the store.
+/// `invalid-input`: a wrong or unknown field, or more confirmed than entries; `limit-exceeded`: too
+/// many entries; `exists`: a transcript of which no id is stored was changed among stored messages,
+/// or a likely replay is refused; errors of the store.
 pub(crate) fn reconcile(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -45,12 +49,12 @@ pub(crate) fn reconcile(
     let consumed = idempotency::count_consumed(head, transcript.list_name.take())?
         .min(transcript.entries.len());
     transcript.confirmed_count = transcript.confirmed_count.max(consumed);
-    // After a stored part of the same transcript, the rest would look like a replay.
+    // After confirmed entries, other entries may equal stored messages without being a replay.
     transcript.refuse_replay &= transcript.confirmed_count == 0;
     let entries = &*transcript.entries;
     let effective = &*select_effective(entries);
     let input = PlanInput { config: call.config, head, transcript: &transcript, effective };
-    // What ingest skips anyway is never missing.
+    // Entries that `append` skips are never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
     if let Some(from) = match_stored_prefix(effective, entries, head).filter(|_| !transcript.is_new)
     {
@@ -105,11 +109,12 @@ pub(crate) fn reconcile(
     input.build_plan(diff.found_by, &|index| is_skipped(index) || is_within(index))
 }
 
-/// Kind of an id, the id, and its content if the id counts only together with equal content.
+/// Kind of an id, the id, and the hash of the entry if the id counts only together with equal
+/// content; else empty.
 type EntryIdentity<'a> = (u8, &'a str, &'a [u8]);
 
-/// Returns the indexes of the entries that ingest would store in an empty conversation: without
-/// failed turns, and without entries that repeat an id.
+/// Returns the indexes of the entries that `append` would store in an empty conversation: without
+/// failed turns, and without entries that repeat an id of an earlier entry.
 fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
     let mut ids: Vec<(EntryIdentity<'_>, usize)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -123,7 +128,7 @@ fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
         }
     }
     sort::sort(&mut ids);
-    // Each distinct id becomes a number, listed with the entries that have the id.
+    // Each distinct id gets a number; `numbers` has (index of an entry, number of its id).
     let mut numbers: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
     for (number, equal) in ids.chunk_by(|(left, _), (right, _)| left == right).enumerate() {
         numbers.extend(equal.iter().map(|(_, index)| (*index, number)));
@@ -149,7 +154,8 @@ fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
     effective
 }
 
-/// Returns the index after the stored messages, if the transcript begins with all of them.
+/// Returns the index after the entries that are stored, if the transcript begins with all stored
+/// messages; `None`: it does not.
 fn match_stored_prefix(
     effective: &[usize],
     entries: &[TranscriptEntry],
@@ -177,7 +183,8 @@ struct EntryLookup {
     lookup: IdentityLookup,
 }
 
-/// Reads for each entry the seq of the stored message with its entry id or event key.
+/// Reads for each entry the seq of the stored message with its entry id or event key; `None`:
+/// neither is stored.
 fn read_known_seqs(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

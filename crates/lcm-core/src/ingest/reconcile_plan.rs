@@ -1,4 +1,7 @@
 //! The plan of a reconcile: ranges of missing entries, warnings and the next checkpoint.
+//!
+//! In: a transcript, and which of its entries are stored. Out: the plan as JSON, which `reconcile`
+//! returns to the host.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -24,7 +27,7 @@ pub(super) struct PlanInput<'a> {
     pub(super) config: &'a Config,
     pub(super) head: &'a ConversationHead,
     pub(super) transcript: &'a ReconcileRequest,
-    /// Indexes of the entries that ingest does not skip.
+    /// Indexes of the entries that `append` would store in an empty conversation.
     pub(super) effective: &'a [usize],
 }
 
@@ -36,8 +39,8 @@ struct MissingRange {
 }
 
 impl PlanInput<'_> {
-    /// Builds the JSON plan; `found_by` names how the stored entries were found, `is_recognised`
-    /// returns whether an entry is stored or skipped.
+    /// Builds the JSON plan. `found_by` names how the stored entries were found. `is_recognised`
+    /// returns whether the entry at an index is stored or skipped.
     ///
     /// # Errors
     ///
@@ -69,7 +72,7 @@ impl PlanInput<'_> {
         if let Some(warning) = backlog.build_warning(&bounded) {
             warnings.push_text(&warning);
         }
-        // A checkpoint covers what is stored, never what is only planned.
+        // The checkpoint changes only if no planned entry is still to be stored.
         let is_complete = missing.is_empty() && bounded.blocked_reason.is_none();
         let last = entries.last().filter(|_| is_complete);
         let hash = last.map(|entry| hash::hex(&entry.hash)).unwrap_or_default();
@@ -81,14 +84,15 @@ impl PlanInput<'_> {
         plan.add_array("missing_ranges", write_ranges(&missing));
         plan.add_number("stored", stored);
         plan.add_text("by", by);
-        // 0: the conversation does not exist.
+        // Revision 0: the conversation does not exist.
         plan.add_number("revision", head.revision);
         backlog.write_plan(&mut plan, &bounded, last);
         plan.add_array("warnings", warnings);
         Ok(plan.end_object())
     }
 
-    /// Refuses a likely replay: many missing entries that equal the newest stored messages.
+    /// Refuses a likely replay: as many missing entries as a threshold equal newest stored
+    /// messages.
     fn ensure_no_replay(&self, missing: &[usize]) -> Result<()> {
         let mut hashes = self.head.recent_hashes.clone();
         sort::sort(&mut hashes);
@@ -103,8 +107,8 @@ impl PlanInput<'_> {
             if int::to_u32(count) >= count_min {
                 let message = format!(
                     "`entries` must have fewer than {count_min} new messages that equal stored \
-                     messages, got {count}: a likely replay; without `refuse_replay` they are \
-                     stored"
+                     messages, got {count}: a likely replay; without `refuse_replay` the plan has \
+                     these messages"
                 );
                 return Err(Error::new(ErrorCode::Exists, message));
             }
@@ -112,7 +116,7 @@ impl PlanInput<'_> {
         Ok(())
     }
 
-    /// Builds the warnings about how the stored entries were found.
+    /// Builds the warnings about a transcript that shares no message with the store, or branches.
     fn build_warnings(&self, by: &str, missing: &[MissingRange]) -> JsonWriter {
         let stored = self.head.messages;
         let mut warnings = JsonWriter::new_array();
@@ -134,7 +138,7 @@ impl PlanInput<'_> {
     }
 }
 
-/// Joins sorted indexes into ranges.
+/// Joins the consecutive indexes of a sorted list into ranges.
 fn collect_ranges(indexes: &[usize]) -> Vec<MissingRange> {
     let mut ranges: Vec<MissingRange> = Vec::new();
     for index in indexes {

@@ -1,9 +1,11 @@
 //! Redacted copies: messages in which a host replaced a secret by a mark.
 //!
-//! In: raw texts. Out: whether a text may be the redacted copy of another text. A copy has the same
-//! text before and after its one mark. Two short messages may agree by chance, so callers accept a
-//! copy only beside an exact match. A text with several marks is not a copy, because the text
-//! between the marks would not be compared.
+//! In: raw texts. Out: whether a text may be the redacted copy of another text. The alignment of
+//! `append` and `reconcile` uses this module.
+//!
+//! A copy has the same text before and after its one mark as its original. Two short messages may
+//! agree by chance, so callers accept a copy only in a run with an anchor or a proven prefix. A
+//! text with several marks is no copy, because the text between the marks would not be compared.
 
 use alloc::string::String;
 
@@ -12,22 +14,23 @@ use lcm_text::{
     message::ParsedMessage,
 };
 
-/// First word of a mark in upper or lower case, as common log scrubbers write it.
+/// First words of marks, as common log scrubbers write them; compared without case.
 const MARK_WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
-/// Most bytes from the bracket that opens a mark to the one that closes it.
+/// Most bytes of a mark after its opening bracket, including the closing bracket.
 const MARK_BYTES_MAX: usize = 64;
-/// Most bytes that a mark replaces. Secrets are short; a changed log or file is not.
+/// Most bytes of the original that a mark replaces. Secrets are short; a changed log or file is
+/// not.
 const COVERED_BYTES_MAX: usize = 1_024;
-/// Fewest bytes beside a mark. About 30 bytes of every message are its keys, so less text is no
-/// evidence.
+/// Fewest bytes of a copy before and after its mark together. About 30 bytes of every message are
+/// its keys, so less text is no evidence.
 const LITERAL_BYTES_MIN: usize = 48;
 
-/// A redacted copy: what the copy shows of its original.
+/// A redacted copy: lengths and hash of the text that the copy shares with its original.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct RedactedCopy {
-    /// Bytes before the mark.
+    /// Number of bytes before the mark.
     before: u32,
-    /// Bytes after the mark.
+    /// Number of bytes after the mark.
     behind: u32,
     /// Hash of the bytes before and after the mark.
     hash: [u8; 16],
@@ -61,13 +64,13 @@ impl RedactedCopy {
         parts.is_some_and(|(before, behind)| hash_literals(before, behind) == self.hash)
     }
 
-    /// Returns the value in hex digits, which the host hands back.
+    /// Returns the copy as hex digits, which `identify` returns and `reconcile` takes.
     pub(super) fn to_hex(self) -> String {
         let [before, behind] = [self.before, self.behind].map(u32::to_be_bytes);
         hash::hex(&[before.as_slice(), &behind, &self.hash].concat())
     }
 
-    /// Reads the digits of [`RedactedCopy::to_hex`]; `None`: other digits.
+    /// Parses the digits of [`RedactedCopy::to_hex`]; `None`: other text, or another length.
     pub(super) fn from_hex(digits: &str) -> Option<Self> {
         let bytes = hash::decode_hex(digits)?;
         let (before, rest) = bytes.split_first_chunk()?;
@@ -81,7 +84,7 @@ fn hash_literals(before: &str, behind: &str) -> [u8; 16] {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm redacted", before.as_bytes(), behind.as_bytes()]))
 }
 
-/// Returns the start and the end of the first mark in a text.
+/// Returns the byte offsets of the start and the end of the first mark in a text; `None`: no mark.
 fn find_mark(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().find_map(|(start, byte)| match byte {
@@ -90,7 +93,8 @@ fn find_mark(text: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the length of the mark in brackets at the start of a text; `None`: there is no mark.
+/// Returns the bytes of the mark, with its brackets, at the start of a text that begins with `[` or
+/// `<`; `None`: the brackets are no mark.
 fn measure_mark(text: &[u8]) -> Option<usize> {
     let (open, rest) = text.split_first()?;
     let close = if *open == b'[' { b']' } else { b'>' };

@@ -1,7 +1,8 @@
 //! Likely replays: many new messages that equal the newest stored messages.
 //!
-//! A host that lost track of what it stored would store everything twice. Equal messages alone
-//! prove nothing, so a replay is a warning; the host may ask for an error.
+//! In: the decision of an append. Out: warnings for the receipt, or an error if the host asked for
+//! an error with `refuse_replay`. A host that lost its position would store messages twice, but
+//! equal messages alone prove nothing. `append` uses this module; `reconcile` uses its thresholds.
 
 use alloc::{format, vec::Vec};
 
@@ -16,7 +17,7 @@ use lcm_text::{
 
 use super::{batch::AppendCandidate, new_messages::AppendDecision};
 
-/// How many equal messages make a likely replay.
+/// How many new messages that equal stored messages make a likely replay.
 ///
 /// Users rarely repeat themselves; tools and models do so all the time.
 pub(super) struct ReplayThresholds {
@@ -27,7 +28,7 @@ pub(super) struct ReplayThresholds {
 }
 
 impl ReplayThresholds {
-    /// Reads the thresholds from a configuration, at least 1.
+    /// Returns the thresholds of a configuration; 0 counts as 1.
     pub(super) fn from_config(config: &Config) -> Self {
         Self {
             users: config.replay_flood_threshold_external.max(1),
@@ -36,7 +37,8 @@ impl ReplayThresholds {
     }
 }
 
-/// Adds a warning when many new messages equal stored messages.
+/// Adds one warning for messages of users and one for other messages, for each kind of which as
+/// many as its threshold equal newest stored messages.
 pub(super) fn add_replay_warnings(
     config: &Config,
     candidates: &[AppendCandidate<'_>],
@@ -68,7 +70,7 @@ pub(super) fn add_replay_warnings(
 ///
 /// # Errors
 ///
-/// `exists`: a likely replay, with its warning.
+/// `exists`, with the text of the first warning.
 pub(super) fn ensure_no_replay(refuse_replay: bool, decided: &AppendDecision) -> Result<()> {
     if refuse_replay && decided.is_likely_replay {
         let message = decided.warnings.first().cloned().unwrap_or_default();

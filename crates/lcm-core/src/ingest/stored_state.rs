@@ -1,4 +1,7 @@
-//! The stored records that an append reads: identities, large texts and one directory node.
+//! The stored records that an append or import reads before it decides.
+//!
+//! In: candidates. Out: the records of their identities, the chunk lengths of their large texts
+//! that are stored, and one directory node.
 
 use alloc::vec::Vec;
 
@@ -28,14 +31,15 @@ use super::{
 pub(super) struct StoredState {
     /// The record under each identity of the candidates.
     pub(super) identities: KnownIdentities,
-    /// Chunk lengths of the stored large texts, by SHA-256.
+    /// Chunk lengths, by SHA-256, of the candidates' large texts that are stored already.
     pub(super) large_texts: SortedMap<[u8; 32], Vec<u32>>,
-    /// The directory node that the commit may extend.
+    /// The directory node that the commit may extend; `None`: the head has room for all packs.
     pub(super) node: Option<NumberedDirectoryNode>,
 }
 
 impl StoredState {
-    /// Reads the records in the second host call of an append, together with the index.
+    /// Reads the records in the second host call of an append, together with the index records that
+    /// the append needs.
     ///
     /// # Errors
     ///
@@ -58,7 +62,7 @@ impl StoredState {
         let large: Vec<([u8; 32], RecordSlot<Upload>)> = large
             .map(|sha256| (sha256, reads.add_record(Upload::key(call.keys, &sha256))))
             .collect();
-        // The commit moves packs to the directory when the head might otherwise hold too many.
+        // With the packs of this append, the head may exceed its limit and extend the directory.
         let may_flush = head.packs.len() > limits::RECENT_PACKS_MAX - PACKS_MAX;
         let node = head.packs.first().filter(|_| may_flush);
         let node = node.map(|pack| history::directory_node(pack.seq_first));

@@ -1,4 +1,7 @@
 //! A transcript as a list of entries: what identifies each message, without the message.
+//!
+//! [`identify`] turns raw messages into entries as JSON, and [`parse_transcript`] parses entries
+//! with the options of `reconcile`. The engine and `reconcile` use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -27,13 +30,14 @@ pub(super) struct TranscriptEntry {
     pub(super) event_key: Option<String>,
     /// Hash over content and ids.
     pub(super) hash: [u8; 16],
-    /// Whether equal content is evidence of being the same message.
+    /// Whether equal content is evidence that two messages are the same.
     pub(super) is_discriminating: bool,
-    /// Call id of a single tool result without an id of the host: an equal result is skipped.
+    /// Unique call id of a message that is one tool result and has no id of the host; `None`: any
+    /// other message. `append` skips a later message with equal call id and content.
     pub(super) call_id: Option<String>,
-    /// Whether ingest skips the message: a failed turn without content.
+    /// Whether `append` skips the message: a failed turn without content.
     pub(super) is_empty: bool,
-    /// The original that the message may be a redacted copy of.
+    /// The message as a redacted copy; `None`: the message is no copy.
     pub(super) redacted_copy: Option<RedactedCopy>,
     /// Whether the message is from a user.
     pub(super) is_from_user: bool,
@@ -42,12 +46,12 @@ pub(super) struct TranscriptEntry {
 }
 
 impl TranscriptEntry {
-    /// Returns whether the host gave the message an id.
+    /// Returns whether the message has an entry id or event key.
     pub(super) fn has_host_id(&self) -> bool {
         self.entry_id.is_some() || self.event_key.is_some()
     }
 
-    /// Returns the entry as alignment compares it; `seq` is the stored message with its id.
+    /// Returns the entry as it is aligned; `seq` is the seq of the stored message with its id.
     pub(super) fn to_alignable(&self, seq: Option<u64>) -> AlignableEntry {
         AlignableEntry {
             hash: self.hash,
@@ -62,9 +66,9 @@ impl TranscriptEntry {
 /// A transcript with the options of `reconcile`.
 pub(super) struct ReconcileRequest {
     pub(super) entries: Vec<TranscriptEntry>,
-    /// Number of first entries that the caller saw stored.
+    /// Number of first entries that are known to be stored.
     pub(super) confirmed_count: usize,
-    /// Name of the list whose calls may have stored entries; `None`: there was no list.
+    /// Name of the list whose calls may have stored first entries; `None`: no list is named.
     pub(super) list_name: Option<String>,
     /// Whether every entry is new unless its id or event key is stored.
     pub(super) is_new: bool,
@@ -73,7 +77,7 @@ pub(super) struct ReconcileRequest {
     pub(super) backlog: BacklogOptions,
 }
 
-/// Returns the identities of messages as a JSON array. Reads nothing.
+/// Returns the identities of messages as a JSON array, without reading the store.
 ///
 /// # Errors
 ///
@@ -107,12 +111,12 @@ fn write_text(object: &mut JsonWriter, key: &str, raw: &str, span: Option<ByteSp
     object.add_optional_text(key, span.map(|span| json::text(raw, span)).as_deref());
 }
 
-/// Parses a transcript; unknown fields are ignored.
+/// Parses a transcript. Unknown fields of entries are ignored; other unknown fields are errors.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no list of entries, a wrong value, or more confirmed than entries;
-/// `limit-exceeded`: too many entries.
+/// `invalid-input`: no list of entries, a wrong value, an unknown field, or more confirmed than
+/// entries; `limit-exceeded`: too many entries.
 pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     let mut fields = JsonFields::parse_argument(TRANSCRIPT_ARGUMENT, transcript)?;
     let list = fields.take_list("entries");

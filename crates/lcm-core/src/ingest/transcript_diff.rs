@@ -1,14 +1,14 @@
-//! Diff of a transcript without ids and the stored messages, by content.
+//! Diff of a transcript and the stored messages by content, if no id of the transcript is stored.
 //!
-//! In: the hashes of a whole transcript. Out: the runs of entries that are stored, each with its
-//! first seq. Runs keep their order and share no message, so a repeated message is missing until
-//! the store has the message as often as the transcript.
+//! In: the hashes of a whole transcript. Out: the runs of entries that are stored. Runs share no
+//! message, so a repeated message is missing until the store has the message as often as the
+//! transcript. `reconcile` uses this module.
 //!
-//! A transcript begins like the stored messages, which the running hash proves, or ends like them,
-//! or both with an omission between. Other messages between the two mean that the transcript was
-//! changed. The host must decide then, because storing the rest would store everything after the
-//! change twice. A transcript that diverges and does not return is a branch, which is stored after
-//! the older messages.
+//! A transcript can share with the store a prefix of its messages, a run that ends with the newest
+//! message, or both. Unknown entries between the two mean that the transcript was changed. The
+//! caller gets an error then, because storing the rest would store messages after the change
+//! twice. A transcript that diverges after a shared prefix and shares no more is a branch. Its rest
+//! is stored after the older messages.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -26,14 +26,15 @@ use super::{
     compared_messages::{PAGE_MESSAGES, read_frontier, read_page},
 };
 
-/// Entries after the divergence that are compared with the messages after the divergence.
+/// Most entries after the divergence that are looked up among stored messages.
 const WINDOW_ENTRIES: usize = PAGE_MESSAGES;
-/// Fewest stored entries after the divergence of a changed transcript that begins like the stored
-/// messages. A user may well say one thing again.
+/// Fewest stored entries after the divergence that show a changed transcript, if entries before the
+/// divergence are stored. One stored entry may be a message that was said again.
 const SHARED_AFTER_PREFIX_MIN: usize = 2;
-/// Fewest stored entries of a changed transcript that begins otherwise.
+/// Fewest stored entries that show a changed transcript, if no first entry is stored.
 const SHARED_WITHOUT_PREFIX_MIN: usize = 3;
-/// Start positions of a resumed branch that are tried.
+/// Most start seqs of a resumed branch that are tried, and most equal entries that propose a start
+/// for one stored message.
 const START_CANDIDATES_MAX: usize = 4;
 
 /// Consecutive entries that are consecutive stored messages.
@@ -45,7 +46,7 @@ pub(super) struct AlignedRun {
     pub(super) length: usize,
     /// Seq of the first message.
     seq_first: u64,
-    /// Entries that are evidence of being the same messages.
+    /// Number of entries that are discriminating and equal.
     anchors: usize,
 }
 
@@ -78,10 +79,11 @@ impl TranscriptDiff {
 /// A transcript and the stored messages that it is compared with, at least one.
 pub(super) struct TranscriptComparison<'a> {
     pub(super) history: &'a MessageHistory<'a>,
-    /// Texts of the newest messages; empty if no entry is a redacted copy.
+    /// Raw texts of the newest messages, oldest first; empty if no entry is a redacted copy.
     pub(super) texts: &'a [String],
+    /// The entries that `append` does not skip.
     pub(super) entries: &'a [AlignableEntry],
-    /// Number of first entries that the caller saw stored.
+    /// Number of first entries that are known to be stored.
     pub(super) seen: usize,
     /// Index of each entry in the transcript.
     pub(super) indexes: &'a [usize],
@@ -104,8 +106,8 @@ impl TranscriptComparison<'_> {
             return Ok(TranscriptDiff::new("prefix", &[prefix]));
         }
         if prefix.anchors < INSIDE_ANCHORS_MIN {
-            // One message may well be said again, so a run at the end counts more than one message
-            // at the beginning.
+            // One equal message at the beginning may have been said again. So a run that ends with
+            // the newest message is preferred if the transcript begins with this run.
             let suffix = self.find_suffix_run(session, 0)?;
             if suffix.start == 0 && suffix.anchors > 0 {
                 let runs = self.find_rotated_runs(session, suffix)?;
@@ -114,7 +116,7 @@ impl TranscriptComparison<'_> {
         }
         let suffix = self.find_suffix_run(session, prefix.length)?;
         let anchors = prefix.anchors + suffix.anchors;
-        // Messages of others among the entries that were seen stored are no change.
+        // The first `seen` entries are stored, so an unmatched entry among them is no change.
         let from = prefix.length.max(self.seen);
         let between = self.entries.get(from..suffix.start).unwrap_or(&[]);
         let continues = suffix.length == stored || (between.is_empty() && suffix.length > 0);
@@ -133,8 +135,8 @@ impl TranscriptComparison<'_> {
         self.diff_after_divergence(session, prefix)
     }
 
-    /// Compares a transcript that diverges after `prefix` and does not end like the stored
-    /// messages.
+    /// Compares a transcript that diverges after `prefix` and was neither recognised nor refused by
+    /// a run that ends with the newest message.
     fn diff_after_divergence(
         &self,
         session: &mut StoreSession<'_>,
@@ -165,13 +167,12 @@ impl TranscriptComparison<'_> {
         Ok(TranscriptDiff::new("none", &[]))
     }
 
-    /// Returns `first`, a run at the start of the transcript, and the two runs after `first` if the
-    /// transcript is rotated.
+    /// Returns the run `first`; if the transcript is rotated, also the two runs after `first`.
     ///
-    /// A transcript is rotated if older messages were inserted at its start after the rest was
-    /// stored, so the store has the older messages after the rest. The second run is all messages
-    /// stored before `first`, and the third run the messages stored after `first`. The second run
-    /// needs enough anchors, because few messages may well be said again.
+    /// A transcript is rotated if its first entries were inserted after the rest was stored, so the
+    /// store has the first entries after the rest. The second run is all messages stored before
+    /// `first`. The third run is the messages stored after `first` that match; it may be empty. The
+    /// second run needs enough anchors, because one message may have been said again.
     fn find_rotated_runs(
         &self,
         session: &mut StoreSession<'_>,
@@ -199,7 +200,7 @@ impl TranscriptComparison<'_> {
         Ok(runs)
     }
 
-    /// Builds the error for a transcript whose entry at `number` was changed.
+    /// Builds the error for a transcript that was changed at index `number` of `entries`.
     fn build_changed_error(&self, number: usize, entries: SharedEntries) -> Error {
         let index = self.indexes.get(number).copied().unwrap_or(self.transcript_length);
         let SharedEntries { shared, compared } = entries;
@@ -214,8 +215,8 @@ impl TranscriptComparison<'_> {
         )
     }
 
-    /// Refuses a transcript of which many entries after the first `equal` are stored, but at other
-    /// positions. `runs` are the stored runs among the first `equal` entries.
+    /// Refuses a transcript if at least half of the compared entries after the first `equal` are
+    /// stored outside `runs`, the stored runs among the first `equal` entries.
     fn ensure_unchanged(
         &self,
         session: &mut StoreSession<'_>,
@@ -225,8 +226,8 @@ impl TranscriptComparison<'_> {
         let prefix = runs.iter().find(|run| run.seq_first == 1).map_or(0, |run| run.length);
         let seq_next = int::to_u64(prefix) + 1;
         let next = match equal < self.seen {
-            // The positions of the entries that were seen are unknown, so only the newest messages
-            // are compared.
+            // The seqs of the entries from `equal` to `seen` are unknown, so only the newest
+            // messages are compared.
             true => Vec::new(),
             false => read_page(session, self.history, seq_next)?,
         };
@@ -244,10 +245,10 @@ impl TranscriptComparison<'_> {
         Err(self.build_changed_error(equal, entries))
     }
 
-    /// Matches at most `most` first entries with the first stored messages or redacted copies.
+    /// Matches at most `most` first entries with the first stored messages, exactly or as redacted
+    /// copies.
     ///
-    /// A redacted copy counts next to exact matches: after them, or at the start and followed by
-    /// an exact match.
+    /// The run is empty if the running hash proves no entry and no matched entry is an anchor.
     fn match_prefix_run(&self, session: &mut StoreSession<'_>, most: usize) -> Result<AlignedRun> {
         let same = self.count_proven_prefix(session, most)?;
         let rest = self.entries.get(same..most).unwrap_or(&[]);
@@ -263,7 +264,7 @@ impl TranscriptComparison<'_> {
 
     /// Finds the longest run with an anchor that ends with the newest stored message. Neither its
     /// entries nor its messages are among the first `least`. Of equally long runs, the run at entry
-    /// `least` is preferred, then the last run.
+    /// `least` is preferred, then the last run. The run is empty if there is none.
     fn find_suffix_run(&self, session: &mut StoreSession<'_>, least: usize) -> Result<AlignedRun> {
         let ConversationHead { recent_hashes: hashes, messages, .. } = self.history.head;
         let newest = NewestMessages { hashes, texts: self.texts, seq_last: *messages };
@@ -285,7 +286,7 @@ impl TranscriptComparison<'_> {
         Ok(best)
     }
 
-    /// Extends a run to the entries before, down to entry `least`.
+    /// Extends a run backwards while entries match messages, at most to the entry at index `least`.
     fn extend_run(
         &self,
         session: &mut StoreSession<'_>,
@@ -317,7 +318,7 @@ impl TranscriptComparison<'_> {
         }
     }
 
-    /// Counts the last of `entries` that are the stored messages up to `seq_last`.
+    /// Returns how many of the last `entries` equal the stored messages that end with `seq_last`.
     ///
     /// Compares blocks by their running hashes. The block length doubles while blocks are equal,
     /// then halves down to the entry that differs.
@@ -352,14 +353,15 @@ impl TranscriptComparison<'_> {
         Ok(length)
     }
 
-    /// Counts the first entries that the running hash proves to be the first stored messages.
+    /// Returns how many of the first `most` entries the running hash proves to be the first stored
+    /// messages.
     fn count_proven_prefix(&self, session: &mut StoreSession<'_>, most: usize) -> Result<usize> {
         let mut running = alloc::vec![[0; 16]];
         for entry in self.entries.iter().take(most) {
             let last = running.last().copied().unwrap_or_default();
             running.push(advance_frontier(&last, &entry.hash));
         }
-        // The first `low` entries are the stored messages, the first `high` entries are not.
+        // The first `low` entries equal stored messages, the first `high` entries do not.
         let (mut low, mut high) = (0, running.len());
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -373,13 +375,13 @@ impl TranscriptComparison<'_> {
         Ok(low)
     }
 
-    /// Finds, for the entries right after `prefix`, the longest run of stored messages that begins
-    /// later in the store, among the newest messages; and whether the run ends with the newest
-    /// message.
+    /// Finds the longest run of the entries right after `prefix` that begins at a later message.
+    /// Also returns whether the run ends with the newest message. Only the start seqs of
+    /// [`rank_start_seqs`] are tried; the run is empty if none fits.
     ///
     /// The run exists when a host resumes a branch that it left, or sends a piece of the newest
-    /// messages. The run must have an anchor, and run and prefix together two, because one message
-    /// may well be said again.
+    /// messages. The run must have an anchor, and run and prefix together two anchors, because one
+    /// message may have been said again.
     fn find_resumed_run(
         &self,
         session: &mut StoreSession<'_>,
@@ -403,7 +405,7 @@ impl TranscriptComparison<'_> {
         Ok((best, is_end))
     }
 
-    /// Matches entries with the stored messages from `seq_first` on.
+    /// Matches entries with the stored messages from `seq_first` on, up to the first difference.
     fn match_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -434,13 +436,14 @@ fn advance_over(running: &[u8; 16], entries: &[AlignableEntry]) -> [u8; 16] {
     entries.iter().fold(*running, |running, entry| advance_frontier(&running, &entry.hash))
 }
 
-/// Returns the fewest stored entries after `equal` equal entries that show a changed transcript.
+/// Returns the fewest stored entries after the first `equal` entries that show a changed
+/// transcript.
 fn shared_entries_min(equal: usize) -> usize {
     if equal > 0 { SHARED_AFTER_PREFIX_MIN } else { SHARED_WITHOUT_PREFIX_MIN }
 }
 
-/// Ranks the seqs at which the entries may begin among the stored messages, by the number of newest
-/// messages that agree.
+/// Returns at most 4 seqs at which `rest` may begin in the store. The seq on which most of the
+/// newest messages agree comes first.
 fn rank_start_seqs(newest_first: u64, hashes: &[[u8; 12]], rest: &[AlignableEntry]) -> Vec<u64> {
     let mut places: Vec<([u8; 12], u64)> =
         (0..).zip(rest).map(|(place, entry)| (hash::hash_prefix(&entry.hash), place)).collect();
@@ -449,7 +452,7 @@ fn rank_start_seqs(newest_first: u64, hashes: &[[u8; 12]], rest: &[AlignableEntr
     for (seq, hash) in (newest_first..).zip(hashes) {
         let from = places.partition_point(|(known, _)| known < hash);
         let equal = places.iter().skip(from).take_while(|(known, _)| known == hash);
-        // A message that is repeated often says little about the start.
+        // An entry that is repeated often says little about the start.
         let equal = equal.take(START_CANDIDATES_MAX);
         starts.extend(equal.filter_map(|(_, place)| seq.checked_sub(*place)));
     }
@@ -462,17 +465,17 @@ fn rank_start_seqs(newest_first: u64, hashes: &[[u8; 12]], rest: &[AlignableEntr
     counted.into_iter().rev().take(START_CANDIDATES_MAX).map(|(_, start)| start).collect()
 }
 
-/// Entries after a divergence that are stored.
+/// Counts of discriminating entries after a divergence.
 #[derive(Clone, Copy)]
 struct SharedEntries {
     /// Number of stored entries.
     shared: usize,
-    /// Number of compared entries, up to the last stored entry.
+    /// Number of entries up to the last stored entry.
     compared: usize,
 }
 
-/// Counts the discriminating entries that are among these messages. The entries after the last
-/// stored entry are new in a transcript that continues.
+/// Counts the discriminating entries of the window that are in `stored`. Entries after the last
+/// stored entry are not counted as compared: they are new in a transcript that continues.
 fn count_shared(mut stored: Vec<[u8; 12]>, rest: &[AlignableEntry]) -> SharedEntries {
     sort::sort(&mut stored);
     let window = rest.iter().take(WINDOW_ENTRIES).filter(|entry| entry.is_discriminating);

@@ -1,8 +1,11 @@
-//! Staging: a large text is uploaded piece by piece, with one bounded commit for each piece.
+//! Staging: a large text is uploaded piece by piece, with one bounded commit for each new piece.
+//!
+//! In: a piece and its offset. Out: the offset of the next piece. The engine and the import of
+//! `admin` call [`stage`].
 //!
 //! The pieces are the chunks that the message refers to later; nothing is copied. A repeated piece
-//! changes nothing. Another text at the same offset starts over from there, until a message refers
-//! to the upload and the upload is final.
+//! changes nothing. Another text at the same offset replaces all pieces from the offset on. Once a
+//! message refers to the upload, the upload is final and never changes.
 
 use alloc::string::String;
 
@@ -33,9 +36,9 @@ use super::{
 /// # Errors
 ///
 /// `invalid-input`: not a SHA-256, an unknown option, an empty or too large piece, or an offset
-/// after a gap or inside a piece; `limit-exceeded`: over 32 MiB, which the first piece reveals when
-/// its options have the size of the whole text; `exists`: the conversation is in another family;
-/// `denied`: the conversation is archived; errors of the store.
+/// after a gap or inside a piece; `limit-exceeded`: the piece ends after 32 MiB, or the option
+/// `bytes` is over 32 MiB; `exists`: the conversation is in another family; `denied`: the
+/// conversation is archived; `conflict`: another call committed first; errors of the store.
 pub(crate) fn stage(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -55,7 +58,7 @@ pub(crate) fn stage(
         return Ok(end);
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
-    // Only a check: the conversation joins the family by `append`, which stores the message.
+    // Only checks the family: the conversation joins the family in the `append` of the message.
     let family_before = loaded.head.family;
     join_family(&mut loaded, call, family)?;
     loaded.head.family = family_before;
@@ -83,7 +86,7 @@ pub(crate) fn stage(
 struct UploadExtra {
     /// Bytes of the whole text; 0: unknown.
     bytes: u64,
-    /// Key of the family that `append` will name.
+    /// Key of the family that `append` will be given; `None`: no family is named.
     family: Option<String>,
 }
 
@@ -95,7 +98,8 @@ fn parse_upload_extra(json: Option<&str>) -> Result<UploadExtra> {
     Ok(UploadExtra { bytes, family })
 }
 
-/// Refuses an empty or too large piece, and a piece of a too large text.
+/// Refuses an empty or too large piece, and a text over 32 MiB. `end` is the end of the piece or,
+/// if greater, the size of the whole text.
 fn ensure_piece_fits(text: &str, end: u64) -> Result<()> {
     if text.is_empty() || text.len() > limits::CHUNK_BYTES_MAX {
         return Err(Error::invalid_input(format_args!(
@@ -123,7 +127,8 @@ fn parse_upload_name(upload: &str) -> Result<[u8; 32]> {
         })
 }
 
-/// Returns the number of the chunk that begins at `offset`.
+/// Returns the number, from 0, of the chunk that begins at `offset`. At the end of the staged
+/// bytes, this is the number of the next chunk.
 fn find_chunk_number(record: &Upload, offset: u64) -> Result<u32> {
     let mut start = 0u64;
     for (number, bytes) in (0u32..).zip(&record.chunks) {

@@ -1,7 +1,8 @@
 //! Warnings of a receipt about new messages that the engine did not understand in full.
 //!
-//! In: the new messages of a batch. Out: a line for each kind of problem, with the first seqs. The
-//! messages are stored all the same, because a later engine may understand them.
+//! In: the new messages of a batch. Out: a line for each kind of problem, with the first 5 seqs.
+//! The messages are stored all the same, because a later engine may understand them. The commit of
+//! an append uses this module.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -15,7 +16,7 @@ use super::{
 /// Most seqs that a line names.
 const SEQS_MAX: usize = 5;
 
-/// The dialects that a message may look like; `None`: the message looks like no dialect.
+/// The dialects that a message may look like, in the order of the lines; `None`: no dialect.
 const LOOKALIKE_DIALECTS: [Option<Dialect>; 6] = [
     None,
     Some(Dialect::Lcm),
@@ -25,7 +26,7 @@ const LOOKALIKE_DIALECTS: [Option<Dialect>; 6] = [
     Some(Dialect::Gemini),
 ];
 
-/// Adds a line for each kind of problem; `seq_first` is the first new message.
+/// Adds a line for each kind of problem; `seq_first` is the seq of the first new message.
 pub(super) fn add_warnings(
     dialect: Dialect,
     candidates: &[AppendCandidate<'_>],

@@ -1,9 +1,9 @@
 //! Describe: the properties of one summary, message, file or conversation, with the cost of an
 //! expansion.
 //!
-//! In: an id. Out: JSON, and the tokens of its stored text. A grant pays for text only, not for
-//! ids, times and sizes. Not here: ranges of a file ([`super::describe_file`]) and the sources of a
-//! summary ([`mod@super::expand`]).
+//! In: an id. Out: JSON, and the tokens of stored text in the JSON. A grant is charged for text
+//! only, not for ids, times and sizes. Not here: ranges of a file ([`super::describe_file`]) and
+//! the sources of a summary ([`mod@super::expand`]).
 
 use crate::storage::pack::PlacedMessage;
 use crate::storage::read_scope;
@@ -35,9 +35,9 @@ use super::{
 };
 use crate::storage::read_scope::{IdLookup, ReadLimits, RecallAnswer, ResolvedId};
 
-/// Most summaries of a subtree in one answer.
+/// Most summaries in the list `subtree` of one answer.
 const SUBTREE_MAX: usize = 256;
-/// Most message ids in one answer.
+/// Most message ids in one answer: the first of a leaf.
 const MESSAGE_IDS_MAX: u64 = 1_000;
 
 /// Describes a summary, message, file or the conversation as JSON, and charges the grant for the
@@ -45,7 +45,8 @@ const MESSAGE_IDS_MAX: u64 = 1_000;
 ///
 /// # Errors
 ///
-/// `not-found`; `invalid-input`; `denied` and `conflict` on a grant; errors of the store.
+/// `not-found`: the id; `invalid-input`: the id or the options; `denied` and `conflict`: the grant;
+/// errors of the store.
 pub(crate) fn describe(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -63,7 +64,7 @@ pub(crate) fn describe(
 ///
 /// # Errors
 ///
-/// The errors of [`describe`] without `conflict`.
+/// The errors of [`describe`], except those of loading and charging the grant.
 pub(crate) fn describe_uncharged(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -156,8 +157,8 @@ fn describe_summary(
     Ok(RecallAnswer::new(w, tokens))
 }
 
-/// Describes a conversation: its counts, and the summaries of its context with the cost of each,
-/// oldest first.
+/// Describes a conversation: its counts, and the oldest [`SUBTREE_MAX`] summaries of its context
+/// with the cost of each, oldest first.
 ///
 /// # Errors
 ///
@@ -218,9 +219,8 @@ fn render_cost(id: [u8; 8], record: &Summary) -> JsonWriter {
     row
 }
 
-/// Lists the cost of a summary and its subtree, breadth first, down to `steps_max` levels.
-///
-/// Also returns whether the list is complete.
+/// Lists the cost of a summary and its subtree, breadth first: at most `steps_max` levels below the
+/// summary, and at most [`SUBTREE_MAX`] summaries. Also returns whether the list is complete.
 fn list_subtree(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -272,9 +272,8 @@ fn describe_message(
     Ok(RecallAnswer::new(render_message_row(history, placed, &raw, shown, note), tokens))
 }
 
-/// Renders a message as JSON, with `shown` as its text and the members of `note`.
-///
-/// `raw` is the whole text of the message.
+/// Renders a message as JSON, with `shown` as its text and the members of `note`. `raw`: the whole
+/// text of the message.
 pub(crate) fn render_message_row(
     history: &MessageHistory<'_>,
     placed: &PlacedMessage,

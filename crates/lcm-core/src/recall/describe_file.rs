@@ -1,7 +1,8 @@
 //! Description of a large payload, with any range of its lines or bytes.
 //!
-//! A read begins at the nearest seek point and goes on chunk by chunk, so that a range costs its
-//! own size, not the size of the payload.
+//! In: the id of a file, and the range. Out: JSON with its properties, its outline and the content
+//! of the range. A read starts at the last seek point before the range and takes chunk by chunk: a
+//! range costs about its own size, not the size of the payload.
 
 use alloc::string::String;
 
@@ -27,30 +28,34 @@ use lcm_text::{
     message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
-/// Default bound on the bytes of content in an answer.
+/// Most bytes of content in an answer, by default.
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
-/// Smallest bound on the bytes of content in an answer.
+/// Least value of `bytes_max`, the most bytes of content in an answer.
 pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
-/// Greatest bound on the bytes of content in an answer.
+/// Greatest value of `bytes_max`.
 pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;
 
 /// Options of a file description: whether the answer has content, and of which range.
 pub(crate) struct FileRangeOptions {
     includes_content: bool,
     bytes_max: u64,
+    /// First line, from 1; `None`: the range has no start in lines.
     start_line: Option<u64>,
+    /// Last line, included.
     end_line: Option<u64>,
+    /// Offset of the first byte in the decoded payload.
     start_byte: Option<u64>,
+    /// Offset behind the last byte.
     end_byte: Option<u64>,
 }
 
 impl FileRangeOptions {
-    /// Reads the options.
+    /// Reads the options, which may select lines or bytes and not both.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a range of lines and of bytes, line 0, an end before the start, or a
-    /// `bytes_max` outside its bounds.
+    /// `invalid-input`: both lines and bytes, line 0, an end before the start, or a `bytes_max`
+    /// outside its bounds.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         let mut number = |key: &str| fields.take_optional_u64(key);
         let bytes_max = number("bytes_max").unwrap_or(CONTENT_BYTES_DEFAULT);
@@ -85,7 +90,7 @@ impl FileRangeOptions {
     }
 }
 
-/// Ensures that a range does not end before its start.
+/// Ensures that a range does not end before its start; `end` may equal `start`.
 fn ensure_range_ordered(unit: &str, start: u64, end: Option<u64>) -> Result<()> {
     match end.filter(|end| *end < start) {
         Some(end) => Err(Error::invalid_input(format_args!(
@@ -95,7 +100,7 @@ fn ensure_range_ordered(unit: &str, start: u64, end: Option<u64>) -> Result<()> 
     }
 }
 
-/// Describes a payload, with the content of the range in the options.
+/// Describes a payload, with the content of the range if the options want content.
 ///
 /// # Errors
 ///
@@ -161,15 +166,16 @@ pub(crate) fn describe_file(
 /// The content of a range.
 struct FileRange {
     content: String,
+    /// Offset of the first byte in the decoded payload.
     start_byte: u64,
-    /// Offset after the last byte.
+    /// Offset behind the last byte.
     end_byte: u64,
-    /// Whether more of the requested range follows.
+    /// Whether the requested range has more bytes than `content`.
     truncated: bool,
 }
 
 impl FileRange {
-    /// Truncates the content to `tokens_max`; returns whether text was removed.
+    /// Truncates the content to at most `tokens_max`; returns whether text was removed.
     fn truncate_to(&mut self, tokens_max: u32) -> bool {
         let length = tokens::truncate_to_tokens(&self.content, tokens_max).len();
         if length == self.content.len() {
@@ -185,16 +191,17 @@ impl FileRange {
 /// Collector of a range from the pieces of a payload.
 struct FileRangeCollector<'a> {
     wanted: &'a FileRangeOptions,
-    /// Decoded bytes before the next piece.
+    /// Decoded bytes of the payload before the text to read next.
     bytes: u64,
-    /// Line ends before the next piece.
+    /// Line ends of the payload before the text to read next.
     line_ends: u64,
     range: FileRange,
     has_begun: bool,
     has_ended: bool,
 }
 
-/// Reads a range from the nearest seek point on.
+/// Reads a range. The read starts at the last seek point before the range. A range behind the end
+/// is empty.
 fn read_range(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -261,7 +268,8 @@ impl FileRangeCollector<'_> {
         self.line_ends += int::to_u64(text.bytes().filter(|byte| *byte == b'\n').count());
     }
 
-    /// Returns the offset of the range start in the next piece.
+    /// Returns the offset of the range start in `text`, moved back to the start of a character;
+    /// `None`: the range starts in a later piece.
     fn find_range_start(&self, text: &str) -> Option<usize> {
         if let Some(line) = self.wanted.start_line {
             let ends = int::to_usize((line - 1).saturating_sub(self.line_ends));
@@ -278,12 +286,13 @@ impl FileRangeCollector<'_> {
         Some(at)
     }
 
-    /// Returns the offset of the range end in the next piece, and whether `bytes_max` ends the
-    /// range.
+    /// Returns the offset of the range end in `text`, moved back to the start of a character, and
+    /// whether `bytes_max` cuts the range. A range that ends in a later piece has the length of
+    /// `text`.
     fn find_range_end(&self, text: &str) -> (usize, bool) {
         let mut end = text.len();
         if let Some(line) = self.wanted.end_line {
-            // The range includes the line end.
+            // The range includes the line end of its last line.
             let ends = int::to_usize(line.saturating_sub(self.line_ends));
             end = find_line_start(text, ends).unwrap_or(end);
         }

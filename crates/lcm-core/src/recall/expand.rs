@@ -1,7 +1,8 @@
 //! Expand: from a summary to its sources, and on to the original messages.
 //!
-//! In: an id, a depth and a token cap. Out: a page of summaries and messages in their order. Not
-//! here: choosing the cheapest of several summaries ([`crate::agent_tools`]).
+//! In: an id, a depth and a token cap. Out: a page of summaries and messages, both in the order of
+//! the conversation. Not here: choosing the cheapest of several summaries
+//! ([`crate::agent_tools`]).
 //!
 //! The walk is depth first in the order of the conversation. The cursor of a page is the number of
 //! entries up to its end, bound to the id, the depth, the listing of messages and the coverage of
@@ -35,25 +36,25 @@ use super::{
 
 /// Messages that are read at a time.
 const MESSAGES_PER_READ: u64 = 64;
-/// First characters of a cursor.
+/// First characters of a cursor: the version of its format.
 const CURSOR_VERSION: &str = "e1:";
 
 /// Options of an expansion.
 #[derive(Clone, Default)]
 pub(crate) struct ExpandOptions {
-    /// Levels of sources to list. Absent: one level, or with `include_messages` all levels, because
-    /// a caller who wants messages does not know their depth.
+    /// Levels of sources to list; a grant may allow fewer. Absent: one level, or all levels with
+    /// `include_messages`, because a caller who wants messages does not know their depth.
     pub(crate) depth_max: Option<u32>,
-    /// Whether the answer lists messages, too.
+    /// Whether the answer lists the messages below summaries, too.
     pub(crate) include_messages: bool,
-    /// Most tokens of the whole answer; absent: unlimited, page by page.
+    /// Most tokens of texts in the answer; absent: only the bytes of a page limit the answer.
     pub(crate) tokens_max: Option<u64>,
     /// Cursor of the page before; absent: the first page.
     pub(crate) cursor: Option<String>,
-    /// Ids that the caller has shown already; the walk skips them.
+    /// Ids that the caller has shown already; the answer does not list them again.
     pub(crate) shown_ids: Vec<String>,
-    /// Id of a message or summary below the expanded summary. The walk skips all entries up to
-    /// this id.
+    /// Id of a message or summary below the expanded summary. The walk skips all entries up to this
+    /// entry, and the entry.
     pub(crate) resume_after_id: Option<String>,
 }
 
@@ -61,7 +62,8 @@ pub(crate) struct ExpandOptions {
 ///
 /// # Errors
 ///
-/// `not-found`; `invalid-input`; `denied` and `conflict` on a grant; errors of the store.
+/// `not-found`: the id; `invalid-input`: the id or the options; `denied` and `conflict`: the grant;
+/// errors of the store.
 pub(crate) fn expand(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -80,7 +82,7 @@ pub(crate) fn expand(
 ///
 /// # Errors
 ///
-/// The errors of [`expand`] without `conflict`.
+/// The errors of [`expand`], except those of loading and charging the grant.
 pub(crate) fn expand_uncharged(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -94,7 +96,7 @@ pub(crate) fn expand_uncharged(
     })
 }
 
-/// Expands an id of the conversation that holds it.
+/// Expands an id of the conversation of the call.
 fn expand_in_conversation(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -110,7 +112,8 @@ fn expand_in_conversation(
     let name = match named {
         ResolvedId::Message(seq) => {
             if seq == 0 || seq > loaded.head.messages || !within.covers_range(keys, seq, seq) {
-                return Err(Error::not_found(format_args!("there is no message {seq}")));
+                let id = keys.message_id(seq);
+                return Err(Error::not_found(format_args!("there is no message `{id}`")));
             }
             within.ensure_tokens_left()?;
             let name = keys.message_id(seq);
@@ -156,31 +159,38 @@ fn parse_expand_options(options_json: &str) -> Result<ExpandOptions> {
 /// Depth-first walk over the sources of a summary.
 struct ExpandWalk {
     options: ExpandOptions,
-    /// Whether a grant is charged. The charge counts the texts, not their cost in a context.
+    /// Whether a grant is charged. Then the tokens of the listed texts are counted, else the stored
+    /// tokens of the entries.
     is_charged: bool,
     /// Levels of sources to list.
     depth: u32,
-    /// Entries of earlier pages to skip.
+    /// Number of the entries of earlier pages, which the walk skips.
     skip: u64,
-    /// Entries skipped or listed so far.
+    /// Number of the entries skipped as of an earlier page, or listed.
     seen: u64,
-    /// Arrays of the listed entries.
+    /// Array of the listed summaries.
     summaries: JsonWriter,
+    /// Array of the listed messages.
     messages: JsonWriter,
+    /// Tokens of the listed entries.
     tokens: u64,
+    /// Bytes of the texts of the listed entries.
     bytes: usize,
-    /// The bound that ended the walk.
+    /// The bound that ended the walk; `None`: no bound did.
     end: Option<ExpandEnd>,
-    /// Id of the last entry listed here or shown by the caller.
+    /// Id of the last entry that was listed, that the caller has shown, or that the walk resumed
+    /// after.
     last_id: Option<String>,
-    /// First entry that did not fit.
+    /// First entry that did not fit; `None`: all fitted.
     omitted: Option<OmittedEntry>,
 }
 
 /// The bound that ended a walk.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum ExpandEnd {
+    /// The bytes of a page.
     Page,
+    /// The tokens of the options or of the grant.
     TokenCap,
 }
 
@@ -285,7 +295,8 @@ impl ExpandWalk {
         true
     }
 
-    /// Lists a summary; `false`: the walk has ended.
+    /// Lists a summary, unless the walk skips the summary; `false`: the summary does not fit, and
+    /// the walk has ended.
     fn list_summary(&mut self, record: &Summary) -> bool {
         if self.seen < self.skip {
             self.seen += 1;
@@ -317,7 +328,7 @@ impl ExpandWalk {
         true
     }
 
-    /// Lists the messages of a range.
+    /// Lists the messages of a range until one does not fit, without those that the walk skips.
     fn list_message_range(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -376,7 +387,7 @@ impl ExpandWalk {
         within.write_grant_note(tokens, is_cut, &mut answer);
         answer.add_optional_text("cursor", next.as_deref());
         answer.add_text("id", id);
-        // At the end of a page the omitted entry is just the next one.
+        // At the end of a page nothing is left out: the next page begins with the entry.
         match self.omitted.as_ref().filter(|_| self.end == Some(ExpandEnd::TokenCap)) {
             Some(OmittedEntry { id, tokens, .. }) => {
                 let mut least = JsonWriter::new_object();

@@ -13,9 +13,10 @@ use lcm_text::base::{
     int,
 };
 
-/// Reads the raw texts of `[seq_first, seq_last]` in order.
+/// Reads the raw texts of the messages from `seq_first` to `seq_last`, both included, in order.
 ///
-/// Returns as many texts as fit `bytes_max`, but at least one.
+/// Returns texts while their bytes together are at most `bytes_max`, and at least one text. The
+/// result is empty if `seq_first` is behind the newest message.
 ///
 /// # Errors
 ///

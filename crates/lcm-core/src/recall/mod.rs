@@ -1,7 +1,8 @@
-//! Recall: reading stored messages, summaries and files by their ids.
+//! Recall: reads of stored messages, summaries and files by id, and the vectors that a host
+//! attaches to messages and summaries.
 //!
-//! In: ids of a conversation, and optionally a grant. Out: JSON with texts, cut to the tokens left
-//! of the grant. The one commit of the call charges the grant. Not here: the limits of a read
+//! In: ids of a conversation, and a grant or none. Out: JSON with texts, within the tokens left of
+//! the grant. A read commits only the charge of a grant. Not here: the limits of a read
 //! ([`crate::storage::read_scope`]), searches ([`crate::search::grep`]) and the answers of the
 //! agent's tools ([`crate::agent_tools`]).
 

@@ -1,13 +1,14 @@
-//! Corpora of the search index.
+//! The two corpora of the search index: messages and summaries.
 //!
-//! Each corpus has documents, segments and doc values of its own.
+//! Each corpus has its own documents, segments and doc values. Every lookup in the index names the
+//! corpus that it searches.
 
-/// Set of documents with segments of its own.
+/// Set of documents that has its own segments and doc values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Corpus {
     /// Messages, numbered by seq.
     Messages,
-    /// Summaries, numbered by ordinal, from 1.
+    /// Summaries, numbered from 1 in the order in which they were stored.
     Summaries,
 }
 

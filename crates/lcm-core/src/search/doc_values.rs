@@ -1,8 +1,9 @@
-//! Doc values: length, time, role, and summary id of each document, stored beside the segments.
+//! Doc values: length, time and role of each document, and id and size of each summary.
 //!
-//! Lengths are stored in chunks of 4,096 documents; rows (time and role, or time, id and size of a
-//! summary) in chunks of their own. The manifest holds the newest chunk until the chunk is full and
-//! immutable. Doc values are outside the segments, so that a merge does not rewrite them.
+//! Input: the values of new documents, in order. Output: chunks in the store, and the newest chunk
+//! in the manifest until that chunk is full. A chunk of lengths has 4,096 documents. The other
+//! values are rows, 1,024 messages or 256 summaries in a chunk. Segments contain no doc values, so
+//! that a merge does not rewrite them. Used by `index_maintenance` and `index_reader`.
 
 use alloc::{string::String, vec::Vec};
 
@@ -16,10 +17,10 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Documents of one chunk of lengths.
+/// Number of documents in one chunk of lengths.
 pub(super) const LENGTHS_CHUNK: u64 = 4_096;
 
-/// Returns the documents of one chunk of rows.
+/// Returns the number of documents in one chunk of rows.
 pub(super) const fn rows_per_chunk(corpus: Corpus) -> u64 {
     match corpus {
         Corpus::Messages => 1_024,
@@ -27,12 +28,12 @@ pub(super) const fn rows_per_chunk(corpus: Corpus) -> u64 {
     }
 }
 
-/// Time, role and summary of one document.
+/// Time and role of one document, and of a summary its id and size.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct DocValueRow {
     pub(super) time: Timestamp,
     pub(super) role: Role,
-    /// For a summary: its id and the bytes of its record.
+    /// Id of the summary, and size of its stored value in bytes; `None`: a message.
     pub(super) summary: Option<([u8; 8], u32)>,
 }
 
@@ -43,27 +44,29 @@ pub(super) struct ColumnTarget<'k> {
     pub(super) corpus: Corpus,
 }
 
-/// Doc values of one corpus.
+/// Doc values of one corpus, in the manifest: checksums of the full chunks, and the newest chunk.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct DocValues {
-    /// Checksum of each full chunk of lengths.
+    /// Checksum of each full chunk of lengths, in order.
     pub(super) lengths_checksums: Vec<u32>,
-    /// Checksum of each full chunk of rows.
+    /// Checksum of each full chunk of rows, in order.
     pub(super) rows_checksums: Vec<u32>,
-    /// Lengths of the newest documents, a byte each.
+    /// Lengths of the documents after the full chunks, one byte for each document.
     pub(super) lengths: Vec<u8>,
-    /// Encoded rows of the newest documents, their number, and the time of the last document.
+    /// Encoded rows of the documents after the full chunks.
     pub(super) rows: Vec<u8>,
+    /// Number of documents in `rows`.
     pub(super) rows_count: u32,
+    /// Time of the last document; 0 without a document.
     pub(super) last_time: Timestamp,
 }
 
 impl DocValues {
-    /// Adds a document, and writes each chunk that is full.
+    /// Adds a document; a chunk that becomes full moves from the manifest to `puts`.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: the value would be larger than 256 KiB.
+    /// `limit-exceeded`: a chunk has more than 256 KiB.
     pub(super) fn push(
         &mut self,
         target: ColumnTarget<'_>,
@@ -73,7 +76,7 @@ impl DocValues {
     ) -> Result<()> {
         let ColumnTarget { keys, corpus } = target;
         self.lengths.push(length);
-        // A chunk begins with an absolute time, so that it decodes alone.
+        // The first row of a chunk has an absolute time, so that every chunk decodes alone.
         let time_before = if self.rows_count == 0 { 0 } else { self.last_time };
         let delta = i64::try_from(row.time).unwrap_or(i64::MAX)
             - i64::try_from(time_before).unwrap_or(i64::MAX);
@@ -108,7 +111,7 @@ impl DocValues {
         Ok(())
     }
 
-    /// Returns whether the counts agree with each other and with the number of documents.
+    /// Returns whether there are `documents` lengths and rows, and the last time is in bounds.
     pub(super) fn is_sound(&self, corpus: Corpus, documents: u64) -> bool {
         let lengths = int::to_u64(self.lengths_checksums.len()) * LENGTHS_CHUNK;
         let rows = int::to_u64(self.rows_checksums.len()) * rows_per_chunk(corpus);
@@ -128,7 +131,7 @@ pub(super) fn rows_key(keys: &ConversationKeys, corpus: Corpus, number: u32) -> 
     keys.column_key(corpus.key_letter(), 'r', number)
 }
 
-/// Computes the checksum that detects another version of a chunk under the same key.
+/// Computes the 24-bit checksum of a chunk. A reader detects by it another chunk of the same key.
 pub(super) fn column_checksum(bytes: &[u8]) -> u32 {
     int::to_u32(int::to_usize(terms::hash_bytes(bytes) >> 40))
 }
@@ -157,7 +160,7 @@ fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Decodes the rows of a chunk; `None`: the bytes are damaged.
+/// Decodes the rows of a chunk; `None`: the bytes cannot be decoded.
 pub(super) fn decode_rows(mut bytes: &[u8], corpus: Corpus) -> Option<Vec<DocValueRow>> {
     let mut out = Vec::new();
     let mut time = 0i64;

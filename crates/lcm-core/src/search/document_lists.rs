@@ -1,10 +1,16 @@
 //! Set operations on ascending lists of documents and on postings.
+//!
+//! Input: lists without duplicates. Output: lists of the same kind, for `full_text` and
+//! `item_lookup`.
 
 use alloc::vec::Vec;
 
 use super::index_reader::Postings;
 
-/// Keeps the documents whose value passes a test.
+/// Keeps the documents whose value passes `is_kept`.
+///
+/// `values` has one value for each document, in the same order. A document without a value is
+/// removed.
 pub(super) fn retain_by_value<T>(
     documents: &mut Vec<u64>,
     values: &[T],
@@ -32,7 +38,7 @@ pub(super) fn subtract_in_place(documents: &mut Vec<u64>, other: &[u64]) {
     });
 }
 
-/// Merges two ascending lists without duplicates.
+/// Merges two ascending lists; a document in both lists occurs once in the result.
 pub(super) fn union_documents(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
     if left.is_empty() {
         return right.to_vec();
@@ -50,7 +56,7 @@ pub(super) fn union_documents(left: Vec<u64>, right: &[u64]) -> Vec<u64> {
     out
 }
 
-/// Merges two lists of postings; `same` combines the counts of a document in both lists.
+/// Merges two posting lists. A document in both lists gets the count `same(left, right)`.
 pub(super) fn union_postings(
     left: &Postings,
     right: &Postings,

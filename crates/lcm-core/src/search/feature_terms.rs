@@ -1,8 +1,9 @@
 //! Feature terms: properties of a message that are indexed like words.
 //!
 //! Input: texts and speaker of a message, and whether the message begins a session, has a large
-//! payload, or was indexed in part. Output: terms of kind `p` (word of the speaker name) and `f`
-//! (property). As terms they cost only the messages with the property, without a column for all.
+//! payload, or was indexed only in part. Output: terms of kind `p` (word of the speaker name) and
+//! `f` (property). A term takes space only for messages with the property; a column would take
+//! space for every message.
 
 use alloc::vec::Vec;
 
@@ -12,17 +13,18 @@ use super::{
 };
 use lcm_text::{base::json, message::trust::BACKGROUND_LINE, types::api::Timestamp};
 
-/// Kind of a term for a word of the speaker name.
+/// Kind of a term that is a word of the speaker name.
 pub(super) const SPEAKER: u8 = b'p';
 /// The message begins a session; its text has a question mark; its text ends with one; the message
 /// calls a tool of this engine, or has an answer of one.
 pub(super) const FEATURES: [&[u8]; 4] = [b"f/", b"f?", b"f.", b"f!"];
 /// The message has a large payload. Only a search in files uses this term.
 pub(super) const PAYLOAD: &[u8] = b"f@";
-/// The message was indexed only in part. Used for a note when a query finds nothing.
+/// Term for: the message was indexed only in part. Used for the note `partly-read` when a query
+/// finds nothing.
 pub(super) const PARTIAL: &[u8] = b"f~";
 
-/// Pause in milliseconds after which a message begins a new session: half an hour.
+/// Longest pause between two messages of one session, in milliseconds: half an hour.
 const SESSION_GAP_MS: u64 = 30 * 60 * 1_000;
 
 /// Beginning of the names of this engine's tools, and of their answers to mistakes.
@@ -38,7 +40,7 @@ pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool
     before.is_none_or(|before| time.saturating_sub(before) > SESSION_GAP_MS)
 }
 
-/// Features observed in one message.
+/// Features of one message, collected from its texts.
 #[derive(Debug, Default)]
 pub(super) struct FeatureTerms {
     begins_session: bool,
@@ -50,7 +52,7 @@ pub(super) struct FeatureTerms {
 }
 
 impl FeatureTerms {
-    /// Creates the features of a message whose texts were not observed yet.
+    /// Creates the features of a message before its first text is observed.
     pub(super) fn new(begins_session: bool, has_payload: bool) -> Self {
         Self { begins_session, has_payload, ..Self::default() }
     }
@@ -60,7 +62,7 @@ impl FeatureTerms {
         self.is_partial = budget.is_exceeded;
     }
 
-    /// Observes the next text of the message.
+    /// Observes the next text of the message; only the field `Text` has features.
     pub(super) fn observe_text(&mut self, field: SearchField, text: &str) {
         match field {
             SearchField::Text => {
@@ -77,7 +79,8 @@ impl FeatureTerms {
         }
     }
 
-    /// Passes the feature terms of the observed message to a callback.
+    /// Calls `each` with every feature term of the message, and with a term for each distinct word
+    /// of the member `speaker` of `raw`.
     pub(super) fn each_feature(&self, raw: &str, each: &mut dyn FnMut(&[u8])) {
         if self.has_payload {
             each(PAYLOAD);

@@ -1,4 +1,4 @@
-//! Searchable texts of a message, and how much of them is indexed.
+//! Searchable texts of a message, and the share of each text that is indexed.
 //!
 //! Input: a raw message with its parts. Output: texts with their fields, in the order of the parts.
 //! Session, speaker and ids are not texts. Elsewhere: terms of a text (`terms`).
@@ -14,7 +14,7 @@ use lcm_text::{
     message::Part,
 };
 
-/// Kind of a text in a message.
+/// Kind of a searchable text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SearchField {
     /// Text of a message or of a summary.
@@ -33,15 +33,14 @@ pub(crate) enum SearchField {
     FileText,
 }
 
-/// Bytes of text that are indexed of a message too large for a pack. Their terms must fit one
-/// commit: for prose and code these take a quarter or less. A text with more terms, such as random
-/// letters, is searched without an index.
+/// Most bytes of text that are indexed of a message over `PACK_BYTES_MAX`; a smaller message is
+/// indexed whole. A message whose terms still do not fit the commit is searched without the index.
 pub(crate) const INDEXED_BYTES_MAX: usize = 512 << 10;
 
 /// Positions skipped between two texts of a document, so that no phrase spans two texts.
 pub(crate) const FIELD_GAP: u32 = 2;
 
-/// Passes the searchable texts of a message to a callback.
+/// Calls `each` with every searchable text of a message that is not empty.
 pub(crate) fn each_field<'a>(
     raw: &'a str,
     parts: &[Part],
@@ -76,24 +75,26 @@ pub(crate) fn each_field<'a>(
     }
 }
 
-/// Budget of text bytes that are indexed of one message.
+/// Budget of the text bytes of one message that are indexed.
 #[derive(Debug)]
 pub(crate) struct IndexingBudget {
     /// Bytes left; `None`: no limit.
     left: Option<usize>,
-    /// True if some text was not indexed.
+    /// Whether some text was not indexed completely.
     pub(super) is_exceeded: bool,
 }
 
 impl IndexingBudget {
-    /// Creates the budget of a message with this many raw bytes.
+    /// Creates the budget of a message of `raw_bytes` bytes: no limit up to `PACK_BYTES_MAX`.
     pub(crate) fn new(raw_bytes: u64) -> Self {
         let is_large = raw_bytes > int::to_u64(limits::PACK_BYTES_MAX);
         Self { left: is_large.then_some(INDEXED_BYTES_MAX), is_exceeded: false }
     }
 
-    /// Returns the beginning and the end of a text that are indexed: all of it without a limit. A
-    /// text takes at bytes_max half of the remaining bytes, so that every later text gets some.
+    /// Returns the parts of a text that are indexed: the whole text and an empty text if the text
+    /// fits, else its beginning and its end.
+    ///
+    /// With a limit, a text gets at most half of the remaining bytes, so that later texts get some.
     pub(crate) fn take_edges<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
         let Some(left) = &mut self.left else { return [text, ""] };
         let bytes_max = *left / 2;

@@ -2,8 +2,8 @@
 //!
 //! Input: a query, and one corpus of one conversation. Output in two steps, so that several
 //! conversations are ranked together: index lookups ([`gather_matches`]), then scores
-//! ([`CorpusMatches::rank_documents`]). All lists are flat and ascending, without an allocation per
-//! posting. Elsewhere: order and limit of hits, snippets.
+//! ([`CorpusMatches::rank_documents`]). All lists of documents ascend.
+//! Elsewhere: order and limit of hits, snippets.
 
 use alloc::{string::String, vec::Vec};
 
@@ -31,40 +31,43 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Most postings of all optional items together in one corpus. Beyond, the most frequent items are
-/// dropped. Three of the thirty most frequent words of 100,000 messages have about this many.
+/// Most documents in the posting lists of all optional items together, in one corpus. Above this
+/// number the longest lists are dropped, so that frequent words do not slow a query.
 const OPTIONAL_POSTINGS_MAX: usize = 64_000;
-/// Most messages that are read to compare a speaker name without words.
+/// Most messages that are read for a filter `speaker:` whose name has no words to look up.
 const SPEAKERS_READ_MAX: usize = 4_096;
 
 /// Index lookups of a query in one corpus of one conversation.
 pub(crate) struct CorpusMatches {
     corpus: Corpus,
-    /// Postings of each item and of each term of the query, and the bounds of sessions.
+    /// Postings of each item of the query; empty for a dropped item.
     items: Vec<Postings>,
+    /// Postings of each term of the query.
     terms: Vec<Postings>,
     sessions: SessionBounds,
     unindexed: UnindexedMessages,
     pub(crate) statistics: CorpusStatistics,
-    /// Some items were dropped or not checked for word order.
+    /// Whether some items were dropped, or the word order of some phrases was not fully checked.
     pub(crate) has_dropped_items: bool,
 }
 
-/// Counts for computing term weights. Counts of several conversations can be added.
+/// Counts for the weights of items, of one corpus or added up for several.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CorpusStatistics {
     pub(crate) documents: u64,
+    /// Sum of the lengths of all documents, in positions.
     pub(crate) length_total: u64,
     pub(crate) sessions: u64,
-    /// For each item: documents with the item, their sessions, and documents with the word as
-    /// typed.
+    /// For each item three numbers: documents with the item, sessions of these documents, and
+    /// documents with the word as typed (0 if the item is not a word).
     pub(crate) item_counts: Vec<[u64; 3]>,
-    /// For each speaker name: documents said by such a speaker, and their sessions.
+    /// For each of [`TextQuery::names`] two numbers: messages of speakers with this name, and
+    /// sessions of these messages.
     pub(crate) speaker_counts: Vec<[u64; 2]>,
 }
 
 impl CorpusStatistics {
-    /// Adds the counts of other documents.
+    /// Adds the counts of another corpus.
     pub(crate) fn add_statistics(&mut self, other: &Self) {
         self.documents += other.documents;
         self.length_total += other.length_total;
@@ -78,25 +81,26 @@ impl CorpusStatistics {
     }
 }
 
-/// Matching documents, ascending, with their scores.
+/// Matching documents, ascending, and the score of each.
 #[derive(Debug, Default)]
 pub(crate) struct RankedDocuments {
     pub(crate) documents: Vec<u64>,
     pub(crate) scores: Vec<u64>,
 }
 
-/// Whether messages beside a match are hits, too, if the query is a question.
+/// Whether messages beside a match are also hits if the query is a question.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum NeighbourHits {
     Include,
     Exclude,
 }
 
-/// Looks up a query in the index.
+/// Looks up the items and terms of a query in one corpus.
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `limit-exceeded`: the words of an excluded phrase are too frequent; `conflict`: the conversation
+/// has changed; `corrupt`: the index is damaged; errors of the store.
 pub(crate) fn gather_matches(
     session: &mut StoreSession<'_>,
     search: &FullTextContext<'_>,
@@ -157,8 +161,8 @@ pub(crate) fn gather_matches(
     Ok(CorpusMatches { corpus, items, terms, sessions, unindexed, statistics, has_dropped_items })
 }
 
-/// Drops the most frequent optional items until the rest fits the limit. Returns whether any was
-/// dropped.
+/// Empties the longest posting lists of optional items until the others fit
+/// [`OPTIONAL_POSTINGS_MAX`]; the shortest list always stays. Returns whether a list was emptied.
 fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
     let numbered = items.iter().zip(&query.items).enumerate();
     let optional = numbered.filter(|(_, (_, item))| item.presence == Presence::Should);
@@ -177,12 +181,14 @@ fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
 }
 
 impl CorpusMatches {
-    /// Returns the matching documents with scores, weighted by the counts of all searched corpora.
+    /// Returns the matching documents with scores.
+    ///
+    /// `statistics`: the counts of every corpus that is ranked together with this one.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `limit-exceeded`: too many messages for a filter `speaker:` without words; `conflict`: the
+    /// conversation has changed; `corrupt`: the index is damaged; errors of the store.
     pub(crate) fn rank_documents(
         &self,
         session: &mut StoreSession<'_>,
@@ -208,13 +214,13 @@ impl CorpusMatches {
         Ok(RankedDocuments { documents, scores })
     }
 
-    /// Keeps the documents (ascending) that pass the conditions of the query, with or without its
-    /// optional words.
+    /// Keeps the documents (ascending) that pass the required and excluded items, the time window
+    /// and the filters. Optional items do not matter.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `limit-exceeded`: too many messages for a filter `speaker:` without words; `conflict`: the
+    /// conversation has changed; `corrupt`: the index is damaged; errors of the store.
     pub(crate) fn retain_admissible(
         &self,
         session: &mut StoreSession<'_>,
@@ -281,7 +287,7 @@ impl CorpusMatches {
             let as_typed = item.terms.first().filter(|_| !item.forms.is_empty());
             match as_typed.and_then(|term| self.terms.get(*term)) {
                 None => ranker.add_term(&term_postings, questions, &[any]),
-                // The word occurs in a single form.
+                // The word occurs only in the form that was typed.
                 Some(same) if same == postings => {
                     ranker.add_term(&term_postings, questions, &[any, typed])
                 }
@@ -323,7 +329,8 @@ impl CorpusMatches {
         Ok(DocumentLayout { lengths, sessions: self.sessions.session_numbers(documents) })
     }
 
-    /// Combines the postings of required, optional and excluded items to matching documents.
+    /// Returns the documents with every required item, or with any optional item if none is
+    /// required, or all documents if the query has neither. Removes documents with excluded items.
     fn find_candidates(&self, search: &FullTextContext<'_>) -> Vec<u64> {
         let FullTextContext { history, index, query, .. } = *search;
         let of = |presence: Presence| {
@@ -355,7 +362,10 @@ impl CorpusMatches {
         documents
     }
 
-    /// Applies the filters. Filters of one kind are alternatives; different kinds must all pass.
+    /// Keeps the documents that pass the filters.
+    ///
+    /// Of several filters for tools one must match, likewise for roles and for speakers. No negated
+    /// filter may match.
     fn apply_filters(
         &self,
         session: &mut StoreSession<'_>,
@@ -385,7 +395,10 @@ impl CorpusMatches {
         self.filter_speakers(session, history, query, documents)
     }
 
-    /// Applies the speaker filters. A speaker matches if all words of the filter are in the name.
+    /// Keeps the documents that pass the filters for speakers.
+    ///
+    /// A filter matches a speaker whose name has all its words; a filter without words matches only
+    /// an equal name.
     fn filter_speakers(
         &self,
         session: &mut StoreSession<'_>,
@@ -468,7 +481,8 @@ impl CorpusMatches {
         )
     }
 
-    /// Reads a property of documents, from the index or from messages that are not indexed yet.
+    /// Returns a property of each document (ascending): by `of_unindexed` for messages outside the
+    /// index, by `of_stored` for all other documents.
     fn read_column<T>(
         &self,
         documents: &[u64],
@@ -502,7 +516,11 @@ fn is_role_allowed(filters: &[QueryFilter], role: Role) -> bool {
     is_allowed && !excluded.any(|is_equal| is_equal)
 }
 
-/// Reads the `speaker` of messages, in lower case. Reads the texts of the messages.
+/// Reads the member `speaker` of messages (ascending), in lower case; `None`: no such member.
+///
+/// # Errors
+///
+/// `limit-exceeded`: more than [`SPEAKERS_READ_MAX`] messages; errors of the store.
 fn read_speakers(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -510,8 +528,9 @@ fn read_speakers(
 ) -> Result<Vec<Option<String>>> {
     if seqs.len() > SPEAKERS_READ_MAX {
         return Err(Error::limit_exceeded(format_args!(
-            "`pattern` with a speaker name without letters or digits must leave at most \
-             {SPEAKERS_READ_MAX} messages; add words, `since:` or `before:`"
+            "`pattern` with a `speaker:` name without letters or digits must leave at most \
+             {SPEAKERS_READ_MAX} messages to compare, got {}; add words, `since:` or `before:`",
+            seqs.len()
         )));
     }
     let mut out = Vec::with_capacity(seqs.len());

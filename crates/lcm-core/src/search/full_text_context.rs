@@ -1,4 +1,4 @@
-//! Arguments that every step of a full-text search needs.
+//! Arguments that every step of a full-text search needs: conversation, index, query and times.
 
 use super::{index_reader::SearchIndex, text_query::TextQuery, time_window::TimeWindow};
 use crate::storage::history::MessageHistory;
@@ -9,12 +9,13 @@ pub(crate) struct FullTextContext<'s> {
     pub(super) history: &'s MessageHistory<'s>,
     pub(super) index: &'s SearchIndex,
     pub(super) query: &'s TextQuery,
-    /// Times of `bounds` that the query also allows.
+    /// Times that both the caller and the query allow.
     pub(super) window: TimeWindow,
 }
 
 impl<'s> FullTextContext<'s> {
-    /// Creates the context of a search within `bounds` and the time window of the query.
+    /// Creates the context of a search for documents whose time is within `bounds` and within the
+    /// time window of the query.
     pub(crate) fn new(
         history: &'s MessageHistory<'s>,
         index: &'s SearchIndex,

@@ -1,13 +1,13 @@
-//! Grams: all three-byte sequences of a text, for regular expressions.
+//! Grams: all three-byte sequences of a text, for searches with regular expressions.
 //!
-//! The index lists grams by *unit*, a block of 64 messages. Only ASCII letters are lower-cased.
-//! Elsewhere: collecting grams ([`lcm_loops::posting_collector`]).
+//! The index lists for each gram its *units*, blocks of 64 messages. In grams, ASCII letters are
+//! lower-cased. Elsewhere: collecting grams ([`lcm_loops::posting_collector`]).
 
-/// Messages of one unit.
+/// Number of messages in one unit.
 pub(crate) const UNIT_MESSAGES: u64 = 64;
 
-/// Passes each gram of a text to a callback, with repetitions. Reference for tests of the
-/// collector, which folds and counts in one loop.
+/// Calls `each` with every gram of a text, repeated grams included. Tests compare the collector
+/// with this function.
 #[cfg(test)]
 pub(crate) fn each_gram(text: &str, each: &mut dyn FnMut([u8; 3])) {
     for window in text.as_bytes().windows(3) {
@@ -17,12 +17,12 @@ pub(crate) fn each_gram(text: &str, each: &mut dyn FnMut([u8; 3])) {
     }
 }
 
-/// Returns the unit of a message.
+/// Returns the unit that contains a message; the first unit is 0.
 pub(crate) const fn unit_of_message(seq: u64) -> u64 {
     seq.saturating_sub(1) / UNIT_MESSAGES
 }
 
-/// Returns the first and the last message of a unit.
+/// Returns the first and the last seq of a unit. The newest unit may have fewer messages stored.
 pub(crate) const fn messages_of_unit(unit: u64) -> (u64, u64) {
     (unit * UNIT_MESSAGES + 1, (unit + 1) * UNIT_MESSAGES)
 }

@@ -1,8 +1,9 @@
 //! Check of the search index: each segment must hold exactly the postings of its documents.
 //!
-//! Rebuilds the postings, one unit of documents at a time, and compares order-independent checksums
-//! for each document and each unit. A finding names the segment and the first document or unit that
-//! differs.
+//! Input: the index, messages and summaries of a conversation. Output: findings for
+//! `Engine::check`. The check rebuilds the postings, 64 documents at a time, and compares a
+//! checksum of the postings of each document and of each unit. It also compares the lengths of
+//! documents, and the times and roles of messages.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -31,16 +32,16 @@ use lcm_text::base::{
     int,
 };
 
-/// Blocks read in one call.
+/// Number of blocks that are read together.
 const BLOCKS_AT_ONCE: usize = 32;
 
-/// Checksums of the postings of each document and each unit.
+/// Checksums of the postings of each document and each unit of a segment.
 #[derive(Debug)]
 struct PostingChecksums {
     range: SegmentRange,
     documents: Vec<u64>,
     units: Vec<u64>,
-    /// Units that are listed for every gram.
+    /// Units that have too many grams and are listed for every gram; their grams are not compared.
     all_gram_units: Vec<u64>,
 }
 
@@ -114,7 +115,8 @@ fn hash_pair(key: u64, value: u64) -> u64 {
 ///
 /// # Errors
 ///
-/// `corrupt`: the manifest is damaged or belongs to another head; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: the manifest is damaged or does not match
+/// the head; errors of the store.
 pub(crate) fn check(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -145,7 +147,11 @@ pub(crate) fn check(
             }
         }
         if findings.is_empty() && length_total != index.length_total(corpus) {
-            findings.push(format!("`{}` counts other lengths", keys.manifest_key()));
+            findings.push(format!(
+                "`{}` must hold the sum of all document lengths, {length_total} positions, got {}",
+                keys.manifest_key(),
+                index.length_total(corpus)
+            ));
         }
     }
     Ok(findings)
@@ -160,7 +166,8 @@ struct CheckContext<'c> {
     index: &'c SearchIndex,
 }
 
-/// Checks one segment. Returns a finding, and the sum of the lengths of its documents.
+/// Checks one segment. Returns the first finding, and the sum of the lengths of its documents; the
+/// sum is 0 if the check ended early.
 fn check_segment(
     session: &mut StoreSession<'_>,
     context: &CheckContext<'_>,
@@ -177,7 +184,7 @@ fn check_segment(
     let mut first = segment.first_document;
     let mut total = 0;
     while first <= segment.last_document {
-        // Whole units, so that the grams of a unit are counted once.
+        // Messages of whole units, so that each gram of a unit is counted once.
         let last = match corpus {
             Corpus::Messages => first.div_ceil(UNIT_MESSAGES) * UNIT_MESSAGES,
             Corpus::Summaries => first + UNIT_MESSAGES - 1,
@@ -194,7 +201,10 @@ fn check_segment(
                         Some((record, bytes)) if *bytes == size => {
                             builder.add_summary(&record.text)
                         }
-                        _ => return Ok((Some("covers a summary that is gone".into()), 0)),
+                        _ => {
+                            let finding = "covers a summary that is missing or has another size";
+                            return Ok((Some(finding.into()), 0));
+                        }
                     }
                 }
             }
@@ -208,7 +218,8 @@ fn check_segment(
             let length = builder.document_lengths().position_bound(document, 0);
             total += if builder.document_lengths().is_zero(document) { 0 } else { length };
             if length != lengths.position_bound(document, 0) {
-                return Ok((Some(format!("covers document {document} of another length")), 0));
+                let finding = format!("covers document {document}, whose stored length is wrong");
+                return Ok((Some(finding), 0));
             }
         }
         first = last + 1;
@@ -228,8 +239,10 @@ fn rebuild_messages(
     let mut previous_time = (first > 1).then(|| rows.remove(0).time);
     for (placed, row) in history.read_messages(session, first, last)?.into_iter().zip(rows) {
         if (row.time, row.role) != (placed.stored.time, placed.stored.role) {
-            let message = format!("the search index has another time or role of {}", placed.seq);
-            return Err(Error::corrupt_store(message));
+            return Err(Error::corrupt_store(format_args!(
+                "the search index must hold the time and role of message {}, got others",
+                placed.seq
+            )));
         }
         let begins = feature_terms::begins_session(previous_time.replace(row.time), row.time);
         if index.is_unindexed(placed.seq) {
@@ -296,9 +309,9 @@ fn describe_difference(
     };
     let (documents, _) = stored.range.documents;
     if let Some(number) = unequal(&stored.documents, &rebuilt.documents, documents, &[]) {
-        return Some(format!("does not hold the terms of {noun} {number}"));
+        return Some(format!("must hold exactly the terms of {noun} {number}"));
     }
     let (units, _) = stored.range.units;
     unequal(&stored.units, &rebuilt.units, units, &stored.all_gram_units)
-        .map(|unit| format!("does not hold the grams of unit {unit}"))
+        .map(|unit| format!("must hold exactly the grams of unit {unit}"))
 }

@@ -1,8 +1,9 @@
-//! Index updates that are part of a commit.
+//! Index updates of the commits that store messages and summaries.
 //!
-//! An append writes the messages that are not indexed yet as a segment, once there are enough.
-//! A summary is indexed by the commit that creates the summary. Every such commit also performs one
-//! step of a merge and deletes some merged segments, within the limits of a host call.
+//! Input: new messages or summaries. Output: puts for their commit. An append waits until enough
+//! messages are not indexed, then writes all of them as one segment. A summary is indexed by the
+//! commit that stores the summary. A commit that writes a segment also performs at most one step of
+//! a merge, and deletes some values of merged segments.
 //! Elsewhere: building segments (`segment_builder`), merging (`segment_merge`).
 
 use alloc::{rc::Rc, string::String, vec::Vec};
@@ -38,34 +39,37 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Most messages that wait to be indexed.
+/// Number of messages outside the index at which an append indexes them.
 const FLUSH_MESSAGES: u64 = 64;
-/// Most raw bytes that wait to be indexed. A text in chunks is thus indexed by its own commit, and
-/// waiting messages are in packs that one call can read.
+/// Raw bytes of the messages outside the index at which an append indexes them. A message that is
+/// too large for a pack has more bytes, so its own commit indexes the message.
 const FLUSH_BYTES: u64 = 64 << 10;
 /// Bytes of a commit reserved for head, guard, journal entry and manifest.
 const RESERVED_BYTES: usize = 96 << 10;
-/// Puts of a commit reserved for those, the directory, doc values and the list of conversations.
+/// Puts of a commit reserved for head, journal entry, manifest, directory, doc values and the list
+/// of conversations.
 const RESERVED_PUTS: usize = 16;
-/// Segments of summaries that may wait for a merge of messages.
+/// Number of segments of summaries above which a merge of summaries goes before one of messages.
 const SUMMARIES_WAITING_MAX: usize = 128;
-/// Passes of a compaction reserved for deleting the inputs of a merge.
+/// Number of the last passes of a compaction that are reserved for deleting the inputs of a merge.
 const PASSES_FOR_DELETION: u64 = 16;
-/// Fewest passes over which a merge is spread.
+/// Least number of passes for which the step size of a merge of messages is chosen.
 const PASSES_MIN: u64 = 8;
-/// Most bytes that one merge step writes. A step ends after 96 KiB, at the end of an entry. A group
-/// and a part of a list (46 KiB each) and the last block may follow.
+/// Most bytes that one merge step is expected to write. A step begins no further entry after 96 KiB
+/// or fewer. Then a part of a list, a group and a block may still be written.
 const OUTPUT_BYTES_MAX: usize = 200 << 10;
 /// Most puts of one merge step.
 const OUTPUT_PUTS_MAX: usize = 19;
-/// Most keys that one commit deletes.
+/// Most values of merged segments that one commit deletes in each corpus.
 const DELETES_MAX: usize = 32;
-/// Target size of a block in a small segment, whose blocks share one value.
+/// Bytes at which a block is closed in a segment of summaries, or in a segment of messages whose
+/// blocks are stored in its root.
 const BLOCK_TARGET_SMALL: usize = 2 << 10;
-/// Most ranges of messages that stay outside the index.
+/// Most ranges of unindexed messages in the manifest. At the limit, the last range is extended to
+/// the end of a further range, and then also covers indexed messages.
 const UNINDEXED_RANGES_MAX: usize = 256;
 
-/// A message that the commit stores.
+/// A message to be indexed: one that the commit stores, or one that was stored before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewMessage<'a> {
     pub(crate) raw: &'a str,
@@ -73,7 +77,8 @@ pub(crate) struct NewMessage<'a> {
     pub(crate) role: Role,
     pub(crate) time: Timestamp,
     pub(crate) has_payload: bool,
-    /// The text is stored in chunks, whatever its size, so the message must be indexed at once.
+    /// Whether the message was uploaded. Its text is stored in chunks even if the text is small, so
+    /// the commit that stores the message must index the message.
     pub(crate) is_staged: bool,
 }
 
@@ -84,13 +89,16 @@ pub(crate) struct IndexMaintenance<'k> {
     manifest: IndexManifest,
     /// Corpus whose merge continues in this commit.
     corpus: Corpus,
+    /// Keys of the packs with messages outside the index.
     packs: Vec<String>,
+    /// Packs with messages outside the index.
     unflushed: Vec<Pack>,
+    /// Values for the next step of the merge; `None`: no merge.
     merge_inputs: Option<MergeInputs>,
 }
 
 impl<'k> IndexMaintenance<'k> {
-    /// Starts from the manifest that was read; absent: an empty index.
+    /// Starts from the manifest that was read; `None`: an empty index.
     pub(crate) fn from_manifest(
         keys: &'k ConversationKeys,
         manifest: Option<IndexManifest>,
@@ -105,11 +113,12 @@ impl<'k> IndexMaintenance<'k> {
         }
     }
 
-    /// Refuses a manifest that belongs to another head.
+    /// Refuses a manifest whose numbers of messages and summaries are not those of the head.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+    /// `conflict`: the numbers differ, and the conversation has changed; `corrupt`: the numbers
+    /// differ, and the conversation has not changed; errors of the store.
     pub(crate) fn ensure_matches_head(
         &self,
         session: &mut StoreSession<'_>,
@@ -121,12 +130,13 @@ impl<'k> IndexMaintenance<'k> {
         Err(session.missing_record_error(&self.keys.manifest_key()))
     }
 
-    /// Reads what the index needs for an append of these messages, together with further records in
-    /// one host call.
+    /// Reads the values that indexing `new` needs, and the records of `reads`, in one host call.
+    /// Returns the values of `reads`.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged; errors
+    /// of the store.
     pub(crate) fn read_append_inputs(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -149,8 +159,8 @@ impl<'k> IndexMaintenance<'k> {
         Ok(RecordValues::new(own.collect()))
     }
 
-    /// Lists the keys that an append of these messages must read: keys of immutable values, and
-    /// keys of other values.
+    /// Lists the keys that an append of `new` must read: first those that the cache may hold, then
+    /// those that must be read from the store. Both lists are empty if the append indexes nothing.
     fn list_append_keys(
         &mut self,
         head: &ConversationHead,
@@ -170,24 +180,27 @@ impl<'k> IndexMaintenance<'k> {
         [blocks, fresh]
     }
 
-    /// Reads the values that the commit of a summary needs. `passes_left` estimates how many
-    /// summaries follow.
+    /// Starts merges that are due, and reads the values for the merge step of the commit that
+    /// stores a summary.
+    ///
+    /// `passes_left`: estimated number of later summaries of the compaction.
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged; errors
+    /// of the store.
     pub(crate) fn prepare_summary(
         &mut self,
         session: &mut StoreSession<'_>,
         passes_left: u64,
     ) -> Result<()> {
-        // Inputs stay stored until the output is complete, so the merge should end before the
-        // history is compacted.
+        // The inputs are stored until the merge ends. The merge should end before the compaction,
+        // so that later passes can delete the inputs.
         let passes = passes_left.saturating_sub(PASSES_FOR_DELETION).max(PASSES_MIN);
         segment_merge::start_major_merge(&mut self.manifest.messages, passes);
         segment_merge::start_merge(&mut self.manifest.summaries, Corpus::Summaries);
-        // A merge of messages ends after some passes, and the next one waits for many more
-        // messages.
+        // A merge of messages goes first: it ends after some passes, and the next merge of messages
+        // starts only after many more messages.
         let waiting = self.manifest.summaries.segments.len() > SUMMARIES_WAITING_MAX;
         self.corpus = match self.manifest.messages.merge {
             Some(_) if !waiting => Corpus::Messages,
@@ -195,14 +208,14 @@ impl<'k> IndexMaintenance<'k> {
         };
         let state = self.manifest.for_corpus(self.corpus);
         let [blocks, lengths] = segment_merge::list_step_keys(self.keys, self.corpus, state);
-        // A step ends within its blocks, so the next step reads the same blocks.
+        // A step may end inside a block. The next step then reads this block from the cache.
         let values = session.read_content_addressed(&blocks, &lengths)?;
         self.merge_inputs =
             segment_merge::collect_inputs(session, self.keys, self.corpus, state, values)?;
         Ok(())
     }
 
-    /// Loads the values of the keys that [`Self::list_append_keys`] listed.
+    /// Decodes the values of the keys that [`Self::list_append_keys`] listed.
     fn load_values(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -223,12 +236,13 @@ impl<'k> IndexMaintenance<'k> {
         Ok(())
     }
 
-    /// Adds the index writes of an append to its commit; `head` already counts the new messages.
+    /// Indexes all messages outside the index if there are enough, and adds the puts to the commit
+    /// of an append. `head` must already count the messages `new`.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the manifest belongs to another head; `limit-exceeded`: the value would be larger
-    /// than 256 KiB.
+    /// `corrupt`: manifest, packs and head do not agree, or an input of a merge is damaged;
+    /// `limit-exceeded`: a value has more than 256 KiB, or the index has too many segments.
     pub(crate) fn append_messages(
         mut self,
         head: &mut ConversationHead,
@@ -247,11 +261,12 @@ impl<'k> IndexMaintenance<'k> {
         let stored = unflushed.iter().flat_map(|pack| (pack.seq_first..).zip(&pack.messages));
         let stored: Vec<_> = stored.filter(|(seq, _)| *seq >= first).collect();
         let mut documents: Vec<NewMessage<'_>> = Vec::with_capacity(stored.len() + new.len());
-        for (_, stored) in &stored {
+        for (seq, stored) in &stored {
             let RawText::Inline(raw) = &stored.raw else {
-                return Err(Error::corrupt_store(
-                    "a message in chunks is outside the index, which must contain it",
-                ));
+                return Err(Error::corrupt_store(format_args!(
+                    "message {seq} is stored in chunks, so the search index must contain it, but \
+                     ends before it"
+                )));
             };
             let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);
             let has_payload = stored.placeholder.is_some();
@@ -261,15 +276,21 @@ impl<'k> IndexMaintenance<'k> {
         documents.extend_from_slice(new);
         let last = head.messages;
         if first + int::to_u64(documents.len()) != last + 1 {
-            return Err(Error::corrupt_store(
-                "the newest packs must hold exactly the messages outside the index",
-            ));
+            return Err(Error::corrupt_store(format_args!(
+                "the newest packs must hold every message from {first}, the first outside the \
+                 search index, got {} messages",
+                stored.len()
+            )));
         }
         self.write_messages(head, first, &documents, puts)?;
         head.indexed = IndexedExtent { messages: last, raw_bytes: head.raw_bytes };
         step_merge_and_write(self, puts)
     }
 
+    /// Writes a segment of `documents`, numbered from `first`.
+    ///
+    /// If not all terms fit the commit, the terms of the first half of the messages are written, or
+    /// of the first quarter, and so on. The other messages are searched without the index.
     fn write_messages(
         &mut self,
         head: &ConversationHead,
@@ -333,7 +354,7 @@ impl<'k> IndexMaintenance<'k> {
         Ok(())
     }
 
-    /// Records that messages are searched without the index.
+    /// Records that the messages `[from, to]` are searched without the index.
     fn mark_unindexed(&mut self, from: u64, to: u64) {
         let ranges = &mut self.manifest.unindexed;
         let is_full = ranges.len() >= UNINDEXED_RANGES_MAX;
@@ -343,13 +364,13 @@ impl<'k> IndexMaintenance<'k> {
         }
     }
 
-    /// Adds the index writes of new summaries to a commit. Each record comes with the bytes of its
-    /// value.
+    /// Indexes new summaries, and adds the puts to their commit. `records` has each summary with
+    /// the size of its stored value in bytes.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the manifest belongs to another head; `limit-exceeded`: the value would be larger
-    /// than 256 KiB.
+    /// `corrupt`: an input of a merge is damaged; `limit-exceeded`: a value has more than 256 KiB,
+    /// or the index has too many segments.
     pub(crate) fn append_summaries(
         mut self,
         records: &[(&Summary, u32)],
@@ -391,7 +412,7 @@ impl<'k> IndexMaintenance<'k> {
     }
 }
 
-/// Builds the blocks of a segment of messages: small blocks if they fit the root.
+/// Builds the blocks of a segment of messages: of 2 KiB if all fit into the root, else of 8 KiB.
 fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks {
     if builder.is_small() {
         let blocks = builder.build_blocks(BLOCK_TARGET_SMALL);
@@ -402,17 +423,18 @@ fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks 
     builder.build_blocks(BLOCK_TARGET)
 }
 
-/// Returns whether the waiting messages must be indexed, counting this many further ones.
+/// Returns whether the messages outside the index must be indexed now: the stored ones, and
+/// `messages` more with `bytes` raw bytes in at most `packs` packs.
 fn is_flush_due(head: &ConversationHead, messages: u64, bytes: u64, packs: usize) -> bool {
     let messages = messages + head.messages - head.indexed.messages.min(head.messages);
     let bytes = bytes + head.raw_bytes - head.indexed.raw_bytes.min(head.raw_bytes);
-    // Waiting messages must be in packs that the head lists.
+    // Packs of messages outside the index must be packs that the head lists.
     messages >= FLUSH_MESSAGES
         || bytes >= FLUSH_BYTES
         || (messages > 0 && head.packs.len() + packs > limits::RECENT_PACKS_MAX)
 }
 
-/// Returns the bytes and puts that a commit has left.
+/// Returns how many bytes and puts a commit can still take, without the reserved ones.
 fn remaining_room(puts: &[Put]) -> (usize, usize) {
     let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
     let bytes_max = int::to_usize(u64::from(limits::CALL_BYTES_MAX));
@@ -420,7 +442,8 @@ fn remaining_room(puts: &[Put]) -> (usize, usize) {
     (bytes, limits::PUTS_MAX.saturating_sub(RESERVED_PUTS + puts.len()))
 }
 
-/// Performs one merge step, deletes some merged segments, and writes the manifest.
+/// Performs the prepared merge step if the commit has room, deletes some values of merged segments,
+/// starts merges that are due, and writes the manifest.
 fn step_merge_and_write(maintenance: IndexMaintenance<'_>, puts: &mut Vec<Put>) -> Result<()> {
     let IndexMaintenance { keys, mut manifest, corpus, merge_inputs, .. } = maintenance;
     let (bytes, count) = remaining_room(puts);

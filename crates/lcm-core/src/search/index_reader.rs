@@ -1,8 +1,8 @@
 //! Reader of the search index.
 //!
 //! Input: terms, grams or document numbers. Output: postings, units, and doc values. A lookup reads
-//! the manifest, then the roots of all segments, then the needed blocks, each in as few calls as
-//! possible. Everything except the manifest is cached.
+//! the manifest, then roots of segments, then the needed blocks, each in as few host calls as
+//! possible. Values go through the cache of the instance, except the manifest.
 //! Elsewhere: writing the index (`index_maintenance`).
 
 use alloc::{rc::Rc, string::String, vec::Vec};
@@ -32,12 +32,12 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Documents that contain one term, ascending, with the number of occurrences in each (at least 1).
+/// Documents that contain a term or a query item, ascending, with the occurrences in each.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Postings {
     /// Document numbers.
     pub(crate) documents: Vec<u64>,
-    /// Occurrences in each document.
+    /// Number of occurrences in each document, at least 1.
     pub(crate) counts: Vec<u32>,
 }
 
@@ -46,10 +46,12 @@ pub(crate) struct Postings {
 pub(crate) struct SearchIndex {
     keys: ConversationKeys,
     manifest: IndexManifest,
+    /// First and last message that no segment covers; the first is greater if there is none.
     unflushed: (u64, u64),
 }
 
-/// Callback for one list of a key: index of the key, documents, counts, positions of all documents.
+/// Callback for one list of a key: index of the key, documents (or units of a gram), counts, and
+/// positions of all documents in turn. A key may have several lists.
 type EachKeyList<'e> = &'e mut dyn FnMut(usize, &[u64], &[u64], &[u64]);
 
 /// Keys whose lists are read, in some segments of a corpus.
@@ -58,7 +60,7 @@ struct ListRequest<'r> {
     corpus: Corpus,
     segments: &'r [&'r SegmentRef],
     keys: &'r [u64],
-    /// Lengths of the documents, needed for positions; `None`: positions are skipped.
+    /// Lengths of the documents, needed to decode positions; `None`: positions are not decoded.
     lengths: Option<&'r DocumentLengths>,
 }
 
@@ -76,8 +78,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed since the head was read; `corrupt`; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed since the head was read; `corrupt`: the manifest is
+    /// damaged or does not match the head; errors of the store.
     pub(crate) fn open(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -97,18 +99,19 @@ impl SearchIndex {
         &self.keys
     }
 
-    /// Returns the number of documents in segments.
+    /// Returns the number of documents that segments cover.
     pub(crate) fn count_documents(&self, corpus: Corpus) -> u64 {
         self.manifest.for_corpus(corpus).documents
     }
 
-    /// Returns the sum of the lengths of all documents in segments, in positions.
+    /// Returns the sum of the lengths of all documents that segments cover, in positions.
     pub(crate) fn length_total(&self, corpus: Corpus) -> u64 {
         self.manifest.for_corpus(corpus).length_total
     }
 
-    /// Returns the ranges of messages whose terms are in no segment, inclusive and ascending. The
-    /// last range is the messages since the last flush.
+    /// Returns the ranges of messages that are searched without the index, inclusive and ascending.
+    ///
+    /// The last range has the messages that no segment covers yet, if there are any.
     pub(crate) fn unindexed_ranges(&self) -> Vec<(u64, u64)> {
         let mut ranges = self.manifest.unindexed.clone();
         if self.unflushed.0 <= self.unflushed.1 {
@@ -124,7 +127,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
+    /// store.
     pub(crate) fn read_postings(
         &self,
         session: &mut StoreSession<'_>,
@@ -144,8 +148,10 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Reads the positions of a term in documents (ascending). A document without the term has no
-    /// positions, and neither has a term for which [`super::terms::has_positions`] is false.
+    /// Reads the positions of a term in each of `documents` (ascending).
+    ///
+    /// The list of a document without the term is empty. All lists are empty if
+    /// [`super::terms::has_positions`] is false for the term.
     ///
     /// # Errors
     ///
@@ -189,8 +195,10 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Reads the units that contain each gram, ascending; see [`super::grams::unit_of_message`]. A
-    /// unit with too many grams is listed for every gram.
+    /// Reads for each gram the units that may contain the gram, ascending.
+    ///
+    /// A unit is a block of 64 messages ([`super::grams::unit_of_message`]). A unit with too many
+    /// grams is in the list of every gram.
     ///
     /// # Errors
     ///
@@ -220,7 +228,7 @@ impl SearchIndex {
         Ok(out)
     }
 
-    /// Passes the lists of keys to a callback, segment by segment.
+    /// Calls `each` with the lists of the requested keys, segment by segment.
     fn read_lists(
         &self,
         session: &mut StoreSession<'_>,
@@ -279,12 +287,12 @@ impl SearchIndex {
         &self.manifest.for_corpus(corpus).segments
     }
 
-    /// Returns whether a message inside a segment was stored there without its terms.
+    /// Returns whether a segment covers a message that is nevertheless searched without the index.
     pub(super) fn is_unindexed(&self, seq: u64) -> bool {
         self.manifest.unindexed.iter().any(|(from, to)| (*from..=*to).contains(&seq))
     }
 
-    /// Reads the lengths of all documents, from the chunk with `first` to the chunk with `last`.
+    /// Reads the lengths of at least the documents from `first` to `last`, in whole chunks.
     pub(super) fn read_length_chunks(
         &self,
         session: &mut StoreSession<'_>,
@@ -313,8 +321,8 @@ impl SearchIndex {
         Ok(lengths)
     }
 
-    /// Reads the lengths of documents (ascending) in positions, rounded up by at most one
-    /// sixteenth.
+    /// Reads the lengths of documents (ascending) in positions, at least 1, as rounded in the doc
+    /// values.
     ///
     /// # Errors
     ///
@@ -391,7 +399,8 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
-    /// Reads the time of a message that has a row; `None` if the message has no row.
+    /// Reads the time of a message that a segment covers, so that the result is not `None`. For any
+    /// other message the error is `corrupt`.
     pub(super) fn read_time(
         &self,
         session: &mut StoreSession<'_>,
@@ -416,7 +425,7 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.role).collect())
     }
 
-    /// Reads the ids of summaries (ordinals ascending), each with the bytes of its record.
+    /// Reads the id of each summary (ordinals ascending), and the size of its value in bytes.
     ///
     /// # Errors
     ///
@@ -432,7 +441,7 @@ impl SearchIndex {
     }
 }
 
-/// Passes the lists of the keys of one block to a callback.
+/// Calls `each` with the lists in one block of the keys of a lookup.
 fn read_block(
     block: &[u8],
     lookup: &BlockLookup<'_>,
@@ -451,7 +460,7 @@ fn read_block(
     Ok(())
 }
 
-/// Reads chunks of doc values, and reads again past the cache where a checksum differs.
+/// Reads chunks of doc values. A cached chunk with another checksum is read from the store again.
 fn read_checked_values(
     session: &mut StoreSession<'_>,
     names: &[String],

@@ -1,7 +1,8 @@
 //! Lookup of the postings of one query item: a term, a word in several forms, or a phrase.
 //!
-//! Input: an item and the postings of the terms. Output: documents with the item. Phrases read
-//! positions, within a budget of documents.
+//! Input: an item, and the postings of the terms of the query. Output: the documents with the item,
+//! and the number of occurrences in each. For phrases, positions of terms are read within a budget.
+//! Used by `full_text`.
 
 use alloc::vec::Vec;
 
@@ -19,9 +20,10 @@ use lcm_text::base::{
     int, sort,
 };
 
-/// Budget for reading positions, in documents, for all phrases of a query together.
+/// Most documents whose positions are read for all phrases of a query together, in one corpus. A
+/// document counts once for each term.
 const POSITION_DOCUMENTS_MAX: usize = 35_000;
-/// Least cost of reading the positions of one term, in documents.
+/// Least number of documents that each term of a phrase takes of the budget.
 const POSITION_DOCUMENTS_MIN: usize = 7_000;
 
 /// Lookup of query items, with the budget for reading the positions of phrases.
@@ -33,7 +35,7 @@ pub(super) struct ItemLookup<'q> {
     pub(super) postings: &'q [Postings],
     /// Documents whose positions may still be read.
     documents_left: usize,
-    /// Some phrase was not checked, or only in part.
+    /// Whether a phrase was dropped, or matched without the positions of all its terms.
     pub(super) is_cut: bool,
 }
 
@@ -49,12 +51,13 @@ impl<'q> ItemLookup<'q> {
         Self { search, corpus, unindexed, postings, documents_left, is_cut: false }
     }
 
-    /// Selects the terms of a phrase whose positions are read, rarest first, until the budget is
-    /// spent. Returns indexes into the order of the phrase.
+    /// Selects the terms of a phrase whose positions are read: the rarest first, until a term does
+    /// not fit the budget. Returns indexes into `item.order`.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: an excluded phrase does not fit the budget, so documents would be lost.
+    /// `limit-exceeded`: the phrase is excluded, and not all its terms fit the budget. The query
+    /// would then lose documents without the phrase.
     fn select_terms(&mut self, item: &QueryItem) -> Result<Vec<usize>> {
         let size = |(term, _): &(Vec<u8>, u32)| {
             let number = self.search.query.terms.iter().position(|other| other == term);
@@ -82,6 +85,15 @@ impl<'q> ItemLookup<'q> {
     }
 
     /// Finds the documents that contain an item, with the number of occurrences.
+    ///
+    /// A phrase that does not fit the budget matches more documents: its order is checked only for
+    /// some terms, or not at all. An optional phrase without any checked term gets no documents,
+    /// unless the query has no other item.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: an excluded phrase does not fit the budget; `conflict`: the conversation
+    /// has changed; `corrupt`: the index is damaged; errors of the store.
     pub(super) fn find_postings(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -114,7 +126,7 @@ impl<'q> ItemLookup<'q> {
         if places.is_empty() && is_droppable {
             return Ok(Postings::default());
         }
-        // Start positions of the phrase in each document, from the terms read so far.
+        // For each document: positions at which the phrase can begin by the terms read so far.
         let mut starts: Option<Vec<Vec<u32>>> = None;
         for (term, distance) in places.into_iter().filter_map(|place| item.order.get(place)) {
             if documents.is_empty() {
@@ -147,7 +159,7 @@ impl<'q> ItemLookup<'q> {
         Ok(Postings { documents, counts })
     }
 
-    /// Reads the positions of a term in documents, indexed or not.
+    /// Reads the positions of a term in each document (ascending), also outside the index.
     fn read_positions(
         &self,
         session: &mut StoreSession<'_>,
@@ -169,7 +181,7 @@ impl<'q> ItemLookup<'q> {
     }
 }
 
-/// Returns the documents of a term, given by its index.
+/// Returns the documents of the term with this index; none for `None` or an unknown index.
 pub(super) fn term_documents<'t>(terms: &'t [Postings], number: Option<&usize>) -> &'t [u64] {
     let postings = number.and_then(|number| terms.get(*number));
     postings.map_or(&[], |postings| postings.documents.as_slice())

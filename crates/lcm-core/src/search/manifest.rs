@@ -1,7 +1,8 @@
 //! Manifest of the search index: segments, pending merges, and the newest doc values.
 //!
-//! One record for each conversation, written in the same commit as the head. The head says up to
-//! which message the index reaches.
+//! A conversation has one manifest. A commit that writes the manifest also writes the head, which
+//! counts the messages and summaries that segments cover. `index_maintenance` writes the manifest,
+//! `index_reader` reads it.
 
 use alloc::vec::Vec;
 
@@ -20,36 +21,38 @@ use crate::storage::{
 };
 use lcm_text::base::int;
 
-/// Most segments of one corpus, so that the manifest takes at most half of its reserve in a commit.
-/// Merging keeps fewer than 64, unless a thousand commits in a row lack room for a merge step. Then
-/// an append is refused until a compaction merges.
+/// Most segments of one corpus, which bounds the size of the manifest. Merges keep far fewer,
+/// unless many commits in a row lack room for a merge step. At the limit, an append that indexes
+/// messages is refused until a compaction merges segments.
 pub(super) const SEGMENTS_MAX: usize = 1_536;
 /// Most documents of one segment.
 pub(super) const SEGMENT_DOCUMENTS_MAX: u64 = 1 << 17;
-/// Most bytes of segments in one merge. During the merge the manifest holds 8 bytes for each block
-/// of the output.
+/// Most bytes of the input segments of one merge. During the merge the manifest holds 8 bytes for
+/// each block of the output.
 pub(super) const MERGE_BYTES_MAX: u64 = 32 << 20;
 
-/// Content of the index.
+/// Manifest of the search index of one conversation.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct IndexManifest {
     pub(super) messages: CorpusManifest,
     pub(super) summaries: CorpusManifest,
-    /// Ranges of messages that a segment covers without their terms, which did not fit a commit.
+    /// Ranges of messages, inclusive and ascending, that are searched without the index although a
+    /// segment covers them: their terms did not fit a commit.
     pub(super) unindexed: Vec<(u64, u64)>,
 }
 
-/// Content of the index for one corpus.
+/// Part of the manifest for one corpus.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct CorpusManifest {
-    /// Number of documents in segments, from document 1.
+    /// Number of documents that segments cover, from document 1 on.
     pub(super) documents: u64,
-    /// Sum of document lengths, as rounded in the doc values.
+    /// Sum of the lengths of these documents in positions, as rounded in the doc values.
     pub(super) length_total: u64,
     /// Segments in the order of their documents, without gap or overlap.
     pub(super) segments: Vec<SegmentRef>,
     pub(super) merge: Option<PendingMerge>,
-    /// Merged segments that are still to be deleted, each with its number of blocks.
+    /// Segments that a merge replaced, and whose values are not all deleted: id, and number of
+    /// blocks still stored. The root is deleted last.
     pub(super) pending_deletes: Vec<([u8; 8], u32)>,
     pub(super) doc_values: DocValues,
 }
@@ -57,19 +60,23 @@ pub(super) struct CorpusManifest {
 /// A merge that is not complete.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct PendingMerge {
+    /// Id of the output segment.
     pub(super) id: [u8; 8],
-    /// Index of the first input in the list of segments, and number of inputs.
+    /// Index of the first input in the list of segments.
     pub(super) from: u32,
+    /// Number of inputs.
     pub(super) count: u32,
     /// Bytes of output after which a step ends.
     pub(super) step_bytes: u32,
-    /// For each input: the next block to read.
+    /// For each input: the next block to read; `u32::MAX`: the input was merged to its end.
     pub(super) next_blocks: Vec<u32>,
-    /// Key, and document or unit, of the last entry written.
+    /// Key, and document or unit, of the last posting written.
     pub(super) last_written: (u64, u64),
-    /// Blocks written so far: their number, their index and their bytes.
+    /// Number of blocks written so far.
     pub(super) blocks: u32,
+    /// Index rows of the blocks written so far.
     pub(super) index: Vec<u8>,
+    /// Bytes of the values of the blocks written so far.
     pub(super) bytes: u64,
 }
 
@@ -131,13 +138,13 @@ impl IndexManifest {
         RecordKey::new(keys.manifest_key())
     }
 
-    /// Returns whether the manifest was written with this head.
+    /// Returns whether the manifest covers as many messages and summaries as the head says.
     pub(super) fn matches_head(&self, head: &ConversationHead) -> bool {
         self.messages.documents == head.indexed.messages
             && self.summaries.documents == head.summaries
     }
 
-    /// Returns the content for a corpus.
+    /// Returns the part for a corpus.
     pub(super) const fn for_corpus(&self, corpus: Corpus) -> &CorpusManifest {
         match corpus {
             Corpus::Messages => &self.messages,
@@ -145,7 +152,7 @@ impl IndexManifest {
         }
     }
 
-    /// Returns the content for a corpus, mutable.
+    /// Returns the part for a corpus, for changes.
     pub(super) const fn for_corpus_mut(&mut self, corpus: Corpus) -> &mut CorpusManifest {
         match corpus {
             Corpus::Messages => &mut self.messages,

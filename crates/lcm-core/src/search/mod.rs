@@ -1,7 +1,7 @@
 //! Search index and queries over messages and summaries.
 //!
 //! Input: the texts of messages and summaries, and queries. Output: for a term, the documents that
-//! hold the term; for a query, the matching documents in order, with a passage of each.
+//! contain the term; for a query, its matches in order, up to a limit, each with a passage.
 //! A document is a message, numbered by seq, or a summary, numbered from 1 in order of creation.
 //! Elsewhere: the operations that return stored texts (`crate::recall`).
 

@@ -1,6 +1,7 @@
-//! Messages that hold a large payload.
+//! Search for the messages that hold a large payload.
 //!
-//! Input: the id of a payload and its record. Output: the messages whose texts hold the payload.
+//! Input: the id of a payload and its record. Output: the newest readable message that holds the
+//! payload. Used by `describe` and by the search in files.
 //! Elsewhere: reading the text of a payload ([`crate::storage::payload_text`]).
 
 use alloc::vec::Vec;
@@ -23,16 +24,17 @@ use lcm_text::{
     },
 };
 
-/// Most messages checked for a payload. Each may need one inflated pack, about 0.15 ms, so that all
-/// take less than a tenth of a second.
+/// Most messages that one call of [`for_each_mention`] reads. For each, one pack may be inflated in
+/// about 0.15 ms, so a call takes less than a tenth of a second.
 const MENTIONS_MAX: usize = 512;
-/// Messages checked together.
+/// Number of messages that are read together.
 const MENTIONS_PER_READ: usize = 16;
 
-/// Finds the newest message within `spans` that holds a payload; `None`: no message there does.
+/// Finds the newest message that holds a payload and is within `spans` (`None`: all messages).
 ///
-/// The payload record names the newest message of all, which may be outside. In an older message
-/// the placeholder refers to the same text by the same id.
+/// The payload record `file` names the newest message that holds the payload. If that message is
+/// not within `spans`, the newest 512 older messages within `spans` that have any large payload are
+/// checked. `None`: none of them holds this payload.
 ///
 /// # Errors
 ///
@@ -60,7 +62,7 @@ pub(crate) fn find_newest_holder(
     find_holder_among(session, history, id, &seqs)
 }
 
-/// Checks that the message in a payload record is not newer than the head.
+/// Checks that the message that a payload record names is not newer than the head.
 ///
 /// # Errors
 ///
@@ -78,7 +80,7 @@ pub(crate) fn ensure_not_newer_than_head(
     }
 }
 
-/// Returns the first of these messages that holds a payload.
+/// Returns the first message of `seqs` that holds a payload; only the first 512 are checked.
 ///
 /// # Errors
 ///
@@ -102,8 +104,9 @@ pub(crate) fn find_holder_among(
     Ok(None)
 }
 
-/// Returns whether a message that names a payload in its placeholder also holds the payload. The
-/// text may repeat the id of another message's payload, which must not count.
+/// Returns whether a message holds a payload. The placeholder of the message must contain the id.
+///
+/// The text of a message may quote the id of a payload that only another message holds.
 ///
 /// # Errors
 ///
@@ -132,8 +135,10 @@ pub(crate) fn contains_payload(
     Ok(false)
 }
 
-/// Passes the payload ids in the first of these messages to a callback: ids of placeholders, and
-/// ids that the texts repeat.
+/// Calls `take` with each of the first 512 messages of `seqs`, and the payload ids in its rendered
+/// text: ids of its own payloads, and ids that the text quotes.
+///
+/// A seq without a message is skipped.
 ///
 /// # Errors
 ///

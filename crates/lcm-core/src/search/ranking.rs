@@ -1,8 +1,8 @@
 //! Ranking: scores documents by their terms and by the terms of neighbouring messages.
 //!
-//! Input: documents, postings of the query items, sessions and feature terms. Output: scores in
-//! fixed point. `docs/ranking.md` has the formula, the origin of its constants, and measurements.
-//! Elsewhere: selecting documents, and reading the index (`full_text`).
+//! Input: documents, postings of the query items, sessions and feature terms. Output: scores with
+//! 16 fractional bits. `docs/ranking.md` has the formula, the origin of its constants, and
+//! measurements. Elsewhere: selecting documents, and reading the index (`full_text`).
 
 use alloc::vec::Vec;
 
@@ -14,35 +14,36 @@ use super::{
 };
 use lcm_text::types::api::Timestamp;
 
-/// Most occurrences of a term in one document that count.
+/// Most occurrences of a term in one document that count for its own score and for neighbours.
 const COUNT_MAX: u32 = 2;
-/// Weights of an occurrence for the first and the second message after it.
+/// Weights of an occurrence for the messages one and two after the message with the term.
 const BEHIND: [u64; 2] = [ONE * 15 / 100, ONE * 15 / 100];
-/// Weights of an occurrence for the first and the second message before it.
+/// Weights of an occurrence for the messages one and two before the message with the term.
 const BEFORE: [u64; 2] = [ONE * 10 / 100, ONE * 10 / 100];
-/// Extra weight for the next message if this one asks a question: the next one probably answers.
+/// Extra weight of an occurrence for the next message, if the message with the term has a question
+/// mark: the next message probably answers.
 const ANSWER: u64 = ONE * 40 / 100;
-/// Length in positions above which an occurrence counts less for neighbours. A long message says
-/// less about its neighbours.
+/// Length of a message in positions above which its occurrences count less for its neighbours. A
+/// long message says less about its neighbours.
 const NEIGHBOUR_LENGTH: u64 = 30;
-/// Length in positions above which a question mark counts less.
+/// Length of a message in positions above which its question mark counts less.
 const QUESTION_LENGTH: u64 = 15;
-/// Penalty of a message that ends with a question mark: the message asks and does not tell.
+/// Greatest penalty of a message that ends with a question mark: it asks and does not tell.
 const QUESTION_PENALTY: u64 = ONE * 80 / 100;
-/// Extra weight of a word in the form that was typed.
+/// Share of the weight of the typed form that is added where a word occurs as typed.
 const EXACT: u64 = ONE * 20 / 100;
-/// Weight of a word, as a word, if the word is also the name of a speaker.
+/// Factor for the weights of a word that is also the name of a speaker.
 const NAME_AS_WORD: u64 = ONE * 50 / 100;
-/// Weight of words anywhere in the session.
+/// Factor for the weight of a word anywhere in the session.
 const SESSION: u64 = ONE * 40 / 100;
-/// Weight of a message said by a named speaker.
+/// Factor for the weight of a speaker name, for messages of the speaker.
 const SPEAKER: u64 = ONE * 130 / 100;
-/// Weight of a session in which a named speaker speaks.
+/// Factor for the weight of a speaker name, for sessions in which the speaker speaks.
 const SPEAKS_IN_SESSION: u64 = ONE * 2;
-/// Weight of a date that the question mentions.
+/// Factor for the score of a time by the date that the question mentions.
 const DATE: u64 = ONE * 6;
 
-/// Lengths and session numbers of documents, in their order.
+/// Lengths (in positions) and session numbers of documents, in the order of the documents.
 pub(super) struct DocumentLayout {
     pub(super) lengths: Vec<u32>,
     pub(super) sessions: Vec<u64>,
@@ -54,11 +55,11 @@ pub(super) struct Ranker<'a> {
     /// Session number of each document.
     sessions: &'a [u64],
     pub(super) scores: Vec<u64>,
-    /// Mean length that document lengths are compared with.
+    /// Mean length that document lengths are compared with, with 8 fractional bits.
     mean_length: u64,
 }
 
-/// Postings of a term, with the layout of their documents.
+/// Postings of a term, with lengths and sessions of their documents.
 pub(super) struct TermPostings<'a> {
     pub(super) postings: &'a Postings,
     pub(super) layout: &'a DocumentLayout,
@@ -71,8 +72,10 @@ impl<'a> Ranker<'a> {
         Self { documents, sessions: &layout.sessions, scores, mean_length }
     }
 
-    /// Adds the scores of a term, once for each weight. `questions` lists the documents that
-    /// contain a question mark, ascending.
+    /// Adds the score of a term to documents with the term and to their neighbours in the session,
+    /// once for each weight.
+    ///
+    /// `questions` lists the documents with a question mark, ascending.
     pub(super) fn add_term(&mut self, term: &TermPostings<'_>, questions: &[u64], weights: &[u64]) {
         let mut found = alloc::vec![0u64; self.documents.len()];
         let mut questions = questions.iter().peekable();
@@ -114,7 +117,7 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds the score of a term that occurs anywhere in the session of a document.
+    /// Adds the session score of a term to all documents of the sessions in which the term occurs.
     pub(super) fn add_session(&mut self, term: &TermPostings<'_>, weight: u64) {
         let counts = term.postings.counts.iter().copied();
         let rows: Vec<(u64, u32)> = term.layout.sessions.iter().copied().zip(counts).collect();
@@ -132,7 +135,11 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds the score of a named speaker to the speaker's messages and sessions.
+    /// Adds the score of a named speaker to the messages `spoken` of the speaker, and to all
+    /// messages of the sessions `in_sessions`, in which the speaker speaks.
+    ///
+    /// Both lists ascend. `weights`: for messages and for sessions. `names`: number of words of the
+    /// query that are names of speakers.
     pub(super) fn add_speaker(
         &mut self,
         spoken: &[u64],
@@ -144,21 +151,22 @@ impl<'a> Ranker<'a> {
             return;
         }
         let [own, session] = weights;
-        // A message has a single speaker, so of several names at most one fits.
+        // A message has one speaker, so it can match only one of several names: each counts half.
         let own = score::mul_fixed(own, SPEAKER) >> u32::from(names > 1);
         add_to_listed(&mut self.scores, self.documents, spoken, own);
         let session = score::mul_fixed(session, SPEAKS_IN_SESSION);
         add_to_listed(&mut self.scores, self.sessions, in_sessions, session);
     }
 
-    /// Adds the score of a mentioned date, by the times of the documents.
+    /// Adds the score of a mentioned date. `times` are the times of the documents.
     pub(super) fn add_date(&mut self, times: &[Timestamp], date: QueryDate) {
         for (score, time) in self.scores.iter_mut().zip(times) {
             *score += score::mul_fixed(DATE, date.score_time(*time));
         }
     }
 
-    /// Subtracts the penalty from documents that end with a question mark.
+    /// Subtracts the penalty from the documents `ends_asking` (ascending), which end with a
+    /// question mark. `lengths` are the lengths of all documents in positions.
     pub(super) fn penalize_questions(&mut self, ends_asking: &[u64], lengths: &[u32]) {
         let mut ends = ends_asking.iter().peekable();
         let rows = self.scores.iter_mut().zip(self.documents).zip(lengths);
@@ -172,14 +180,16 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// Returns the weights of a word: in any form, for its session, and as typed.
+/// Scales the weights of a word: in any form, for its session, and as typed.
+///
+/// The weight as typed is multiplied by [`EXACT`], and all weights of a name by [`NAME_AS_WORD`].
 pub(super) fn scale_weights([any, sessions, typed]: [u64; 3], is_name: bool) -> [u64; 3] {
     let typed = score::mul_fixed(typed, EXACT);
     let factor = if is_name { NAME_AS_WORD } else { ONE };
     [any, sessions, typed].map(|weight| score::mul_fixed(weight, factor))
 }
 
-/// Adds `points` to the score of each number that is also in `listed`. Both ascend.
+/// Adds `points` to the score of each of `numbers` that is also in `listed`. Both lists ascend.
 fn add_to_listed(scores: &mut [u64], numbers: &[u64], listed: &[u64], points: u64) {
     let mut listed = listed.iter().peekable();
     for (score, number) in scores.iter_mut().zip(numbers) {

@@ -1,9 +1,9 @@
 //! Scan of stored texts with a regular expression.
 //!
-//! Input: an expression, and one corpus of one conversation. Output: every document with a match.
-//! Only units with the grams of the expression are read, from the last document to the first, until
-//! the step budget is spent. Texts are matched without copies where possible.
-//! Elsewhere: limit of hits, and snippets.
+//! Input: an expression, and one corpus of one conversation. Output: the documents with a match,
+//! from the last to the first, until the step budget is spent. Of messages, only units with the
+//! grams of the expression and messages outside the index are read. Summaries are all read.
+//! Elsewhere: limit of hits, and snippets (`grep`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -19,12 +19,12 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Summaries scanned in one step.
+/// Most summaries that are scanned in one step.
 const SUMMARIES_PER_STEP: usize = 16;
-/// Messages scanned in the first step. Each step is twice as large as the previous one. An
-/// expression that exceeds the budget in the first step is refused.
+/// Most messages that are scanned in the first step. The number doubles with each step. A query
+/// that exceeds the budget in its first step is refused.
 const MESSAGES_PER_STEP: u64 = 64;
-/// Messages scanned in the largest step.
+/// Most messages that are scanned in one step.
 const MESSAGES_PER_STEP_MAX: u64 = 2_048;
 
 /// Number and time of a document with a match.
@@ -35,10 +35,10 @@ pub(crate) type RegexMatch = (u64, Timestamp);
 pub(crate) struct RegexScan {
     /// Matches, from the last document to the first.
     pub(crate) matches: Vec<RegexMatch>,
-    /// Next document to scan: this one and earlier ones are not all scanned. `None`: the scan is
+    /// Greatest document that was not scanned, at which the query can continue. `None`: the scan is
     /// complete.
     pub(crate) next_document: Option<u64>,
-    /// At least one step was completed.
+    /// Whether at least one step was completed.
     pub(crate) has_finished_step: bool,
 }
 
@@ -46,14 +46,14 @@ pub(crate) struct RegexScan {
 #[derive(Clone, Copy)]
 pub(crate) struct ScanRange<'s> {
     pub(crate) corpus: Corpus,
-    /// Last document, with which the scan begins.
+    /// Last document of the range. The scan begins with this document and goes down.
     pub(crate) last: u64,
-    /// For messages: ranges of seqs that may match; `None`: all.
+    /// Ranges of seqs that may match; `None`: all. For summaries the ranges do not apply.
     pub(crate) spans: Option<&'s [(u64, u64)]>,
     pub(crate) window: TimeWindow,
 }
 
-/// Scans the documents of a range, from the last to the first.
+/// Scans the documents of a range, from the last to the first, until the step budget is spent.
 ///
 /// # Errors
 ///
@@ -91,7 +91,8 @@ pub(crate) fn scan(
     scan_messages(session, history, ranges, regex, &window)
 }
 
-/// Returns the ranges of messages that may match: those of the units, and those not indexed.
+/// Returns the ranges of messages that may match: messages of `units` (`None`: all messages), and
+/// messages that are searched without the index.
 fn find_candidate_ranges(
     history: &MessageHistory<'_>,
     index: &SearchIndex,
@@ -103,7 +104,7 @@ fn find_candidate_ranges(
     merge_ranges(ranges)
 }
 
-/// Sorts ranges, and joins those that touch or overlap.
+/// Sorts inclusive ranges, joins ranges that touch or overlap, and removes empty ranges.
 fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     sort::sort(&mut ranges);
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
@@ -116,8 +117,8 @@ fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-/// Restricts ranges to messages within a window of time. Messages that are not indexed are kept:
-/// their own time is checked when they are read.
+/// Restricts ranges to messages within a window of time. Messages outside the index stay in the
+/// ranges; the scan compares their times when it reads them.
 fn filter_by_window(
     session: &mut StoreSession<'_>,
     index: &SearchIndex,
@@ -145,7 +146,7 @@ fn filter_by_window(
     Ok(merge_ranges(out))
 }
 
-/// Intersects two lists of ranges.
+/// Returns the ranges of the numbers that are in both lists of inclusive ranges.
 fn intersect_ranges(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     for (from, to) in ranges {
@@ -183,7 +184,8 @@ fn scan_messages(
     Ok(scanned)
 }
 
-/// Removes the last `count` messages from ranges and returns them.
+/// Removes the last messages, at most `count`, from ranges and returns their ranges, ascending.
+/// `None`: no message is left.
 fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u64, u64)>> {
     let mut left = count;
     let mut out = Vec::new();
@@ -201,9 +203,10 @@ fn take_last_messages(ranges: &mut Vec<(u64, u64)>, count: u64) -> Option<Vec<(u
 }
 
 impl RegexScan {
-    /// Adds the matches of one step. `begin` is the first document of the step in scan order,
-    /// `next` that of the next step. Returns `false` at the end, or if the budget is spent. Matches
-    /// of an unfinished step are dropped.
+    /// Adds the matches of one step, and returns whether the scan continues.
+    ///
+    /// `begin`: greatest document of the step. `next`: greatest document of the next step; `None`:
+    /// this was the last step. Matches of a step that exceeded the budget are dropped.
     fn add_step(
         &mut self,
         regex: &Regex,
@@ -216,14 +219,14 @@ impl RegexScan {
             return false;
         }
         self.has_finished_step = true;
-        // A step is read in ascending order, and the scan descends.
+        // `found` ascends, because a step reads its documents in ascending order.
         self.matches.extend(found.into_iter().rev());
         self.next_document = next;
         next.is_some() && !regex.is_budget_spent()
     }
 }
 
-/// Returns whether an expression matches in a text of a message.
+/// Returns whether an expression matches in some text of a message.
 fn is_message_match(regex: &mut Regex, raw: &str, parts: &[lcm_text::message::Part]) -> bool {
     let mut found = false;
     each_field(raw, parts, &mut |_, text| found = found || regex.is_match(&text));
@@ -237,7 +240,7 @@ fn scan_summaries(
     range: &ScanRange<'_>,
     regex: &mut Regex,
 ) -> Result<RegexScan> {
-    // Grams of summaries are not indexed: a history has one summary for hundreds of messages.
+    // Grams of summaries are not indexed, because a summary covers many messages.
     let last = range.last.min(index.count_documents(Corpus::Summaries));
     let ordinals: Vec<u64> = (1..=last).collect();
     let mut scanned = RegexScan::default();

@@ -1,7 +1,8 @@
-//! Fixed-point arithmetic of scores: term weights, term scores, and selection of the best.
+//! Arithmetic of scores: term weights, term scores, and selection of the best.
 //!
-//! Integers with 16 fractional bits, so that every host computes the same order. `docs/ranking.md`
-//! has the formula. Elsewhere: combining the parts (`ranking`), selecting documents (`full_text`).
+//! Input: counts, lengths and ages. Output: integers with 16 fractional bits, so that every host
+//! computes the same order. `docs/ranking.md` has the formula.
+//! Elsewhere: combining the parts (`ranking`), selecting documents (`full_text`).
 
 use alloc::{collections::BinaryHeap, vec::Vec};
 
@@ -9,21 +10,22 @@ use alloc::{collections::BinaryHeap, vec::Vec};
 const FRACTION_BITS: u32 = 16;
 /// Fractional bits of a mean length.
 const MEAN_BITS: u32 = 8;
-/// Natural logarithm of 2.
+/// Natural logarithm of 2, with 16 fractional bits.
 const LN_2: u64 = 45_426;
-/// The number one.
+/// The number 1, with 16 fractional bits.
 pub(crate) const ONE: u64 = 1 << FRACTION_BITS;
 /// BM25 parameter k1 = 0.6: how fast further occurrences saturate.
 const K1: u64 = ONE * 6 / 10;
 /// BM25 parameter b = 0.7: how much the length of a document counts.
 const B: u64 = ONE * 7 / 10;
-/// Greatest mean length of messages. With a greater mean, a short message among long ones would
-/// gain without bound.
+/// Greatest mean length that messages are compared with: 30 positions, with 8 fractional bits. A
+/// greater mean would raise the scores of short messages among long ones too far.
 const MEAN_LENGTH_MAX: u64 = 30 << MEAN_BITS;
 /// Milliseconds of 1,000 hours, after which the score of a hit is halved in the order `hybrid`.
 const HALF_LIFE_MS: u64 = 3_600_000_000;
 
-/// Computes the base-2 logarithm of a number from 1, with 16 fractional bits, rounded down.
+/// Computes the base-2 logarithm of a number with 16 fractional bits, to within two units of the
+/// last bit. The number 0 counts as 1.
 fn fixed_log2(number: u64) -> u64 {
     let whole = number.max(1).ilog2();
     // The number as 1.x with 31 fractional bits; squaring doubles its logarithm.
@@ -41,16 +43,16 @@ fn fixed_log2(number: u64) -> u64 {
     log
 }
 
-/// Computes the inverse document frequency ln(1 + (N - df + 0.5) / (df + 0.5)), where N is
-/// `documents` and df is `holding`.
+/// Computes the inverse document frequency ln(1 + (N - df + 0.5) / (df + 0.5)). N is `documents`,
+/// and df is `holding`, but at most N.
 pub(crate) fn compute_idf(documents: u64, holding: u64) -> u64 {
     let holding = holding.min(documents);
     let ratio = fixed_log2(2 * documents + 2).saturating_sub(fixed_log2(2 * holding + 1));
     (ratio * LN_2) >> FRACTION_BITS
 }
 
-/// Computes the mean length of documents with 8 fractional bits: at least 1, for messages at most
-/// 30.
+/// Computes the mean length of documents in positions, with 8 fractional bits: at least 1 position,
+/// for messages at most 30.
 pub(crate) fn compute_mean_length(documents: u64, length_total: u64, are_messages: bool) -> u64 {
     let mean = (u128::from(length_total) << MEAN_BITS) / u128::from(documents.max(1));
     let mean = u64::try_from(mean).unwrap_or(u64::MAX).max(1 << MEAN_BITS);
@@ -62,18 +64,20 @@ pub(crate) const fn mul_fixed(left: u64, right: u64) -> u64 {
     (left * right) >> FRACTION_BITS
 }
 
-/// Normalises a number of occurrences by the length of the document.
+/// Divides a number of occurrences by 1 - b + b * length / mean length, as BM25 does. `mean_length`
+/// has 8 fractional bits.
 pub(crate) fn normalize_frequency(count: u64, length: u32, mean_length: u64) -> u64 {
     let long = (u64::from(length) << MEAN_BITS) * B / mean_length.max(1);
     (count << (2 * FRACTION_BITS)) / (ONE - B + long)
 }
 
-/// Scales a number down in proportion to a length above `length_max`.
+/// Multiplies a number by `length_max / length` if `length` exceeds `length_max`.
 pub(crate) fn scale_by_length(number: u64, length: u32, length_max: u64) -> u64 {
     number * length_max / u64::from(length).max(length_max)
 }
 
-/// Computes the score of a term from its weight and normalised count; the score saturates.
+/// Computes the score of a term: weight * (k1 + 1) * count / (count + k1), as BM25 does. `counted`
+/// is the normalised number of occurrences.
 pub(crate) fn saturate_score(weight: u64, counted: u64) -> u64 {
     mul_fixed(weight * counted / (counted + K1), ONE + K1)
 }
@@ -86,17 +90,17 @@ pub(crate) fn decay_by_age(score: u64, age_ms: u64) -> u64 {
     u64::try_from(aged).unwrap_or(u64::MAX)
 }
 
-/// Converts a score to thousandths, for answers.
+/// Converts a score to thousandths, rounded down, for answers.
 pub(crate) const fn to_thousandths(score: u64) -> u64 {
     (score * 1_000) >> FRACTION_BITS
 }
 
-/// Selects the `limit` greatest items, greatest first.
+/// Selects the greatest items, at most `limit`, greatest first.
 pub(crate) fn select_top(
     items: &mut dyn Iterator<Item = (u64, u64)>,
     limit: usize,
 ) -> Vec<(u64, u64)> {
-    // The heap keeps the least on top: its items are complements.
+    // The heap holds complements, so that the least of the selected items is on top.
     let complement = |(rank, number): (u64, u64)| (!rank, !number);
     let mut heap: BinaryHeap<(u64, u64)> = BinaryHeap::with_capacity(limit + 1);
     for item in items.map(complement) {

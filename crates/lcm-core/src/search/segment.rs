@@ -1,12 +1,16 @@
 //! Segments: immutable blocks of postings with an index of their first keys.
 //!
+//! Input: the blocks of a segment. Output: puts of their values, and lookup of the blocks that may
+//! contain a key. A segment has a root, and one value for each block unless the root holds the
+//! blocks:
+//!
 //! ```text
-//! root     blocks (2 bytes), then for each block: first key (6 bytes), bytes (2); then, if the
-//!          segment is small, the blocks themselves
+//! root     number of blocks (2 bytes), then for each block: first key (6 bytes), its size in bytes
+//!          (2); then, if the segment is small, the blocks themselves
 //! ```
 //!
-//! The id of a segment is a hash of its inputs, so that another history has other ids.
-//! Elsewhere: the content of a block ([`lcm_loops::posting_block`]).
+//! The id of a segment is a hash of what the segment was made from, so another history has other
+//! ids. Elsewhere: the content of a block ([`lcm_loops::posting_block`]).
 
 #[cfg(test)]
 use alloc::string::String;
@@ -23,20 +27,21 @@ use lcm_text::base::{
     int,
 };
 
-/// Most bytes of blocks stored in the root.
+/// Most bytes of blocks and their index rows that are stored in the root.
 const INLINE_BYTES_MAX: usize = 24 << 10;
-/// Bytes of one block entry in the root.
+/// Bytes of the index row of one block in the root.
 pub(super) const INDEX_ROW_BYTES: usize = 8;
-/// Bytes after which a block is closed.
+/// Bytes at which a block is closed.
 pub(super) const BLOCK_TARGET: usize = 8 << 10;
-/// Most bytes of the value of one block: 8 KiB until the block is closed, and the largest group.
+/// Bytes that a read expects of the value of a block or of a chunk of doc values. Reads are divided
+/// into host calls by this size.
 pub(super) const BLOCK_BYTES_MAX: u32 = 20 << 10;
 
 /// A segment as listed in the manifest.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SegmentRef {
     pub(super) id: [u8; 8],
-    /// Merge level: how often the documents were merged.
+    /// Merge level: 0 for a new segment, one more after a merge of segments of equal level.
     pub(super) level: u32,
     pub(super) first_document: u64,
     pub(super) last_document: u64,
@@ -44,7 +49,7 @@ pub(super) struct SegmentRef {
     pub(super) blocks: u32,
     /// Bytes of the value of the root.
     pub(super) root_bytes: u32,
-    /// Bytes of all values of the segment.
+    /// Bytes of all values of the segment, the root included.
     pub(super) bytes: u64,
 }
 
@@ -54,13 +59,13 @@ impl SegmentRef {
         segment_range(corpus, (self.first_document, self.last_document))
     }
 
-    /// Returns the number of documents.
+    /// Returns the number of documents that the segment covers.
     pub(super) fn count_documents(&self) -> u64 {
         self.last_document - self.first_document + 1
     }
 }
 
-/// Returns a range of documents with the units that contain them.
+/// Returns a range of documents with the units that contain them. A summary is a unit of its own.
 pub(super) fn segment_range(corpus: Corpus, documents: (u64, u64)) -> posting_block::SegmentRange {
     let units = match corpus {
         Corpus::Messages => (unit_of_message(documents.0), unit_of_message(documents.1)),
@@ -72,7 +77,7 @@ pub(super) fn segment_range(corpus: Corpus, documents: (u64, u64)) -> posting_bl
 /// Blocks of a segment, each with its first key, in the order of the keys.
 pub(super) type SegmentBlocks = Vec<(u64, Vec<u8>)>;
 
-/// Appends the entries of blocks to a block index.
+/// Appends the rows of blocks to the block index of a root.
 pub(super) fn append_index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) {
     for (key, block) in blocks {
         index.extend(key.to_be_bytes().iter().skip(2));
@@ -80,12 +85,11 @@ pub(super) fn append_index_rows(index: &mut Vec<u8>, blocks: &[(u64, Vec<u8>)]) 
     }
 }
 
-/// Writes blocks under the id of a segment, numbered from `from`. Returns the bytes of their
-/// values.
+/// Adds puts for blocks of a segment, numbered from `from`. Returns the bytes of their values.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the value would be larger than 256 KiB.
+/// `limit-exceeded`: a value has more than 256 KiB.
 pub(super) fn put_blocks(
     keys: &ConversationKeys,
     id: &[u8; 8],
@@ -102,11 +106,12 @@ pub(super) fn put_blocks(
     Ok(bytes)
 }
 
-/// Writes the root of a segment, with or without inline blocks. Returns the bytes of its value.
+/// Adds the put for the root of a segment: the block index, and the blocks `inline`, if any.
+/// Returns the bytes of the value.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the value would be larger than 256 KiB.
+/// `limit-exceeded`: the value has more than 256 KiB, or the segment more than 65,535 blocks.
 pub(super) fn put_root(
     keys: &ConversationKeys,
     id: &[u8; 8],
@@ -133,21 +138,21 @@ pub(super) fn fits_inline(blocks: &[(u64, Vec<u8>)]) -> bool {
     blocks.iter().map(|(_, block)| block.len() + INDEX_ROW_BYTES).sum::<usize>() <= INLINE_BYTES_MAX
 }
 
-/// A segment to write.
+/// Content of a segment to write.
 pub(super) struct NewSegment<'s> {
     pub(super) id: [u8; 8],
-    /// Merge level.
+    /// Merge level, as in [`SegmentRef::level`].
     pub(super) level: u32,
     /// First and last document.
     pub(super) documents: (u64, u64),
     pub(super) blocks: &'s SegmentBlocks,
 }
 
-/// Writes a whole segment.
+/// Adds the puts for a whole segment, with its blocks in the root if they fit.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the value would be larger than 256 KiB.
+/// `limit-exceeded`: a value has more than 256 KiB, or the segment more than 65,535 blocks.
 pub(super) fn put_segment(
     keys: &ConversationKeys,
     segment: &NewSegment<'_>,
@@ -186,7 +191,7 @@ pub(super) struct SegmentRoot<'a> {
 }
 
 impl<'a> SegmentRoot<'a> {
-    /// Decodes the payload of a root; `None`: the payload is damaged.
+    /// Decodes the payload of a root; `None`: the payload cannot be decoded.
     pub(super) fn new(payload: &'a [u8]) -> Option<Self> {
         let (count, rest) = payload.split_first_chunk::<2>()?;
         let rows = usize::from(u16::from_be_bytes(*count)) * INDEX_ROW_BYTES;
@@ -204,20 +209,20 @@ impl<'a> SegmentRoot<'a> {
         self.index.len() / INDEX_ROW_BYTES
     }
 
-    /// Returns the first key of a block.
+    /// Returns the first key of a block; `None`: there is no such block.
     fn first_key(&self, number: usize) -> Option<u64> {
         let row: &[u8; 6] = self.index.get(number * INDEX_ROW_BYTES..)?.first_chunk()?;
         Some(row.iter().fold(0, |key, byte| (key << 8) | u64::from(*byte)))
     }
 
-    /// Returns the bytes of a block.
+    /// Returns the size of a block in bytes; `None`: there is no such block.
     pub(super) fn block_bytes(&self, number: usize) -> Option<u32> {
         let row: &[u8; 2] = self.index.get(number * INDEX_ROW_BYTES + 6..)?.first_chunk()?;
         Some(u32::from(u16::from_be_bytes(*row)))
     }
 
-    /// Returns the blocks that may contain a key. The block before the first one with this first
-    /// key is included, because a list may begin there.
+    /// Returns the numbers of the blocks that may contain a key: the last block that begins below
+    /// the key, and all blocks that begin with the key.
     pub(super) fn find_blocks(&self, key: u64) -> core::ops::Range<usize> {
         let count_while = |holds: &dyn Fn(u64) -> bool| {
             let (mut low, mut high) = (0, self.len());
@@ -236,12 +241,12 @@ impl<'a> SegmentRoot<'a> {
         before.saturating_sub(1)..end
     }
 
-    /// Returns a block stored in the root.
+    /// Returns a block that the root holds; `None`: the root does not hold the block.
     pub(super) fn inline_block(&self, number: usize) -> Option<&'a [u8]> {
         self.inline_blocks.get(self.block_range(number)?)
     }
 
-    /// Returns the range of a block within the inline blocks.
+    /// Returns the byte range of a block within the inline blocks; `None`: there is no such block.
     fn block_range(&self, number: usize) -> Option<Range<usize>> {
         let mut from = 0;
         for before in 0..number {
@@ -251,7 +256,8 @@ impl<'a> SegmentRoot<'a> {
         Some(from..from.checked_add(size)?)
     }
 
-    /// Returns the ranges of the inline blocks from `number` on, within the payload.
+    /// Returns the byte ranges of the inline blocks from `number` on, within the payload. `None`: a
+    /// range exceeds the payload.
     pub(super) fn block_ranges_from(&self, number: usize) -> Option<Vec<Range<usize>>> {
         let behind = 2 + self.index.len();
         let range = |number| {
@@ -263,7 +269,7 @@ impl<'a> SegmentRoot<'a> {
     }
 }
 
-/// Builds the error for a value of the index that cannot be decoded.
+/// Builds the error for a value of the index that cannot be decoded or does not match the manifest.
 pub(super) fn corrupt_index(key: &str) -> Error {
     Error::corrupt_store(format_args!("`{key}` must hold a part of a search index"))
 }

@@ -1,8 +1,8 @@
 //! Builder of new segments from messages and summaries.
 //!
-//! Input: consecutive documents, without gaps; call `skip_document` for one that is not indexed.
-//! Output: blocks of postings. Texts are split into terms and grams here;
-//! [`lcm_loops::posting_collector`] collects the postings.
+//! Input: consecutive documents, without gaps; a document that is not indexed is skipped by
+//! `skip_document`. Output: blocks of postings. The builder passes the terms and texts of documents
+//! to [`lcm_loops::posting_collector`], which collects postings and grams.
 //! Elsewhere: storing the blocks (`segment`).
 
 use alloc::vec::Vec;
@@ -40,12 +40,12 @@ impl SegmentBuilder {
         self.collector.reset(first);
     }
 
-    /// Returns the lengths of the documents.
+    /// Returns the lengths of the documents added so far.
     pub(super) const fn document_lengths(&self) -> &DocumentLengths {
         &self.collector.lengths
     }
 
-    /// Adds the next message. `features` must be new, without an observed text.
+    /// Adds the next message. `features` must not have observed any of its texts.
     pub(super) fn add_message(&mut self, raw: &str, parts: &[Part], mut features: FeatureTerms) {
         let collector = &mut self.collector;
         collector.enter_unit(unit_of_message(collector.next_document()));
@@ -70,12 +70,13 @@ impl SegmentBuilder {
         collector.close_document(position);
     }
 
-    /// Adds the next document without terms; such a document is searched without the index.
+    /// Adds the next document without terms and grams. Such a document is searched without the
+    /// index.
     pub(super) fn skip_document(&mut self) {
         self.collector.close_document(0);
     }
 
-    /// Lists the grams of every unit, even of units with very many grams.
+    /// Removes the limit on the grams of a unit, for this and later segments of the builder.
     pub(super) fn keep_all_grams(&mut self) {
         self.collector.keep_all_grams();
     }
@@ -86,18 +87,20 @@ impl SegmentBuilder {
         segment::segment_range(self.corpus, (self.document_lengths().first, last))
     }
 
-    /// Returns whether the segment probably fits one value.
+    /// Returns whether the blocks of the segment probably fit into its root.
     pub(super) fn is_small(&self) -> bool {
         self.collector.is_small()
     }
 
-    /// Builds the blocks of the segment, in the order of the keys.
+    /// Builds the blocks of the segment, in the order of the keys. A block is closed at `target`
+    /// bytes.
     pub(super) fn build_blocks(&mut self, target: usize) -> Vec<(u64, Vec<u8>)> {
         self.collector.build_blocks(self.covered_range(), target)
     }
 }
 
-/// Adds a text of the next document. Returns the position at which the next text begins.
+/// Adds the terms of a text of the next document, at positions from `from` on. Returns the position
+/// at which the next text begins.
 fn add_text(collector: &mut PostingCollector, field: SearchField, text: &str, from: u32) -> u32 {
     if text.is_empty() {
         return from;

@@ -1,11 +1,11 @@
-//! Sessions: ranges of messages without a long pause between them.
+//! Sessions: ranges of messages without a pause of more than half an hour.
 //!
-//! Input: the first message of each session. Output: the session number of each document. Every
-//! summary is a session of its own.
+//! Input: the first message of each session. Output: the session number of each document, and the
+//! neighbours of documents. Every summary is a session of its own. Used by `full_text`.
 
 use alloc::vec::Vec;
 
-/// Messages before and after a message that count as its neighbours in ranking.
+/// Number of messages before a message, and after it, that are its neighbours in ranking.
 pub(super) const NEIGHBOURS: u64 = 2;
 
 /// Bounds of the sessions of one corpus.
@@ -13,12 +13,12 @@ pub(super) const NEIGHBOURS: u64 = 2;
 pub(super) enum SessionBounds {
     /// First message of each session, ascending; may omit the first message of the conversation.
     Starts(Vec<u64>),
-    /// Every document is a session.
+    /// Every document is a session of its own.
     OnePerDocument,
 }
 
 impl SessionBounds {
-    /// Returns the number of sessions in this many documents.
+    /// Returns the number of sessions of a corpus with this many documents.
     pub(super) fn count(&self, documents: u64) -> u64 {
         match self {
             Self::Starts(starts) => lcm_text::base::int::to_u64(starts.len()),
@@ -26,7 +26,7 @@ impl SessionBounds {
         }
     }
 
-    /// Returns the session number of each document (ascending).
+    /// Returns the session number of each document (ascending); the numbers never decrease.
     pub(super) fn session_numbers(&self, documents: &[u64]) -> Vec<u64> {
         let Self::Starts(starts) = self else { return documents.to_vec() };
         let mut starts = starts.iter().peekable();
@@ -40,7 +40,8 @@ impl SessionBounds {
         documents.iter().map(session).collect()
     }
 
-    /// Adds to documents (ascending) their neighbours of the same session, up to document `last`.
+    /// Returns the documents (ascending) and their neighbours of the same session. No neighbour is
+    /// greater than `last`; summaries have no neighbours.
     pub(super) fn with_neighbours(&self, documents: &[u64], last: u64) -> Vec<u64> {
         let Self::Starts(starts) = self else { return documents.to_vec() };
         let mut out: Vec<u64> = Vec::with_capacity(documents.len());

@@ -1,7 +1,7 @@
 //! Snippets: the passage of a text that best shows the match.
 //!
-//! Input: a text, and the ranges of matches. Output: at most 200 characters around the greatest
-//! weight, on one line, split into parts of which every second is a match.
+//! Input: a text, and the ranges of its matches with their weights. Output: a passage on one line,
+//! of at most 200 characters unless the caller wants fewer. Its parts are text and match in turn.
 //! Elsewhere: finding the matches.
 
 use alloc::{string::String, vec::Vec};
@@ -11,13 +11,14 @@ use lcm_text::base::{json::JsonWriter, sort};
 
 /// Most characters of a snippet, including ellipses.
 pub(crate) const SNIPPET_CHARACTERS_MAX: usize = 200;
-/// Most bytes of text between the first and the last highlight that are weighed together.
+/// Most bytes from the start of the first to the end of the last of the highlights that are weighed
+/// together.
 const SPAN_BYTES_MAX: usize = 120;
-/// Characters shown before the first match.
+/// Most characters shown before the byte around which a snippet is built.
 const LEAD_CHARACTERS: usize = 40;
-/// Most highlights of one text that are compared.
+/// Most highlights of one text that are compared; later highlights are ignored.
 const HIGHLIGHTS_MAX: usize = 512;
-/// Replaces omitted text.
+/// Character in place of omitted text at the beginning or end of a snippet.
 const ELLIPSIS: char = '\u{2026}';
 
 /// Range of a match, with its weight.
@@ -25,12 +26,14 @@ const ELLIPSIS: char = '\u{2026}';
 pub(crate) struct Highlight {
     /// Byte range in the text.
     pub(crate) bytes: Range<usize>,
-    /// Number of the matched item, below 64. An item counts once in a passage.
+    /// Number of the matched item. An item counts once in a passage; numbers that are equal modulo
+    /// 64 count as one item.
     pub(crate) what: usize,
     pub(crate) weight: u64,
 }
 
-/// Finds the best passage of highlights (ascending). Returns its weight and start byte.
+/// Finds the passage whose highlights (ascending) have the greatest total weight; of equal passages
+/// the first. Returns its weight and start byte; `None`: there are no highlights.
 pub(crate) fn find_best_passage(highlights: &[Highlight]) -> Option<(u64, usize)> {
     let highlights = highlights.get(..HIGHLIGHTS_MAX).unwrap_or(highlights);
     let mut best: Option<(u64, usize)> = None;
@@ -57,12 +60,13 @@ pub(crate) fn find_best_passage(highlights: &[Highlight]) -> Option<(u64, usize)
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snippet {
     pub(crate) text: String,
-    /// Bytes of the text at which a match begins and ends, alternating.
+    /// Byte offsets in `text` at which matches begin and end, in turn.
     bounds: Vec<usize>,
 }
 
 impl Snippet {
-    /// Splits the passage into parts: text, match, text, match, and so on.
+    /// Splits the passage into parts: text, match, text, and so on. First and last are text, which
+    /// may be empty.
     fn parts(&self) -> Vec<&str> {
         let begins = iter::once(0).chain(self.bounds.iter().copied());
         let ends = self.bounds.iter().copied().chain([self.text.len()]);
@@ -76,8 +80,10 @@ impl Snippet {
     }
 }
 
-/// Builds the passage around a byte, with whitespace folded to single spaces, and with the bounds
-/// of the matches in it.
+/// Builds a passage of at most 200 characters around the byte `at` of a text.
+///
+/// Runs of whitespace and control characters become single spaces. `found`: the ranges of all
+/// matches in the text.
 pub(crate) fn build_snippet(
     text: &str,
     at: usize,
@@ -86,7 +92,7 @@ pub(crate) fn build_snippet(
     build_short_snippet(text, at, SNIPPET_CHARACTERS_MAX, found)
 }
 
-/// Builds a passage like [`build_snippet`], of at most `characters_max` characters.
+/// Builds a passage as [`build_snippet`] does, but of at most `characters_max` characters.
 pub(crate) fn build_short_snippet(
     text: &str,
     at: usize,
@@ -101,7 +107,7 @@ pub(crate) fn build_short_snippet(
     );
     let mut found = found.into_iter().peekable();
     let mut bounds = Vec::new();
-    // Start of the match that the last character belongs to.
+    // Start of the match that contains the last character; `None`: no match contains it.
     let mut open = None;
     let mut out = String::new();
     let mut count = 0;
@@ -147,7 +153,7 @@ pub(crate) fn build_short_snippet(
     Snippet { text: out, bounds }
 }
 
-/// Sorts ranges, and joins those that touch or overlap.
+/// Sorts byte ranges, and joins ranges that touch or overlap. Returns each start and end.
 fn merge_touching_ranges(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> =
         ranges.into_iter().map(|range| (range.start, range.end)).collect();
@@ -162,7 +168,9 @@ fn merge_touching_ranges(ranges: Vec<Range<usize>>) -> Vec<(usize, usize)> {
     out
 }
 
-/// Returns the end of a text as context, from the start of a word if one starts there.
+/// Returns the last 40 characters of a text, from their first whitespace on if they have any.
+///
+/// A text of at most 40 characters is returned whole. Leading whitespace is removed.
 fn leading_context(before: &str) -> &str {
     let Some((start, _)) = before.char_indices().rev().nth(LEAD_CHARACTERS - 1) else {
         return before.trim_start();

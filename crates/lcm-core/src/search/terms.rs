@@ -1,7 +1,8 @@
 //! Index terms of a text.
 //!
 //! Input: a text and its field. Output: terms as [`lcm_loops::term_tokenizer`] makes them. A tool
-//! name is also a whole term (kind `n`); of JSON only keys and values are read.
+//! name is also a term as a whole (kind `n`). Of arguments and results in JSON, only keys and
+//! values have terms. Used to index messages and summaries and to parse queries.
 
 pub(crate) use lcm_loops::term_tokenizer::has_positions;
 pub(super) use lcm_loops::term_tokenizer::hash_bytes;
@@ -10,11 +11,12 @@ use lcm_loops::term_tokenizer::{EachTerm, TermTokenizer};
 use super::fields::SearchField;
 use lcm_text::base::json::{self, ByteSpan, JsonScanner, JsonTokenKind};
 
-/// Passes each term of a text to a callback: kind and bytes, position, and byte range in `text`.
+/// Calls `each` with every term of a text: kind and bytes, position, and byte range in `text`.
+/// Returns the number of positions.
 ///
-/// Positions start at 0 and never decrease; the number of positions is returned. In arguments and
-/// results that are JSON, keys and values are read without the syntax. A term of a string with
-/// escapes has the byte range of the whole string.
+/// Positions start at 0 and never decrease. Of arguments and results that are a JSON object or
+/// array, only keys and values have terms. A term of a JSON string with escapes has the byte range
+/// of the whole string, quotes included.
 pub(crate) fn each_term(field: SearchField, text: &str, each: EachTerm<'_>) -> u32 {
     let mut walk = TermTokenizer::new(each);
     match field {

@@ -1,8 +1,8 @@
-//! Half-open window of time.
+//! Half-open window of time, by which a search limits its matches.
 
 use lcm_text::types::api::Timestamp;
 
-/// Times from `since` (included) to `before` (excluded). Absent: no bound.
+/// Times from `since` (included) to `before` (excluded). `None`: no bound on that side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeWindow {
     pub(crate) since: Option<Timestamp>,

@@ -1,7 +1,7 @@
-//! Messages that are in no segment yet, searched with the same analysis as indexed messages.
+//! Messages whose terms are in no segment, searched with the same analysis as indexed messages.
 //!
-//! Input: a query, and the ranges of messages outside the index. Output: their postings and doc
-//! values. Flushes keep their number small. Elsewhere: messages in segments (`index_reader`).
+//! Input: a query, and the ranges of messages outside the index. Output: the postings and doc
+//! values of these messages, for `full_text`. Elsewhere: messages in the index (`index_reader`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{borrow::Cow, vec::Vec};
@@ -25,7 +25,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Doc values of one message that is in no segment.
+/// Doc values of one message outside the index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnindexedEntry {
     pub(crate) seq: u64,
@@ -35,14 +35,14 @@ pub(crate) struct UnindexedEntry {
     pub(crate) role: Role,
 }
 
-/// Messages in no segment, analysed for one query.
+/// Messages outside the index, analysed for one query.
 #[derive(Debug, Default)]
 pub(crate) struct UnindexedMessages {
     /// Entries by seq, ascending.
     pub(crate) entries: Vec<UnindexedEntry>,
     /// Postings of each term of the query.
     pub(crate) postings: Vec<Postings>,
-    /// Positions of the phrase terms, by term and message.
+    /// For each term of a phrase: messages with the term, ascending, and its positions in each.
     positions: SortedMap<Vec<u8>, Vec<(u64, Vec<u32>)>>,
 }
 
@@ -112,7 +112,7 @@ impl UnindexedMessages {
         self.entries.push(UnindexedEntry { seq, length, time: stored.time, role: stored.role });
     }
 
-    /// Adds a position of a term in the newest message.
+    /// Adds a position of a phrase term in the message that is analysed.
     fn add_position(&mut self, term: &[u8], seq: u64, position: u32) {
         if !self.positions.contains_key(term) {
             self.positions.insert(term.to_vec(), Vec::new());
@@ -124,13 +124,14 @@ impl UnindexedMessages {
         }
     }
 
-    /// Returns the entry of a message; `None`: the message is in a segment.
+    /// Returns the entry of a message; `None`: the message is not outside the index.
     pub(crate) fn find_entry(&self, seq: u64) -> Option<&UnindexedEntry> {
         let place = self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
         self.entries.get(place)
     }
 
-    /// Returns the positions of a phrase term in a message.
+    /// Returns the positions of a phrase term in a message; empty: the message does not have the
+    /// term.
     pub(crate) fn term_positions(&self, term: &[u8], seq: u64) -> &[u32] {
         let Some(entries) = self.positions.get(term) else { return &[] };
         let place = entries.binary_search_by(|(known, _)| known.cmp(&seq)).ok();
@@ -138,8 +139,7 @@ impl UnindexedMessages {
     }
 }
 
-/// Passes the terms of a message with their positions to a callback. Returns the number of
-/// positions.
+/// Calls `each` with every term of a message and its position. Returns the number of positions.
 fn each_message_term(
     raw: &str,
     parts: &[Part],
@@ -169,15 +169,15 @@ fn each_message_term(
 struct QueryTermSet<'q> {
     /// Terms in byte order.
     terms: Vec<QueryTerm<'q>>,
-    /// Bit set of term lengths, up to 63 bytes; longer terms share the last bit.
+    /// Bit set of the lengths of the terms in bytes; all lengths from 63 on share the last bit.
     lengths: u64,
 }
 
 struct QueryTerm<'q> {
     term: &'q [u8],
-    /// Index of the term in the query.
+    /// Index of the term in [`TextQuery::terms`]; `None`: only the order of a phrase has the term.
     number: Option<usize>,
-    /// True if the positions of the term are needed.
+    /// Whether the term is in the order of a phrase, so that its positions are needed.
     is_ordered: bool,
 }
 

@@ -1,11 +1,13 @@
-//! The context of one exported call: configuration, conversation and time.
+//! The arguments that all functions of one exported call share.
+//!
+//! The engine's facade builds a [`Call`] from the host's arguments. Operations pass it on.
 
 use crate::storage::keys::ConversationKeys;
 use lcm_text::{base::error::Result, config::Config, types::api::Timestamp};
 
-/// One exported call on one conversation.
+/// Configuration, conversation and time of one exported call.
 ///
-/// The value is copied from function to function, beside the session that reads the store.
+/// Functions take a copy of this value, together with the session that reads the store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     /// Configuration of the instance.
@@ -14,19 +16,20 @@ pub(crate) struct Call<'a> {
     pub(crate) conversation: &'a str,
     /// Keys of the conversation's records.
     pub(crate) keys: &'a ConversationKeys,
-    /// Time that the host gave, in milliseconds since 1970; 0 if the export takes no time.
+    /// Time in milliseconds since 1970, as the host gave it; 0 if the exported function takes no
+    /// time.
     ///
-    /// A conversation's clock never runs backwards: commits store the
-    /// [effective time](crate::storage::head::LoadedHead::effective_time).
+    /// A host's clock may run backwards, so a commit on the head stores the
+    /// [effective time](crate::storage::head::LoadedHead::effective_time) instead.
     pub(crate) now: Timestamp,
 }
 
 impl Call<'_> {
-    /// Runs `act` with the same call on another conversation.
+    /// Runs `act` with a copy of this call in which only the conversation is replaced.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the id of the conversation; errors of `act`.
+    /// `invalid-input`: `conversation` is empty or longer than 512 bytes; errors of `act`.
     pub(crate) fn with_conversation<T>(
         self,
         conversation: &str,

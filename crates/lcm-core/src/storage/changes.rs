@@ -1,4 +1,9 @@
 //! The changes of one commit: records to write and to delete, and the guards that must hold.
+//!
+//! In: typed records of an operation. Out: the puts and guards of [`Store::commit`]. Operations
+//! collect their writes here before they commit.
+//!
+//! [`Store::commit`]: crate::storage::store::Store::commit
 
 use alloc::vec::Vec;
 
@@ -20,12 +25,12 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Returns whether the commit would write nothing.
+    /// Returns whether there are no writes and no deletions; guards do not count.
     pub(crate) fn is_empty(&self) -> bool {
         self.puts.is_empty()
     }
 
-    /// Writes a record and returns the bytes of its value.
+    /// Adds a write of `record` under `key`; returns the size of the encoded value in bytes.
     ///
     /// # Errors
     ///
@@ -40,7 +45,8 @@ impl Changes {
         Ok(bytes)
     }
 
-    /// Writes a record in place of an earlier write of these changes to the same key.
+    /// Adds a write of `record` and drops earlier writes of these changes to the same key; returns
+    /// the size of the encoded value in bytes.
     ///
     /// # Errors
     ///
@@ -53,12 +59,13 @@ impl Changes {
         self.write_record(key, record)
     }
 
-    /// Deletes a record.
+    /// Adds a deletion of the record under `key`.
     pub(crate) fn delete_record<T>(&mut self, key: &RecordKey<T>) {
         self.puts.push(Put { key: key.name().into(), value: None });
     }
 
-    /// Replaces a record; the commit conflicts if the store no longer holds the read value.
+    /// Adds a write of `record` to the key of `read`, guarded by the value that was read: the
+    /// commit fails with `conflict` if the stored value has changed.
     ///
     /// # Errors
     ///
@@ -72,7 +79,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Adds a condition without a write.
+    /// Adds a guard without a write.
     pub(crate) fn add_guard(&mut self, guard: Guard) {
         self.guards.push(guard);
     }
@@ -98,18 +105,20 @@ impl Changes {
         &self.puts
     }
 
-    /// Returns the writes, for the search layer to add to and to measure.
+    /// Returns the writes, so that the search layer can measure them and add its own.
     pub(crate) fn puts_mut(&mut self) -> &mut Vec<Put> {
         &mut self.puts
     }
 }
 
 impl StoreSession<'_> {
-    /// Commits changes without a head: the one commit of the call, and its last store call.
+    /// Commits the changes as they are: no head and no journal entry is added. This must be the
+    /// last store call of an exported call.
     ///
     /// # Errors
     ///
-    /// `conflict`: a guard did not hold, and nothing was written. Others from the store: outcome
+    /// `conflict`: a guard did not hold, and nothing was written; `limit-exceeded`: the values have
+    /// more than 1 MiB together, and nothing was written. After any other error the outcome is
     /// unknown.
     pub(crate) fn commit_changes(&mut self, changes: &Changes) -> Result<()> {
         self.commit(&changes.guards, &changes.puts)

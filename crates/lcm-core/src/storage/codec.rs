@@ -1,7 +1,7 @@
 //! Encoding of values: a format byte, a codec byte, then the payload.
 //!
-//! This module encodes and decodes every value of the store. A value of an unknown format or codec
-//! is refused with an error that names both.
+//! In: a record or bytes. Out: the value for the store, and back. A value with a newer format or
+//! another codec than expected is refused with an error that names the key.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -15,9 +15,9 @@ use lcm_text::base::{
 
 /// Version of the store format: the first byte of every value.
 pub(crate) const FORMAT: u8 = 1;
-/// Codec of records.
+/// Codec of records that are not deflated.
 const POSTCARD: u8 = 0;
-/// Codec of chunks: plain bytes.
+/// Codec of bytes that are not deflated, such as chunks of a large text.
 const BYTES: u8 = 1;
 /// Codec of deflated records.
 const RECORD_DEFLATED: u8 = 2;
@@ -26,7 +26,7 @@ const BYTES_DEFLATED: u8 = 3;
 /// Codec of compressed packs.
 const COMPRESSED_PACK: u8 = 4;
 
-/// Encodes a record.
+/// Encodes a record without deflating it.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub(crate) fn encode_compressed<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     Ok(deflate_if_smaller(plain, RECORD_DEFLATED))
 }
 
-/// Encodes a record in the form of its type: plain, or deflated if that is smaller.
+/// Encodes a record as its type demands: deflated if [`SoundRecord::IS_COMPRESSED`] and smaller.
 ///
 /// # Errors
 ///
@@ -54,9 +54,9 @@ pub(crate) fn encode_record<T: Serialize + SoundRecord>(record: &T) -> Result<Ve
     if T::IS_COMPRESSED { encode_compressed(record) } else { encode(record) }
 }
 
-/// Deflates the payload of a value, or returns the value unchanged if that is smaller.
+/// Returns the value with its payload deflated, or unchanged if deflating does not shrink it.
 ///
-/// The length of the payload precedes the deflated stream, so that a decoder knows its bound.
+/// The inflated length precedes the deflated stream, so that a decoder can check it first.
 fn deflate_if_smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
     let payload = plain.get(2..).unwrap_or(&[]);
     let mut value = alloc::vec![FORMAT, codec];
@@ -65,7 +65,8 @@ fn deflate_if_smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
     if value.len() < plain.len() { value } else { plain }
 }
 
-/// Inflates a payload that [`deflate_if_smaller`] deflated.
+/// Inflates a payload that [`deflate_if_smaller`] deflated, if its declared length is at most
+/// 256 KiB.
 fn inflate_payload(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
     let damaged = || Error::corrupt_store(format_args!("`{key}` cannot be inflated"));
     let (length, stream) = payload.split_first_chunk().ok_or_else(damaged)?;
@@ -76,14 +77,14 @@ fn inflate_payload(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
     deflate::inflate(stream, length).ok_or_else(damaged)
 }
 
-/// A record whose numbers have bounds, so that arithmetic on a sound record never overflows.
+/// A record type with bounds on its fields, so that arithmetic on a decoded record cannot overflow.
 ///
-/// A store is not trusted: a record out of bounds is `corrupt` and never a panic.
+/// A store is not trusted: decoding a record out of bounds fails with `corrupt`.
 pub(crate) trait SoundRecord {
     /// Whether the record is stored deflated if that is smaller.
     const IS_COMPRESSED: bool = false;
 
-    /// Returns whether every number of the record is within the bounds of the format.
+    /// Returns whether the fields of the record are within their bounds; by default always.
     fn is_sound(&self) -> bool {
         true
     }
@@ -93,7 +94,7 @@ impl SoundRecord for () {}
 impl SoundRecord for [u8; 8] {}
 impl SoundRecord for (String, String) {}
 
-/// Returns whether numbers are below 2^40, more than any conversation has of anything.
+/// Returns whether all numbers are below 2^40, which no count in a real conversation reaches.
 pub(crate) fn are_countable(numbers: &[u64]) -> bool {
     numbers.iter().all(|number| *number < 1 << 40)
 }
@@ -122,7 +123,8 @@ fn record_payload<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
 ///
 /// # Errors
 ///
-/// `corrupt`: the payload is no record of this type, or out of bounds.
+/// `corrupt`: the payload is no record of this type, is longer than the record, or is out of
+/// bounds.
 pub(crate) fn decode_payload<T: DeserializeOwned + SoundRecord>(
     key: &str,
     payload: &[u8],
@@ -135,7 +137,7 @@ pub(crate) fn decode_payload<T: DeserializeOwned + SoundRecord>(
     }
 }
 
-/// Encodes bytes without a change, for content that is packed already.
+/// Encodes bytes without deflating them, for content that is compact already.
 ///
 /// # Errors
 ///
@@ -151,8 +153,7 @@ pub(crate) fn encode_raw_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
-/// newer format.
+/// `corrupt`: the value has another codec; `unsupported`: the value has a newer format.
 pub(crate) fn decode_raw_bytes<'a>(key: &str, value: &'a [u8]) -> Result<&'a [u8]> {
     payload_of_codec(key, value, BYTES)
 }
@@ -170,7 +171,7 @@ pub(crate) fn encode_chunk(bytes: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
+/// `corrupt`: the value has another codec or cannot be inflated; `unsupported`: the value has a
 /// newer format.
 pub(crate) fn decode_chunk<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
     match value {
@@ -179,7 +180,7 @@ pub(crate) fn decode_chunk<'a>(key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8
     }
 }
 
-/// Encodes a compressed pack: its header, then its streams.
+/// Encodes a compressed pack: its header, then its two deflated streams.
 ///
 /// # Errors
 ///
@@ -195,12 +196,12 @@ pub(crate) fn encode_compressed_pack<T: Serialize>(
 }
 
 /// Decodes the header of the compressed pack in the value of `key`; returns the header and the
-/// streams that follow.
+/// bytes after the header, which hold both streams.
 ///
 /// # Errors
 ///
-/// `corrupt`: the value is no record of this type, or out of bounds; `unsupported`: the value has a
-/// newer format.
+/// `corrupt`: the value has another codec, or its header cannot be decoded or is out of bounds;
+/// `unsupported`: the value has a newer format.
 pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
     key: &str,
     value: &'a [u8],
@@ -212,7 +213,7 @@ pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
     }
 }
 
-// Not generic, so that the component holds this code once and not for every type of record.
+// The next functions are not generic, so that the component holds their code only once.
 
 #[inline(never)]
 fn finish_encoding(value: postcard::Result<Vec<u8>>) -> Result<Vec<u8>> {

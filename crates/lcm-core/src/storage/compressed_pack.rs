@@ -1,7 +1,9 @@
-//! Compressed packs: the deflated messages of several packs that are no longer raw context.
+//! Compressed packs: values that hold many older messages, deflated together.
 //!
-//! A compressed pack has a header, the deflated projections, and the deflated texts in one stream.
-//! A read of one message inflates the texts up to the end of this message only.
+//! In: messages, added to a [`CompressedPackBuilder`]. Out: the value of a compressed pack, and
+//! from a value the messages again ([`CompressedPack`]). The value has a header and two deflated
+//! streams: the projections (all fields but the texts) and the texts. A read of one message
+//! inflates all projections, but the texts only up to the end of this message.
 //! [`crate::storage::pack_compaction`] decides which messages are compressed, and when.
 
 use crate::storage::pack::PlacedMessage;
@@ -33,7 +35,7 @@ use lcm_text::{
     types::api::{Dialect, Timestamp},
 };
 
-/// The header before the streams.
+/// The header of a compressed pack, which precedes both streams.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct CompressedPackHeader {
     seq_first: u64,
@@ -44,9 +46,9 @@ struct CompressedPackHeader {
     tokens_before: u64,
     /// Running hash before the first message, and after the last message.
     frontiers: [[u8; 16]; 2],
-    /// Bytes of the projections, and of their deflated stream.
+    /// Bytes of the projections before deflating, then bytes of their deflated stream.
     columns: [u32; 2],
-    /// Bytes of the texts; their deflated stream is the rest of the value.
+    /// Bytes of the texts before deflating; their deflated stream is the rest of the value.
     texts: u32,
 }
 
@@ -68,7 +70,7 @@ struct ChunkedMessage {
     index: u32,
     sha256: [u8; 32],
     chunks: Vec<u32>,
-    /// Running hash after the message, stored to avoid hashing megabytes of text.
+    /// Running hash after the message, stored because computing it would need the whole text.
     frontier: [u8; 16],
 }
 
@@ -80,13 +82,14 @@ struct PlaceholderEntry {
     placeholder: Box<PlaceholderMessage>,
 }
 
-/// The projections, column by column, because equal neighbours deflate best.
+/// All fields of the messages but the texts, one list per field, because similar values side by
+/// side deflate best.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct PackColumns {
     /// Bytes of each text; 0 if the text is stored in chunks.
     bytes: Vec<u32>,
     roles: Vec<Role>,
-    /// Time of each message minus the time of the message before.
+    /// Time of each message minus the time of the message before; for the first message its time.
     times: Vec<i64>,
     tokens: Vec<u32>,
     derivation_versions: Vec<u32>,
@@ -133,12 +136,13 @@ pub(crate) struct CompressedPackBuilder {
     time: Timestamp,
     columns: PackColumns,
     texts: String,
-    /// Upper bound of the bytes of the projections.
+    /// Upper bound of the bytes of the projections before deflating.
     projected_bytes: usize,
 }
 
 impl CompressedPackBuilder {
-    /// Begins a pack at `seq_first`, with tokens and running hash of the earlier messages.
+    /// Begins a pack at `seq_first`; `tokens_before` and `frontier` are the tokens of all earlier
+    /// messages and the running hash after them.
     pub(crate) fn new(
         seq_first: u64,
         dialect: Dialect,
@@ -158,7 +162,8 @@ impl CompressedPackBuilder {
         }
     }
 
-    /// Returns whether the pack can take the message: same dialect, and within the size limits.
+    /// Returns whether the message has the dialect of the pack, and texts and projections would
+    /// stay within their limits.
     pub(crate) fn can_take(&self, dialect: Dialect, message: &StoredMessage) -> bool {
         dialect == self.dialect
             && self.texts.len().saturating_add(inline_bytes(message))
@@ -167,30 +172,31 @@ impl CompressedPackBuilder {
                 <= PROJECTED_BYTES_MAX
     }
 
-    /// Returns whether the pack is large enough to deflate well, so that it may end here.
+    /// Returns whether the pack may end at the next aligned seq: the pack has at least 32 KiB of
+    /// text or 48 KiB of projections.
     pub(crate) fn is_full(&self) -> bool {
         self.texts.len() >= limits::COMPRESSED_TEXTS_BYTES_MIN
             || self.projected_bytes >= PROJECTED_BYTES_MAX / 2
     }
 
-    /// Returns an upper bound of the bytes of the value.
+    /// Returns an upper bound of the bytes of the finished value.
     pub(crate) fn bytes_max(&self) -> usize {
-        // Deflate adds at most a few bytes per thousand.
+        // Deflating can enlarge data, by less than the hundredth that is added.
         let bytes = self.texts.len() + self.projected_bytes;
         512 + bytes + bytes / 100
     }
 
-    /// Returns the bytes of the texts.
+    /// Returns the bytes of the texts before deflating.
     pub(crate) fn texts_bytes(&self) -> usize {
         self.texts.len()
     }
 
-    /// Returns the running hash after the last message.
+    /// Returns the running hash after the last added message.
     pub(crate) fn last_frontier(&self) -> [u8; 16] {
         self.frontiers[1]
     }
 
-    /// Adds the next message and its running hash.
+    /// Adds the next message; `frontier` is the running hash after this message.
     pub(crate) fn push(&mut self, message: &StoredMessage, frontier: [u8; 16]) {
         let columns = &mut self.columns;
         let (text, bytes) = match &message.raw {
@@ -259,7 +265,7 @@ impl CompressedPackBuilder {
     }
 }
 
-/// Most bytes of the projections of one pack of several messages.
+/// Most bytes of the projections, before deflating, of a pack with more than one message.
 const PROJECTED_BYTES_MAX: usize = 96 << 10;
 
 fn inline_bytes(message: &StoredMessage) -> usize {
@@ -269,8 +275,8 @@ fn inline_bytes(message: &StoredMessage) -> usize {
     }
 }
 
-/// Returns an upper bound of the bytes of a message in the columns: numbers of five bytes, times,
-/// hashes, four spans per part, and the placeholder.
+/// Returns an upper bound of the bytes of a message in [`PackColumns`]: 64 for the fields of fixed
+/// number, 45 per part, and the placeholder and chunk lengths.
 fn estimate_projection_bytes(message: &StoredMessage) -> usize {
     let chunk_bytes = |raw: &RawText| match raw {
         RawText::Inline(_) => 0,
@@ -284,26 +290,28 @@ fn estimate_projection_bytes(message: &StoredMessage) -> usize {
     64 + chunk_bytes(&message.raw) + 45 * message.parts.len() + placeholder
 }
 
-/// An opened compressed pack: all projections, and the texts up to a message.
+/// An opened compressed pack: all projections, and the texts at least up to one message.
 #[derive(Debug)]
 pub(crate) struct CompressedPack {
     header: CompressedPackHeader,
     columns: PackColumns,
     times: Vec<Timestamp>,
-    /// For each message the tokens of the earlier messages in the pack.
+    /// For each message, the tokens of all earlier messages of the pack.
     tokens: Vec<u64>,
-    /// End of each text.
+    /// For each message, the end of its text in `texts`, as a byte offset.
     ends: Vec<usize>,
-    /// The texts, complete or a prefix.
+    /// The inflated texts: all, or only those of the first messages.
     texts: String,
 }
 
 impl CompressedPack {
-    /// Opens a pack and inflates its texts up to the end of message `to`.
+    /// Opens a pack and inflates its texts up to the end of the message with seq `to`; all texts if
+    /// `to` is after the pack.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the pack is damaged, or does not match its header.
+    /// `corrupt`: the value cannot be decoded or inflated, or does not match its header;
+    /// `unsupported`: the value has a newer format.
     pub(crate) fn open(key: &str, value: &[u8], to: u64) -> Result<Self> {
         let (head, streams): (CompressedPackHeader, &[u8]) =
             codec::decode_compressed_pack(key, value)?;
@@ -344,12 +352,13 @@ impl CompressedPack {
         Ok(Self { header: head, columns, times, tokens, ends, texts })
     }
 
-    /// Returns the first bytes of the last running hash, as in the reference.
+    /// Returns the first bytes of the running hash after the last message, which a [`PackRef`]
+    /// holds.
     pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
         hash::hash_prefix(&self.header.frontiers[1])
     }
 
-    /// Returns the format of the messages.
+    /// Returns the dialect of the messages.
     pub(crate) fn dialect(&self) -> Dialect {
         self.header.dialect
     }
@@ -359,7 +368,8 @@ impl CompressedPack {
         self.header.frontiers
     }
 
-    /// Returns whether the pack matches its reference, except for the bytes of the value.
+    /// Returns whether first seq, number and tokens of the messages equal those of the reference,
+    /// and whether the tokens before the pack equal `tokens_before`.
     pub(crate) fn matches_pack_ref(&self, place: &PackRef, tokens_before: u64) -> bool {
         let tokens: u64 = self.columns.tokens.iter().map(|tokens| u64::from(*tokens)).sum();
         self.header.seq_first == place.seq_first
@@ -373,16 +383,16 @@ impl CompressedPack {
         (self.header.seq_first, self.header.seq_first + u64::from(self.header.count) - 1)
     }
 
-    /// Returns whether the texts up to this message are inflated.
+    /// Returns whether the texts up to and including this message are inflated.
     pub(crate) fn reaches_seq(&self, seq: u64) -> bool {
         let index = self.message_index(seq.min(self.seq_range().1));
         let end = index.and_then(|index| self.ends.get(index));
         end.is_some_and(|end| *end <= self.texts.len())
     }
 
-    /// Estimates the bytes of the opened pack in memory.
+    /// Estimates the bytes that the opened pack takes in memory.
     pub(crate) fn estimate_memory_bytes(&self) -> usize {
-        // A stored part of 2 bytes takes 44 bytes in memory, an absent span of 1 byte takes 12.
+        // In memory, a part takes 22 times its stored bytes and an absent span 12 times.
         let [columns, _] = self.header.columns.map(|bytes| int::to_usize(u64::from(bytes)));
         self.texts.len() + 16 * columns
     }
@@ -391,30 +401,33 @@ impl CompressedPack {
         seq.checked_sub(self.header.seq_first).map(int::to_usize)
     }
 
-    /// Returns the text of a message; `None`: it is stored in chunks, or not inflated.
+    /// Returns the text of a message; `None`: the text is in chunks, not inflated or not in this
+    /// pack.
     pub(crate) fn text(&self, seq: u64) -> Option<&str> {
         let index = self.message_index(seq)?;
         let end = *self.ends.get(index)?;
         let start = end.checked_sub(int::to_usize(u64::from(*self.columns.bytes.get(index)?)))?;
         let text = self.texts.get(start..end)?;
-        // No message has an empty text.
+        // No message has an empty text, so an empty range means a text in chunks.
         (!text.is_empty()).then_some(text)
     }
 
-    /// Finds the chunks of a message; `None`: the text is in the pack.
+    /// Finds the chunks of a message; `None`: the message has no text in chunks in this pack.
     fn find_chunked_message(&self, seq: u64) -> Option<&ChunkedMessage> {
         let index = int::to_u32(self.message_index(seq)?);
         self.columns.chunked_messages.iter().find(|large| large.index == index)
     }
 
-    /// Finds the placeholder of a message; `None`: it has no large payload.
+    /// Finds the placeholder of the message with this index; `None`: the message has no
+    /// placeholder.
     fn find_placeholder(&self, index: usize) -> Option<Box<PlaceholderMessage>> {
         let index = int::to_u32(index);
         let entry = self.columns.placeholders.iter().find(|entry| entry.index == index);
         entry.map(|entry| entry.placeholder.clone())
     }
 
-    /// Returns a message with its position; `None`: it is not in this pack, or not inflated.
+    /// Returns a message with its position; `None`: the pack lacks the message or has not inflated
+    /// it.
     pub(crate) fn message(&self, seq: u64) -> Option<PlacedMessage> {
         let index = self.message_index(seq)?;
         let (raw, frontier) = match (self.text(seq), self.find_chunked_message(seq)) {
@@ -445,14 +458,14 @@ impl CompressedPack {
         Some(PlacedMessage { seq, tokens_before, dialect, stored: Rc::new(stored), frontier })
     }
 
-    /// Returns time and parts of a message; `None`: it is not in this pack.
+    /// Returns time and parts of a message; `None`: the message is not in this pack.
     pub(crate) fn time_and_parts(&self, seq: u64) -> Option<(Timestamp, &[Part])> {
         let index = self.message_index(seq)?;
         Some((*self.times.get(index)?, self.columns.parts.get(index)?))
     }
 
-    /// Returns the nearest stored running hash before `seq`, with the seq of its message: of a
-    /// chunked message, or before the pack.
+    /// Returns the last stored running hash before message `seq`, with the seq of the message that
+    /// the hash follows: a message in chunks of this pack, or else the message before the pack.
     pub(crate) fn nearest_frontier_before(&self, seq: u64) -> (u64, [u8; 16]) {
         let first = self.header.seq_first;
         let known = self.columns.chunked_messages.iter().rev().find_map(|large| {

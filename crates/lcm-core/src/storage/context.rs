@@ -1,8 +1,8 @@
 //! The context: the ordered items that together cover every message exactly once.
 //!
-//! Items are runs of raw messages, summaries and withdrawn messages. The head holds the newest
-//! items; immutable nodes hold older items. A replacement writes new nodes and keeps the old nodes,
-//! so the context root in an old journal entry still leads to the old context.
+//! Items are runs of raw messages, summaries and withdrawn messages. The head holds the root of the
+//! context with the newest items; immutable nodes hold older items. A replacement writes new nodes
+//! and deletes none, so the context root in an old journal entry still leads to the old context.
 
 use alloc::vec::Vec;
 use lcm_text::base::hash;
@@ -37,9 +37,9 @@ pub(crate) struct SummaryItem {
     pub(crate) depth: u32,
     /// Tokens of the summary text.
     pub(crate) tokens: u32,
-    /// Tokens of the whole element in an assembly.
+    /// Tokens of the summary as an assembly renders it: the text and its XML element.
     pub(crate) rendered_tokens: u32,
-    /// Bytes of the summary record.
+    /// Size of the stored summary record in bytes.
     pub(crate) bytes: u32,
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
@@ -58,7 +58,7 @@ pub(crate) enum ContextItem {
 }
 
 impl ContextItem {
-    /// Returns the tokens of the item in the stored context.
+    /// Returns the tokens of a run's messages or of a summary's text; 0 for withdrawn messages.
     pub(crate) fn tokens(&self) -> u64 {
         match self {
             Self::Run(run) => run.tokens,
@@ -67,7 +67,8 @@ impl ContextItem {
         }
     }
 
-    /// Returns the tokens of the item in an assembly.
+    /// Returns the tokens of the item as an assembly renders it; 0 for withdrawn messages. Only
+    /// summaries have other tokens here than in [`Self::tokens`].
     pub(crate) fn rendered_tokens(&self) -> u64 {
         match self {
             Self::Run(run) => run.tokens,
@@ -131,14 +132,15 @@ impl SoundRecord for Context {
     }
 }
 
-/// A reference to a node of items.
+/// A reference to a stored node of context items.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ContextNodeRef {
     revision: u64,
     number: u32,
     count: u32,
     bytes: u32,
-    /// First bytes of the node's hash, which detect another node under the same key.
+    /// First bytes of the node's hash. They detect another node under the same key, for example
+    /// after the restore of a backup.
     hash_prefix: [u8; 4],
 }
 
@@ -152,7 +154,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Appends messages to the last run, or as a new run.
+    /// Adds `count` messages from `seq_first` on: extends the run that ends the context, or begins
+    /// a new run.
     pub(crate) fn append_messages(
         &mut self,
         seq_first: u64,
@@ -187,7 +190,7 @@ impl Context {
         &self.items
     }
 
-    /// Returns the keys of the nodes with the sizes of their values.
+    /// Returns the keys of the nodes, oldest first, with the sizes of their values in bytes.
     pub(crate) fn node_keys(&self, keys: &ConversationKeys) -> Vec<(alloc::string::String, u32)> {
         self.nodes
             .iter()
@@ -195,11 +198,12 @@ impl Context {
             .collect()
     }
 
-    /// Reads all items in order.
+    /// Reads all items, oldest first.
     ///
     /// # Errors
     ///
-    /// `conflict` or `corrupt` when a node is missing; errors of the store.
+    /// `conflict`: a node is missing, and the head has changed; `corrupt`: a node is missing or
+    /// damaged; errors of the store.
     pub(crate) fn load_items(
         &self,
         session: &mut StoreSession<'_>,
@@ -216,13 +220,14 @@ impl Context {
         Ok(items)
     }
 
-    /// Replaces `items[range]`; returns the new context and the nodes to write.
+    /// Replaces `items[range]` by `replacement`; returns the new context and the nodes to write.
     ///
-    /// `items` are all items of the context. Nodes outside the range stay unchanged.
+    /// `items` are all items of this context. Nodes outside the range are kept. If there would be
+    /// more than 32 nodes, all items are written anew instead.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: the root cannot refer to that many items.
+    /// `limit-exceeded`: the items need more than 32 nodes.
     pub(crate) fn replace_items(
         &self,
         keys: &ConversationKeys,
@@ -236,7 +241,7 @@ impl Context {
         let mut segment: Vec<ContextItem> = Vec::new();
         let mut nodes = Vec::new();
         let mut at = 0usize;
-        // Nodes outside the range are kept; nodes that overlap the range are merged.
+        // Nodes outside the range are kept; the items of the other nodes are written anew.
         for node in &self.nodes {
             let end = at + int::to_usize(u64::from(node.count));
             if edit.range.start < end && at < edit.range.end {
@@ -251,7 +256,7 @@ impl Context {
             writer.write_nodes(&mut segment, &mut nodes)?;
         }
         edit.append_items(&mut segment, at..items.len());
-        // One item stays free for the run that an append may begin.
+        // The inline items keep one place free for a run that an append may begin.
         if segment.len() >= limits::INLINE_ITEMS_MAX {
             let keep = segment.split_off(segment.len() - limits::INLINE_ITEMS_MAX / 4);
             writer.write_nodes(&mut segment, &mut nodes)?;
@@ -282,7 +287,8 @@ struct ContextEdit<'a> {
 }
 
 impl ContextEdit<'_> {
-    /// Appends the items at `indices` to `segment`, with the replacement in place of the range.
+    /// Appends the items at `indices` to `segment` without the items of the range. The replacement
+    /// takes the place of the range's first item.
     fn append_items(&self, segment: &mut Vec<ContextItem>, indices: core::ops::Range<usize>) {
         let items = self.items.iter().enumerate().take(indices.end).skip(indices.start);
         for (index, item) in items {
@@ -307,7 +313,8 @@ struct ContextNodeWriter<'a> {
 }
 
 impl ContextNodeWriter<'_> {
-    /// Moves the items of `segment` into as few nodes as possible.
+    /// Writes the items of `segment` as nodes of at most 128 items, appends references to `nodes`,
+    /// and empties `segment`.
     fn write_nodes(
         &mut self,
         segment: &mut Vec<ContextItem>,
@@ -332,7 +339,8 @@ impl ContextNodeWriter<'_> {
         Ok(())
     }
 
-    /// Writes all items into full nodes, when condensation left too many small nodes.
+    /// Writes all items of the edited context anew: the newest 8 inline, the others in nodes of
+    /// 128. Needed when replacements left too many small nodes.
     fn rebuild_nodes(&mut self, edit: &ContextEdit<'_>) -> Result<Context> {
         self.puts.clear();
         self.number = 0;

@@ -1,7 +1,8 @@
-//! The list of the store's conversations.
+//! The list of the store's conversations, for administration and searches over the whole store.
 //!
-//! In: a cursor. Out: ids, or a page of conversations with their heads, in the order of their keys.
-//! The order of keys is the order of hashes, which does not change when conversations are added.
+//! In: nothing, a conversation, or a cursor. Out: ids, a count, or a page of heads. Pages follow
+//! the order of the keys, which hold hashes of the ids: a new conversation may come anywhere in the
+//! list.
 
 use alloc::{string::String, vec::Vec};
 
@@ -17,16 +18,16 @@ use lcm_text::base::{
     limits, sort,
 };
 
-/// A conversation of the list.
+/// The head of a listed conversation, with its family and archive.
 pub(crate) struct ListedConversation {
     pub(crate) head: ConversationHead,
     pub(crate) life: SessionLifecycle,
 }
 
-/// A page of the list, with the cursor of the next page.
+/// A page of the list of conversations.
 pub(crate) struct ConversationPage {
     pub(crate) conversations: Vec<ListedConversation>,
-    /// `None`: this is the last page.
+    /// Cursor of the next page; `None`: this is the last page.
     pub(crate) cursor: Option<String>,
 }
 
@@ -36,7 +37,7 @@ fn decode_id(key: &str, value: &[u8]) -> Result<String> {
     Ok(id)
 }
 
-/// Lists the ids of all conversations of the store, in order.
+/// Lists the ids of all conversations of the store, sorted by id.
 ///
 /// # Errors
 ///
@@ -51,7 +52,7 @@ pub(crate) fn list_all_conversations(session: &mut StoreSession<'_>) -> Result<V
     Ok(ids)
 }
 
-/// Returns the number of conversations.
+/// Returns the number of conversations of the store.
 ///
 /// # Errors
 ///
@@ -65,8 +66,8 @@ pub(crate) fn count_conversations(session: &mut StoreSession<'_>) -> Result<u64>
     Ok(count)
 }
 
-/// Returns the id of the conversation after `previous`, or of the first conversation; `None`: the
-/// list ends.
+/// Returns the id of the conversation after `previous` in the order of the keys, or of the first
+/// conversation if `previous` is `None`. Returns `None` at the end of the list.
 ///
 /// # Errors
 ///
@@ -84,8 +85,8 @@ pub(crate) fn next_conversation(
     decode_id(&entry.key, &entry.value).map(Some)
 }
 
-/// Reads a page of at most `count_max` conversations; `None`: the cursor is not a cursor of this
-/// list.
+/// Reads the page after `cursor`, or the first page, with at most `count_max` conversations.
+/// Returns `None` if `cursor` does not begin as a key of this list does.
 ///
 /// # Errors
 ///

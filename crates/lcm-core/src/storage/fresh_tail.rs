@@ -1,12 +1,18 @@
 //! The fresh tail: the newest messages, which stay raw. Compaction and assembly use the same rules.
 //!
+//! In: the items of a context and a budget policy. Out: the first message of the tail, and a pinned
+//! message.
+//!
 //! The tail consists of units, which are never split. A tool call and its results are one unit. In
 //! `openai-responses`, consecutive output items are one unit from the first item without text
-//! (reasoning, a call) on, because the provider refuses reasoning without the item that follows.
+//! (reasoning, a call) on. The provider refuses reasoning without the item that follows.
 //!
-//! The newest unit always belongs to the tail. Older units join while the limits of messages and
-//! tokens allow, then back to the newest user message while the limit of tokens allows. A user
-//! message outside the tail is pinned: it stays raw although later messages may be compacted.
+//! With a limit of 0 messages the tail is empty. Otherwise the newest unit always belongs to the
+//! tail. An older unit joins if the limit of tokens holds, and if the limit of messages holds or
+//! the newest user message is not in the tail yet. The first unit that may not join ends the tail.
+//!
+//! If the newest user message lies before the tail, and both fit half of the budget, the message is
+//! pinned: it stays raw although later messages are compacted.
 
 use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;
@@ -24,7 +30,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Consecutive messages that are never split.
+/// Consecutive messages that compaction and assembly keep together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct MessageUnit {
     pub(crate) seq_first: u64,
@@ -39,19 +45,22 @@ impl MessageUnit {
     }
 }
 
-/// The newest user message, kept raw outside the tail.
+/// The newest user message, kept raw although it lies before the tail.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PinnedMessage {
     pub(crate) seq: u64,
     pub(crate) tokens: u64,
 }
 
-/// The messages that stay raw.
+/// The fresh tail, with the pinned message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct FreshTail {
-    /// Seq of the first message of the tail; of an empty tail the seq after the newest message.
+    /// Seq of the first message of the tail; if the tail is empty, the seq after the newest
+    /// message.
     pub(crate) seq_first: u64,
+    /// Tokens of the tail, without the pinned message.
     pub(crate) tokens: u64,
+    /// The pinned message; `None`: no message is pinned.
     pub(crate) pinned: Option<PinnedMessage>,
 }
 
@@ -60,34 +69,34 @@ fn has_tool_call(stored: &StoredMessage) -> bool {
         && stored.parts.iter().any(|part| matches!(part, Part::ToolCall { .. }))
 }
 
-/// Returns whether a message belongs to the calls before it. Results in an assistant message answer
-/// calls of the same message.
+/// Returns whether a message answers calls of earlier messages. Results in an assistant message do
+/// not count, because they answer calls of the same message.
 fn is_result(stored: &StoredMessage) -> bool {
     let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
     stored.role == Role::Tool
         || (stored.role != Role::Assistant && stored.parts.iter().any(is_result))
 }
 
-/// The messages that the open unit may take next.
+/// Whether the open unit takes a result or an output item as its next message.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitContinuation {
     takes_results: bool,
     takes_items: bool,
 }
 
-/// Returns whether a message is one of several output items of a response.
+/// Returns whether a message is an output item: an assistant's message of `openai-responses`.
 fn is_response_item(dialect: Dialect, stored: &StoredMessage) -> bool {
     dialect == Dialect::OpenaiResponses && stored.role == Role::Assistant
 }
 
-/// Groups messages into units, one at a time.
+/// Groups messages, added one at a time in order, into units.
 #[derive(Debug, Default)]
 pub(crate) struct UnitGrouper {
     open: Option<(MessageUnit, UnitContinuation)>,
 }
 
 impl UnitGrouper {
-    /// Adds the next message; returns the unit that the message closed.
+    /// Adds the next message; returns the unit before it if the message begins another unit.
     pub(crate) fn push(&mut self, placed: &PlacedMessage) -> Option<MessageUnit> {
         let (seq, stored) = (placed.seq, &*placed.stored);
         let tokens = u64::from(stored.tokens);
@@ -111,7 +120,7 @@ impl UnitGrouper {
         self.open.replace((unit, takes)).map(|(unit, _)| unit)
     }
 
-    /// Returns the open unit.
+    /// Returns the last unit; `None`: there was no message.
     pub(crate) fn finish(self) -> Option<MessageUnit> {
         self.open.map(|(unit, _)| unit)
     }
@@ -126,7 +135,7 @@ pub(crate) fn group_units(messages: &[PlacedMessage]) -> Vec<MessageUnit> {
     units
 }
 
-/// Returns the newest run of raw messages; `None`: the context does not end with a run.
+/// Returns the run that ends the context; `None`: the context is empty or ends with another item.
 pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
     match items.last() {
         Some(ContextItem::Run(run)) => Some(*run),
@@ -134,7 +143,8 @@ pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
     }
 }
 
-/// Finds the packs at the end of the last run that hold the whole tail, oldest first.
+/// Finds the packs at the end of `run` that hold the tail, oldest first. The first unit of the tail
+/// may begin in an earlier pack.
 ///
 /// # Errors
 ///
@@ -202,8 +212,8 @@ pub(crate) fn compute_fresh_tail(
     Ok(FreshTail { pinned: find_pinned(history, items, &tail, policy.budget), ..tail })
 }
 
-/// Reads the messages of a run in these packs up to `to`, with older messages back to the start of
-/// a unit.
+/// Reads the messages of `run` in the packs `refs` up to seq `to`. If the first message may be
+/// inside a unit, reads older messages of the run back to the start of a unit.
 ///
 /// # Errors
 ///
@@ -236,8 +246,8 @@ pub(crate) fn read_whole_units(
     }
 }
 
-/// Finds the last output item, up to the seq `wanted`, that begins a unit whatever precedes these
-/// messages: an item after a message that is no output item.
+/// Returns the index of the last output item, with a seq of at most `wanted`, that follows a
+/// message other than an output item. This item begins a unit, whatever precedes the messages.
 fn find_unit_start(messages: &[PlacedMessage], wanted: u64) -> Option<usize> {
     let before = messages.iter().skip(1).take_while(|placed| placed.seq <= wanted);
     let mut found = None;
@@ -251,7 +261,7 @@ fn find_unit_start(messages: &[PlacedMessage], wanted: u64) -> Option<usize> {
     found
 }
 
-/// Selects units from the newest on, by the rules of this module.
+/// Selects the units of the tail, from the newest on, by the rules of this module.
 fn select_tail(
     units: &[MessageUnit],
     history: &MessageHistory<'_>,
@@ -277,7 +287,7 @@ fn select_tail(
     tail
 }
 
-/// Finds the newest user message if it is raw, outside the tail, and within half of the budget
+/// Returns the newest user message if it is raw, lies before the tail, and fits half of the budget
 /// together with the tail.
 fn find_pinned(
     history: &MessageHistory<'_>,

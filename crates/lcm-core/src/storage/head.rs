@@ -1,8 +1,9 @@
 //! The head of a conversation: the guarded record that leads to all other records.
 //!
-//! Every commit on a conversation writes its head with the next revision, guarded by the old bytes
-//! of the head. A commit that loses the race writes nothing. A head has at most 4 KiB, because
-//! [`lcm_text::base::limits`] bounds each of its lists.
+//! A commit that changes messages, summaries, context or lifecycle writes the head with the next
+//! revision, guarded by the old bytes of the head. A commit that loses a race writes nothing.
+//! Grants, questions and vectors have records that guard themselves. A head has at most 4 KiB: each
+//! of its lists has a bound in [`lcm_text::base::limits`].
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use alloc::{string::String, vec::Vec};
@@ -30,24 +31,24 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Reference to the newest user message, for the fresh tail.
+/// Reference to the newest user message, by which the fresh tail is computed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct UserMessageRef {
     pub(crate) seq: u64,
     pub(crate) tokens: u32,
 }
 
-/// An append call, or all append calls of one list, remembered to recognise a repeated call.
+/// An `append` call, or all `append` calls of one list, remembered to recognise a repeated call.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct BatchRecord {
     /// Hash over the message hashes, mode, `now` and revision of the call, or over the name of the
     /// list.
     pub(crate) hash: [u8; 12],
-    /// Number of consumed messages, of a list by all its calls so far.
+    /// Number of messages that the call consumed; for a list, that all its calls so far consumed.
     pub(crate) consumed: u32,
 }
 
-/// Completions of the conversation and their tokens.
+/// Counts of completions for summaries, of their tokens, and of tokens saved or withdrawn.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct CompletionLedger {
     pub(crate) completions: u64,
@@ -57,17 +58,18 @@ pub(crate) struct CompletionLedger {
     pub(crate) saved_tokens: u64,
     /// Tokens that new sessions withdrew from the stored context.
     pub(crate) withdrawn_tokens: u64,
-    /// Begin of the current window of the spend limit, and its completions and tokens.
+    /// Start of the newest window of the spend limit. The next three fields count within this
+    /// window.
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
-    /// Rejected answers of the window since the last stored summary.
+    /// Rejected answers since the start of the window, the last accepted answer or the last pause.
     pub(crate) window_rejected: u32,
-    /// End of the pause in which no model is asked unless compaction is forced; 0: no pause.
+    /// End of a pause, in which no model is asked unless compaction is forced; 0: no pause.
     pub(crate) paused_until: Timestamp,
 }
 
-/// The messages that search segments cover.
+/// The messages that the search index covers: the first `messages` of the conversation.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct IndexedExtent {
     pub(crate) messages: u64,
@@ -75,8 +77,8 @@ pub(crate) struct IndexedExtent {
     pub(crate) raw_bytes: u64,
 }
 
-/// The origin of a forked conversation. No operation writes this field yet; the field keeps a fork
-/// possible in one commit.
+/// The conversation, revision and seq from which a conversation was forked. No operation sets this
+/// field yet; it is part of the format so that forks need no new format.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ForkOrigin {
     pub(crate) conversation: [u8; 16],
@@ -84,15 +86,15 @@ pub(crate) struct ForkOrigin {
     pub(crate) seq: u64,
 }
 
-/// The head record.
+/// The head of a conversation, as it is stored.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ConversationHead {
     pub(crate) tenant: String,
     pub(crate) conversation: String,
     pub(crate) origin: Option<ForkOrigin>,
-    /// Number of commits.
+    /// Number of commits that wrote the head.
     pub(crate) revision: u64,
-    /// Greatest `now` of all commits.
+    /// Greatest `now` of all commits that wrote the head, in milliseconds since 1970.
     pub(crate) time: Timestamp,
     /// Number of messages, which is the seq of the newest message.
     pub(crate) messages: u64,
@@ -105,16 +107,16 @@ pub(crate) struct ConversationHead {
     pub(crate) context: Context,
     /// References to the newest packs; the directory holds the older references.
     pub(crate) packs: Vec<PackRef>,
-    /// Last seq in compressed packs.
+    /// Seq of the last message in compressed packs; 0: there are none.
     pub(crate) compressed_through: u64,
-    /// Running hash after that message.
+    /// Running hash after the last message in compressed packs.
     pub(crate) compressed_frontier: [u8; 16],
-    /// Hashes of the newest messages, oldest first.
+    /// Beginnings of the hashes of the newest messages, at most 119, oldest first.
     pub(crate) recent_hashes: Vec<[u8; 12]>,
     pub(crate) recent_batches: Vec<BatchRecord>,
     pub(crate) ledger: CompletionLedger,
     pub(crate) indexed: IndexedExtent,
-    /// Hash of the family key; the members of the family hold the key itself.
+    /// Hash of the family key; `None`: no family. The member record has the family key itself.
     pub(crate) family: Option<[u8; 16]>,
     /// How the conversation was archived; `None`: it is open.
     pub(crate) archived: Option<ArchiveRecord>,
@@ -151,11 +153,11 @@ impl SoundRecord for ConversationHead {
 
 impl SoundRecord for JournalEntry {}
 
-/// A head with its stored bytes, which guard the next commit.
+/// A head, with its stored bytes, by which the next commit is guarded.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedHead {
     pub(crate) head: ConversationHead,
-    /// `None`: the conversation does not exist yet.
+    /// The stored bytes; `None`: the conversation does not exist yet.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -189,12 +191,13 @@ impl ConversationHead {
 }
 
 impl LoadedHead {
-    /// Reads the head and the values of further keys in one read.
+    /// Reads the head and the values of further keys in one host call, and binds the session to the
+    /// head. A conversation that does not exist has an empty head.
     ///
     /// # Errors
     ///
     /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format.
+    /// newer format; errors of the store.
     pub(crate) fn read_with_keys(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -261,7 +264,7 @@ impl LoadedHead {
         Ok((loaded, RecordValues::new(values)))
     }
 
-    /// Reads the head alone.
+    /// Reads the head of a conversation; a conversation that does not exist has an empty head.
     ///
     /// # Errors
     ///
@@ -275,7 +278,7 @@ impl LoadedHead {
         Self::read_with_keys(session, keys, conversation, &[]).map(|(loaded, _)| loaded)
     }
 
-    /// Reads the head alone; the conversation must exist.
+    /// Reads the head of a conversation, which must exist.
     ///
     /// # Errors
     ///
@@ -289,11 +292,11 @@ impl LoadedHead {
         Self::load_head(session, keys, conversation)?.require_existing()
     }
 
-    /// Returns the head, or refuses a conversation that does not exist.
+    /// Returns the head if the conversation exists.
     ///
     /// # Errors
     ///
-    /// `not-found`.
+    /// `not-found`: the conversation does not exist.
     pub(crate) fn require_existing(self) -> Result<Self> {
         self.ensure_exists()?;
         Ok(self)
@@ -308,7 +311,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `not-found`.
+    /// `not-found`: the conversation does not exist.
     pub(crate) fn ensure_exists(&self) -> Result<()> {
         if self.bytes.is_some() {
             return Ok(());
@@ -316,11 +319,12 @@ impl LoadedHead {
         Err(Self::missing_error(&self.head.conversation))
     }
 
-    /// Returns the effective time of a call: `now`, but not before the time of the head.
+    /// Returns the effective time of a call: the later of `now` and the time of the head.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: `now` is after the year 9999 and would stop the conversation's clock.
+    /// `invalid-input`: `now` is after the year 9999; stored, it would stop the conversation's
+    /// clock.
     pub(crate) fn effective_time(&self, now: Timestamp) -> Result<Timestamp> {
         if now > time::MS_MAX {
             return Err(Error::invalid_input(format_args!(
@@ -331,13 +335,15 @@ impl LoadedHead {
         Ok(now.max(self.head.time))
     }
 
-    /// Commits the changed head together with `changes`: the one commit of an exported call, and
-    /// its last store call. The journal entry has the effective time of the call.
+    /// Commits the changed head, its journal entry and `changes`; returns the new head. This must
+    /// be the last store call of an exported call. Head and entry get the effective time of the
+    /// call.
     ///
     /// # Errors
     ///
-    /// `conflict`: another instance was faster, and nothing was written. `limit-exceeded`: the
-    /// commit has too many puts. Other errors of the store leave the outcome unknown.
+    /// `conflict`: the head or another guarded value has changed; `limit-exceeded`: the commit has
+    /// more than 256 records or 1 MiB, or a record is too large; `invalid-input`: `now` is out of
+    /// bounds. In these cases nothing was written. After other errors the outcome is unknown.
     pub(crate) fn commit_changes(
         self,
         session: &mut StoreSession<'_>,
@@ -345,7 +351,7 @@ impl LoadedHead {
         act: JournalAction,
         mut changes: Changes,
     ) -> Result<ConversationHead> {
-        // The guard of the head precedes the others.
+        // The guard of the head comes before the other guards.
         let further_guards = core::mem::take(&mut changes.guards);
         let head = self.append_changes(call, act, &mut changes)?;
         changes.guards.extend(further_guards);
@@ -361,7 +367,9 @@ impl LoadedHead {
         Ok(head)
     }
 
-    /// Appends the puts and the guard of the changed head to the changes of a commit of two heads.
+    /// Adds to `changes` the changed head with the next revision, its guard and its journal entry;
+    /// returns the new head. For a new conversation, adds the entry in the list of conversations
+    /// and the format version. A commit of two heads calls this method for each head.
     ///
     /// # Errors
     ///
@@ -391,35 +399,36 @@ impl LoadedHead {
         Ok(head)
     }
 
-    /// Adds the guard of an unchanged head to the changes of a commit.
+    /// Adds to `changes` the guard that the stored head is still this head, without a write.
     pub(crate) fn add_guard(self, call: Call<'_>, changes: &mut Changes) {
         changes.guards.push(Guard { key: call.keys.head_key(), value: self.bytes });
     }
 }
 
-/// A journal entry: time and action of one commit.
+/// A journal entry: time and action of a commit that wrote the head.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JournalEntry {
     pub(crate) time: Timestamp,
     pub(crate) act: JournalAction,
 }
 
-/// The action of a commit on the conversation.
+/// The action of a commit that wrote the head. The index of a case is stored.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) enum JournalAction {
     /// Stored messages.
     Append { seq_first: u64, count: u32 },
-    /// Stored a piece of a large text.
+    /// Stored the piece of a large text that begins at the byte `offset`.
     Stage { sha256: [u8; 32], offset: u64 },
     /// Replaced sources by their summary; `before` is the earlier context root.
     Compact { summary: [u8; 8], made: SummaryProvenance, before: Context },
     /// Rejected an answer and counted its tokens.
     Reject { sources: [u8; 16] },
-    /// Counted the tokens of an answer that came too late.
+    /// Counted the tokens of an answer whose sources had left the context.
     Stale { sources: [u8; 16] },
-    /// Leased tasks to a planner.
+    /// Leased `count` tasks to a planner.
     Lease { count: u32 },
-    /// Imported summaries, or replaced the context; `before` is the earlier context root.
+    /// Imported summaries, or created the conversation, or replaced its context, family or archive;
+    /// `before` is the earlier context root if the import replaced the context.
     Import { summaries: u32, before: Option<Context> },
     /// Joined a family.
     Join,
@@ -427,9 +436,9 @@ pub(crate) enum JournalAction {
     Archive { cause: ArchiveCause },
     /// Withdrew items from the context for a new session; `before` is the earlier context root.
     Withdraw { before: Context },
-    /// Stored a provider's token count of a prompt.
+    /// Stored a report of a provider's token count.
     Calibrate,
-    /// Changed the deferred compaction.
+    /// Set, changed or removed the deferred compaction.
     Defer,
     /// Stored a usage report.
     Usage,

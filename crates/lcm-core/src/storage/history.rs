@@ -1,7 +1,8 @@
-//! The stored messages by seq: from the head and the directory to packs and chunks.
+//! Reads of stored messages by seq: from the head and the directory to packs and chunks.
 //!
-//! The head lists the newest packs. The directory node of an older seq is the seq divided by 1,024,
-//! so a lookup costs the same in any history.
+//! In: a head and seqs. Out: messages with their texts. All operations read messages through this
+//! module. The head lists the newest packs, directory nodes the older packs. The number of the node
+//! of a seq is (seq - 1) / 1,024, so a lookup costs the same in any history.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
@@ -24,24 +25,24 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Most bytes of packs that one read of [`MessageHistory::visit_messages`] fetches.
+/// Most bytes of packs that one host call of [`MessageHistory::visit_messages`] reads.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// A message that a visitor sees.
+/// A message, as [`MessageHistory::visit_messages`] passes it.
 #[derive(Debug)]
 pub(crate) struct VisitedMessage<'p> {
     pub(crate) seq: u64,
     pub(crate) time: Timestamp,
     pub(crate) parts: &'p [Part],
-    /// Raw text of the message.
+    /// Raw text of the message, not of its placeholder.
     pub(crate) text: &'p str,
 }
 
-/// A function that is called for every visited message.
+/// A function that [`MessageHistory::visit_messages`] calls for each message.
 pub(crate) type MessageVisitor<'e> =
     &'e mut dyn FnMut(&mut StoreSession<'_>, &VisitedMessage<'_>) -> Result<()>;
 
-/// The history of one conversation, as of one head.
+/// Access to the messages of one conversation, as of one head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageHistory<'a> {
     pub(crate) keys: &'a ConversationKeys,
@@ -53,7 +54,7 @@ pub(crate) fn directory_node(seq: u64) -> u64 {
     seq.saturating_sub(1) / limits::DIRECTORY_SPAN
 }
 
-/// Returns the part of consecutive messages whose seqs are in `[from, to]`.
+/// Returns the messages with seqs from `from` to `to`, both included, of a list in order of seqs.
 pub(crate) fn slice_by_seq(messages: &[PlacedMessage], from: u64, to: u64) -> &[PlacedMessage] {
     let start = messages.partition_point(|placed| placed.seq < from);
     let end = messages.partition_point(|placed| placed.seq <= to);
@@ -75,17 +76,17 @@ impl DirectoryNode {
 }
 
 impl<'a> MessageHistory<'a> {
-    /// Creates a reader of the history of the call's conversation, as of this head.
+    /// Creates access to the messages of the call's conversation, as of this head.
     pub(crate) fn new(call: Call<'a>, head: &'a ConversationHead) -> Self {
         Self { keys: call.keys, head }
     }
 
-    /// Lists the keys of packs with the sizes of their values.
+    /// Lists the keys of packs, with the sizes of their values in bytes.
     pub(crate) fn list_pack_keys(&self, packs: &[PackRef]) -> Vec<(String, u32)> {
         packs.iter().map(|pack| (pack.key(self.keys), pack.bytes)).collect()
     }
 
-    /// Reads packs into the cache.
+    /// Reads packs into the cache; a missing pack is skipped.
     ///
     /// # Errors
     ///
@@ -98,11 +99,12 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &self.list_pack_keys(packs), &[])
     }
 
-    /// Reads the nodes of the context and these directory nodes into the cache.
+    /// Reads the nodes of the context and these directory nodes into the cache; a missing node is
+    /// skipped.
     ///
     /// # Errors
     ///
-    /// Errors of the store.
+    /// `corrupt` or `unsupported`: a directory node cannot be decoded; errors of the store.
     pub(crate) fn prefetch_nodes(
         &self,
         session: &mut StoreSession<'_>,
@@ -112,14 +114,14 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &context_nodes, directory_nodes)
     }
 
-    /// Returns the seq of the first message in the newest packs, which the head lists; one more
-    /// than the last seq if the head lists no pack. The directory finds older messages.
+    /// Returns the seq of the first message in the packs that the head lists; if the head lists no
+    /// pack, the seq after the newest message. The directory lists the packs of older messages.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
 
-    /// Finds the references to the packs of the seqs `[from, to]`, in order; the range is clamped
-    /// to the history.
+    /// Finds references to the packs that hold the seqs from `from` to `to`, both included, in
+    /// order. Seqs outside the history are ignored.
     ///
     /// # Errors
     ///
@@ -147,20 +149,21 @@ impl<'a> MessageHistory<'a> {
                 refs.extend_from_slice(&node.packs);
             }
         }
-        // A directory node may have grown since this head.
+        // A directory node may be newer than this head.
         refs.retain(|pack| pack.seq_first <= flushed_last);
         refs.extend_from_slice(&self.head.packs);
         refs.retain(|pack| pack.seq_first <= to && pack.seq_last() >= from);
         let overlaps =
             |pair: &[PackRef]| matches!(pair, [left, right] if left.seq_last() >= right.seq_first);
         match refs.windows(2).find(|pair| overlaps(pair)) {
-            // Another commit compressed packs that this head lists.
+            // A later commit compressed packs that this head lists.
             Some([_, gone]) => Err(session.missing_record_error(&gone.key(self.keys))),
             _ => Ok(refs),
         }
     }
 
-    /// Reads the messages `[from, to]` in order with their projections; large texts stay in chunks.
+    /// Reads the messages from `from` to `to`, both included, in order; a large text is returned as
+    /// a reference to its chunks. Seqs outside the history are ignored.
     ///
     /// # Errors
     ///
@@ -176,8 +179,8 @@ impl<'a> MessageHistory<'a> {
         self.read_messages_of_packs(session, &refs, from, to)
     }
 
-    /// Reads the messages from `from` to the end of their pack, at least one message and no message
-    /// after `to`.
+    /// Reads the messages from `from` to the end of the pack that holds `from`, or to `to` if `to`
+    /// is less.
     ///
     /// # Errors
     ///
@@ -194,12 +197,13 @@ impl<'a> MessageHistory<'a> {
         self.read_messages_of_packs(session, &refs, from, last.min(to))
     }
 
-    /// Reads the messages `[from, to]` of these packs.
+    /// Reads the messages from `from` to `to`, both included, from these packs, which must hold all
+    /// of them. Seqs outside the history are ignored.
     ///
     /// # Errors
     ///
     /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store.
+    /// damaged, or the packs do not hold every seq once; errors of the store.
     pub(crate) fn read_messages_of_packs(
         &self,
         session: &mut StoreSession<'_>,
@@ -225,7 +229,7 @@ impl<'a> MessageHistory<'a> {
                 if message.seq != next {
                     let seq = message.seq;
                     return Err(Error::corrupt_store(format_args!(
-                        "`{key}` holds {seq}, not {next}"
+                        "`{key}` holds message {seq} where message {next} must be"
                     )));
                 }
                 next += 1;
@@ -238,7 +242,7 @@ impl<'a> MessageHistory<'a> {
         Ok(out)
     }
 
-    /// Decodes the pack of a reference from the value of its key.
+    /// Returns the pack of a reference: from the cache, or decoded from `value` and then cached.
     ///
     /// # Errors
     ///
@@ -253,10 +257,10 @@ impl<'a> MessageHistory<'a> {
         session.read_pack(&place.key(self.keys), place, value, true)
     }
 
-    /// Opens the compressed pack of a reference from the value of its key, with the texts up to
-    /// message `to`.
+    /// Returns the opened compressed pack of a reference, with at least the texts up to message
+    /// `to`: from the cache, or opened from `value` and then cached.
     ///
-    /// A pack that is opened a second time is inflated as a whole and cached.
+    /// If the cached pack has too few texts, the pack is opened anew with all its texts.
     ///
     /// # Errors
     ///
@@ -292,10 +296,10 @@ impl<'a> MessageHistory<'a> {
         Ok(opened)
     }
 
-    /// Returns the running hash after message `seq`.
+    /// Returns the running hash after message `seq`; zeros if there is no such message.
     ///
-    /// Within a compressed pack the hash is computed from the texts. Few callers need the hash, and
-    /// 16 incompressible bytes would be much of the size of a compressed message.
+    /// A compressed pack stores few of these hashes, because 16 incompressible bytes for each
+    /// message would cost much space. The others are computed from the texts.
     ///
     /// # Errors
     ///
@@ -306,7 +310,7 @@ impl<'a> MessageHistory<'a> {
         self.frontier_of_message(session, placed.first())
     }
 
-    /// Returns the running hash after a message; zeros for `None`.
+    /// Returns the running hash after a message, stored or computed; zeros for `None`.
     ///
     /// # Errors
     ///
@@ -330,14 +334,15 @@ impl<'a> MessageHistory<'a> {
         let (before, mut frontier) = opened.nearest_frontier_before(placed.seq);
         for seq in before + 1..=placed.seq {
             let raw = opened.text(seq).unwrap_or_default();
-            let message = message::parse(opened.dialect(), raw)
-                .map_err(|_| Error::corrupt_store(format_args!("message {seq} cannot be read")))?;
+            let message = message::parse(opened.dialect(), raw).map_err(|_| {
+                Error::corrupt_store(format_args!("the text of message {seq} is not a message"))
+            })?;
             frontier = pack::advance_frontier(&frontier, &pack::message_hash(raw, &message));
         }
         Ok(frontier)
     }
 
-    /// Reads the messages of these ascending seqs.
+    /// Reads the messages with these seqs, which ascend and must all exist.
     ///
     /// # Errors
     ///
@@ -373,9 +378,10 @@ impl<'a> MessageHistory<'a> {
         }
     }
 
-    /// Finds the references to the packs of these ranges, in order.
+    /// Finds references to the packs that hold these ranges of seqs, in order, each pack once.
     ///
-    /// The ranges ascend and do not overlap. Seqs after the newest message are ignored.
+    /// The ranges include both ends, ascend and do not overlap. Seqs outside the history are
+    /// ignored.
     fn find_pack_refs_of_ranges(
         &self,
         session: &mut StoreSession<'_>,
@@ -396,11 +402,11 @@ impl<'a> MessageHistory<'a> {
         Ok(refs)
     }
 
-    /// Calls `each` for the messages of these ranges of seqs, in order.
+    /// Calls `each` for the messages in these ranges of seqs, in order.
     ///
-    /// The ranges ascend and do not overlap. Texts are borrowed from their packs; a text in chunks
-    /// is joined. A compressed pack is opened once, up to the last visited message. One host call
-    /// reads as many packs as its bound allows, and the packs displace nothing in the cache.
+    /// The ranges include both ends, ascend and do not overlap. A text in chunks is read and
+    /// joined. One host call reads up to 768 KiB of packs. Packs that are not compressed do not
+    /// enter the cache. A compressed pack enters the cache, opened up to its last visited message.
     ///
     /// # Errors
     ///
@@ -432,7 +438,7 @@ impl<'a> MessageHistory<'a> {
         Ok(())
     }
 
-    /// Visits as [`MessageHistory::visit_messages`] within one pack.
+    /// Calls `each` for the messages of one pack that are in the ranges, in order.
     fn visit_messages_of_pack(
         &self,
         session: &mut StoreSession<'_>,
@@ -471,8 +477,8 @@ impl<'a> MessageHistory<'a> {
         Ok(())
     }
 
-    /// Prefetches the chunks of the rendered texts of these messages, with as few host calls as the
-    /// bounds allow.
+    /// Reads into the cache the chunks of the texts that contexts render for these messages, in few
+    /// host calls.
     ///
     /// # Errors
     ///
@@ -491,7 +497,7 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &wanted, &[])
     }
 
-    /// Prefetches the chunks that hold a range of bytes of a text.
+    /// Reads into the cache the chunks that hold the bytes from `from` to before `to` of a text.
     ///
     /// # Errors
     ///
@@ -516,7 +522,7 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &inside, &[])
     }
 
-    /// Reads one chunk of a large text.
+    /// Reads the chunk with this number, from 0, of a large text; `bytes` is its expected length.
     ///
     /// # Errors
     ///
@@ -539,11 +545,11 @@ impl<'a> MessageHistory<'a> {
             .ok()
             .filter(|text| int::to_u32(text.len()) == bytes)
             .ok_or_else(|| {
-                Error::corrupt_store(format_args!("`{key}` is not a text of {bytes} bytes"))
+                Error::corrupt_store(format_args!("`{key}` is not a UTF-8 text of {bytes} bytes"))
             })
     }
 
-    /// Reads the raw text of a message, byte for byte.
+    /// Returns the raw text of a message, byte for byte; a text in chunks is read and joined.
     ///
     /// # Errors
     ///
@@ -557,8 +563,8 @@ impl<'a> MessageHistory<'a> {
         self.read_raw_text(session, &stored.raw)
     }
 
-    /// Reads the text that contexts and summaries render for a message: its placeholder, if it has
-    /// one.
+    /// Returns the text that contexts and summaries render for a message: the text of its
+    /// placeholder if the message has a placeholder, else its raw text.
     ///
     /// # Errors
     ///
@@ -586,7 +592,7 @@ impl<'a> MessageHistory<'a> {
     }
 }
 
-/// Returns the messages `[from, to]` of a pack with their positions.
+/// Returns the messages from `from` to `to`, both included, of a pack, with their positions.
 pub(crate) fn place_messages(pack: &Pack, from: u64, to: u64) -> Vec<PlacedMessage> {
     let mut tokens_before = pack.tokens_before;
     let mut out = Vec::new();
@@ -606,7 +612,7 @@ pub(crate) fn place_messages(pack: &Pack, from: u64, to: u64) -> Vec<PlacedMessa
     out
 }
 
-/// Iterates over the seqs of these ranges in a pack.
+/// Returns an iterator over the seqs of a pack that are in the ranges, which ascend.
 fn seqs_in_pack<'r>(
     ranges: &'r [(u64, u64)],
     place: &PackRef,
@@ -619,9 +625,9 @@ fn seqs_in_pack<'r>(
         .flat_map(move |(from, to)| (*from).max(first)..=(*to).min(last))
 }
 
-/// Returns the keys of the chunks of a text with the sizes of their values.
+/// Returns the keys of the chunks of a text, with upper bounds of the sizes of their values.
 fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec<(String, u32)> {
-    // Two bytes precede the payload of a value.
+    // A value is at most the chunk and two bytes before it: deflating never enlarges a value.
     let row =
         |(number, bytes): (u32, &u32)| (keys.chunk_key(sha256, number), bytes.saturating_add(2));
     (0u32..).zip(chunks).map(row).collect()
@@ -646,7 +652,7 @@ fn join_chunks(
         let chunk = codec::decode_chunk(key, &value)?;
         if int::to_u32(chunk.len()) != *bytes {
             return Err(Error::corrupt_store(format_args!(
-                "`{key}` has {} bytes, not {bytes}",
+                "`{key}` has {} bytes of text, expected {bytes}",
                 chunk.len()
             )));
         }

@@ -1,7 +1,7 @@
-//! The keys of the store: short printable ASCII, computed from the fields of a head.
+//! The keys of the store: printable ASCII of at most 128 bytes.
 //!
-//! `docs/store-format.md` lists all keys. Numbers have ten lower-case hex digits, so that byte
-//! order is numeric order in every store.
+//! In: ids, hashes and numbers. Out: keys; `docs/store-format.md` lists all of them. A number has a
+//! fixed width in lower-case hex digits, so that the order of bytes is the order of numbers.
 
 use alloc::{format, string::String};
 
@@ -15,15 +15,15 @@ use lcm_text::base::{
 pub(crate) const FORMAT_VERSION_KEY: &str = "v";
 /// Prefix of the keys in the list of conversations.
 pub(crate) const NAMES_PREFIX: &str = "n/";
-/// First key after the list of conversations.
+/// End of the list of conversations: greater than all keys of the list.
 pub(crate) const NAMES_END: &str = "n0";
 
-/// Returns the hash that identifies a family in keys and heads.
+/// Returns the hash by which keys and heads identify the family with this family key.
 pub(crate) fn family_hash(key: &str) -> [u8; 16] {
     hash_prefix(&hash_fields(&[b"lcm family", b"", key.as_bytes()]))
 }
 
-/// Returns the range of the keys of a family's members.
+/// Returns the range of the keys of a family's members: the start, and the end, which is excluded.
 pub(crate) fn family_members_range(family: [u8; 16]) -> (String, String) {
     let name = encode_base64url(&family, 22);
     (format!("f/{name}/"), format!("f/{name}0"))
@@ -39,6 +39,7 @@ pub(crate) fn conversation_name_key(conversation: [u8; 16]) -> String {
 pub(crate) struct ConversationKeys {
     root: String,
     conversation_hash: [u8; 16],
+    /// Bytes of the conversation's hash in printed message ids.
     id_tag: [u8; 3],
 }
 
@@ -65,24 +66,26 @@ impl ConversationKeys {
         })
     }
 
-    /// Returns the 22 characters that begin every key of the conversation.
+    /// Returns the 22 characters with which the keys of the conversation's records begin. The keys
+    /// of its entries in the lists of conversations and family members end with these characters.
     pub(crate) fn key_prefix(&self) -> &str {
         &self.root
     }
 
-    /// Returns the hash that identifies the conversation in keys.
+    /// Returns the hash of the conversation, of which `key_prefix` is the text form.
     pub(crate) fn conversation_hash(&self) -> [u8; 16] {
         self.conversation_hash
     }
 
-    /// Returns the key of the conversation's member record in its family.
+    /// Returns the key of the conversation's member record in the family with this hash.
     pub(crate) fn family_member_key(&self, family: [u8; 16]) -> String {
         family_members_range(family).0 + &self.root
     }
 
     /// Formats the printed id of a message: three bytes of the conversation's hash, then the seq.
     ///
-    /// The id is computed and not stored. Its first bytes reveal an id of another conversation.
+    /// The id is computed and not stored. The bytes of the hash show whether an id belongs to
+    /// another conversation.
     pub(crate) fn message_id(&self, seq: u64) -> String {
         format!("msg_{}{seq:010x}", hex(&self.id_tag))
     }
@@ -116,17 +119,17 @@ impl ConversationKeys {
         format!("{}/z{seq_first:010x}", self.root)
     }
 
-    /// Returns the key of a directory node.
+    /// Returns the key of the directory node with this number.
     pub(crate) fn directory_key(&self, node: u64) -> String {
         format!("{}/d{node:010x}", self.root)
     }
 
-    /// Returns the key of an upload record.
+    /// Returns the key of the upload record of the text with this SHA-256.
     pub(crate) fn upload_key(&self, sha256: &[u8; 32]) -> String {
         format!("{}/b{}", self.root, hex(sha256))
     }
 
-    /// Returns the key of a chunk of an upload.
+    /// Returns the key of the chunk with this number, from 0, of the text with this SHA-256.
     pub(crate) fn chunk_key(&self, sha256: &[u8; 32], number: u32) -> String {
         format!("{}/b{}/{number:010x}", self.root, hex(sha256))
     }
@@ -153,12 +156,12 @@ impl ConversationKeys {
         format!("{}/u{}", self.root, hex(&id))
     }
 
-    /// Returns the key of a context node.
+    /// Returns the key of a context node, from the revision that wrote it and its number there.
     pub(crate) fn context_node_key(&self, revision: u64, number: u32) -> String {
         format!("{}/x{revision:010x}/{number:04x}", self.root)
     }
 
-    /// Returns the key of a journal entry.
+    /// Returns the key of the journal entry of a revision.
     pub(crate) fn journal_key(&self, revision: u64) -> String {
         format!("{}/j{revision:010x}", self.root)
     }
@@ -168,7 +171,7 @@ impl ConversationKeys {
         format!("{}/a{}", self.root, encode_base64url(sources, 22))
     }
 
-    /// Returns the key of the current or last question.
+    /// Returns the key of the open or last question of `ask`.
     pub(crate) fn ask_key(&self) -> String {
         format!("{}/k", self.root)
     }
@@ -227,8 +230,8 @@ impl ConversationKeys {
         format!("{}/v{corpus}{kind}{number:010x}", self.root)
     }
 
-    /// Returns the first key of a kind of record and the key after its last; an empty `kind` covers
-    /// all records.
+    /// Returns the range of the keys that continue with `kind` after the prefix and `/`: the start,
+    /// and the end, which is excluded. An empty `kind` covers all records.
     pub(crate) fn record_range(&self, kind: &str) -> (String, String) {
         let start = format!("{}/{kind}", self.root);
         let end = match kind.bytes().last() {

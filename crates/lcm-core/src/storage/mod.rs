@@ -1,4 +1,7 @@
-//! Stored records: their keys and encodings, reads within the bounds of a host call, and commits.
+//! Storage: the keys and encodings of records, bounded reads, and guarded commits.
+//!
+//! In: a host's store and typed records. Out: decoded records, and at most one commit per exported
+//! call. All operations of this crate read and write the store through this module.
 
 pub(crate) mod call;
 pub(crate) mod changes;

@@ -1,8 +1,9 @@
-//! Packs: the stored messages of one commit, immutable.
+//! Packs: immutable records of consecutive messages that one commit stored, and references to them.
 //!
-//! A pack holds raw texts with their projections. A text over 64 KiB is stored in chunks, to which
-//! the pack refers. The directory maps seqs to packs. Compressed packs replace the packs of
-//! compacted messages ([`crate::storage::compressed_pack`]).
+//! Ingest writes packs, and [`crate::storage::history`] reads them. A pack holds the raw text of
+//! each message with the fields derived from the text. A text over 64 KiB is stored in chunks, to
+//! which the pack refers. The directory maps seqs to packs. Compressed packs
+//! ([`crate::storage::compressed_pack`]) replace the packs of compacted messages.
 
 use alloc::{boxed::Box, rc::Rc, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -46,13 +47,13 @@ impl RawText {
 /// The placeholder that contexts and summaries render for a message with large payloads.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct PlaceholderMessage {
-    /// Text of the placeholder, a message of the same dialect.
+    /// Text of the placeholder, which is a message of the same dialect.
     pub(crate) raw: RawText,
     pub(crate) parts: Vec<Part>,
     /// Tokens of the whole message, payloads included.
     pub(crate) message_tokens: u32,
-    /// Least tokens of a large payload when the placeholder was built; a check derives the
-    /// placeholder anew with this number.
+    /// Least tokens with which a payload counted as large when the placeholder was built. A check
+    /// derives the placeholder anew with this number.
     pub(crate) payload_tokens_min: u32,
 }
 
@@ -64,22 +65,26 @@ pub(crate) struct StoredMessage {
     /// [`lcm_text::base::derivation_version`].
     pub(crate) derivation_version: u32,
     pub(crate) role: Role,
-    /// Time of the message, or else the effective time of its commit.
+    /// Time that the message gives, or else the effective time of its commit.
     pub(crate) time: Timestamp,
-    /// Tokens of the message in a context, which renders its placeholder if it has one.
+    /// Tokens of the message in a context: of the placeholder, if there is one, else of the
+    /// message.
     pub(crate) tokens: u32,
+    /// Span of the host's entry id in the raw text; `None`: the message has none.
     pub(crate) entry_id: Option<ByteSpan>,
+    /// Span of the host's event key in the raw text; `None`: the message has none.
     pub(crate) event_key: Option<ByteSpan>,
-    /// Call id of the only tool result, if the call id is an identity of the message.
+    /// Span of the call id by which the message is recognised; `None`: the message is not exactly
+    /// one tool result, or its call id is no identity.
     pub(crate) call_key: Option<ByteSpan>,
     pub(crate) parts: Vec<Part>,
-    /// The rendered placeholder; `None`: the message has no large payload.
+    /// The placeholder that contexts render; `None`: contexts render the message itself.
     pub(crate) placeholder: Option<Box<PlaceholderMessage>>,
 }
 
 impl StoredMessage {
-    /// Returns text and parts that contexts and summaries render: of the placeholder, if there is
-    /// one.
+    /// Returns the text and parts that contexts and summaries render: those of the placeholder if
+    /// the message has a placeholder, else those of the message.
     pub(crate) fn rendered_content(&self) -> (&RawText, &[Part]) {
         match &self.placeholder {
             Some(placeholder) => (&placeholder.raw, &placeholder.parts),
@@ -97,9 +102,9 @@ impl StoredMessage {
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedMessage {
     pub(crate) seq: u64,
-    /// Tokens of all earlier messages.
+    /// Tokens of all earlier messages of the conversation.
     pub(crate) tokens_before: u64,
-    /// Format of the raw text.
+    /// Dialect of the raw text.
     pub(crate) dialect: Dialect,
     pub(crate) stored: Rc<StoredMessage>,
     /// Running hash after the message; `None`: the hash is not stored and must be computed with
@@ -111,23 +116,24 @@ pub(crate) struct PlacedMessage {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Pack {
     pub(crate) seq_first: u64,
-    /// Format of the messages.
+    /// Dialect of the messages.
     pub(crate) dialect: Dialect,
     /// Tokens of all messages before the pack.
     pub(crate) tokens_before: u64,
-    /// The messages; shared, because a reader of a few long texts may outlive the pack.
+    /// The messages; shared, so that a reader can keep a message after the pack is dropped.
     pub(crate) messages: Vec<Rc<StoredMessage>>,
-    /// Running hash of the sequence after each message.
+    /// Running hash of the conversation after each message of the pack.
     pub(crate) frontiers: Vec<[u8; 16]>,
 }
 
 impl Pack {
-    /// Returns the first bytes of the last running hash, which the reference repeats.
+    /// Returns the first bytes of the running hash after the last message, as a [`PackRef`] has
+    /// them.
     pub(crate) fn frontier_prefix(&self) -> [u8; 4] {
         self.frontiers.last().map(|last| hash::hash_prefix(last)).unwrap_or_default()
     }
 
-    /// Returns the reference to the pack, whose value has `bytes` bytes.
+    /// Returns the reference to this pack; `bytes` is the size of its encoded value.
     pub(crate) fn to_pack_ref(&self, bytes: u32) -> PackRef {
         PackRef {
             seq_first: self.seq_first,
@@ -151,7 +157,7 @@ impl Pack {
 pub(crate) struct PackRef {
     pub(crate) seq_first: u64,
     pub(crate) count: u32,
-    /// Bytes of the pack's value.
+    /// Size of the pack's encoded value in bytes.
     pub(crate) bytes: u32,
     pub(crate) tokens: u64,
     /// First bytes of the running hash after the last message. They detect another pack under the
@@ -165,8 +171,8 @@ pub(crate) struct PackRef {
 #[derive(Deserialize, Serialize)]
 struct StoredRef {
     seq_first: u64,
-    /// Twice the number of messages after the first, plus 1 for a compressed pack: one byte for any
-    /// pack in a head.
+    /// Twice the number of messages after the first, plus 1 for a compressed pack. A pack in a head
+    /// is not compressed and has at most 64 messages, so its number is encoded in one byte.
     kind: u32,
     bytes: u32,
     tokens: u64,
@@ -190,7 +196,7 @@ impl From<StoredRef> for PackRef {
 impl From<PackRef> for StoredRef {
     fn from(place: PackRef) -> Self {
         let PackRef { seq_first, count, bytes, tokens, frontier_prefix, is_compressed } = place;
-        // A pack has at most as many messages as a directory node covers.
+        // A pack has at most 1,024 messages, so the number does not saturate.
         let kind = count.saturating_sub(1).saturating_mul(2) | u32::from(is_compressed);
         Self { seq_first, kind, bytes, tokens, frontier_prefix }
     }
@@ -224,7 +230,7 @@ impl SoundRecord for Pack {
 }
 
 impl PackRef {
-    /// Returns the key of the pack.
+    /// Returns the key of the pack that the reference leads to.
     pub(crate) fn key(&self, keys: &keys::ConversationKeys) -> String {
         if self.is_compressed {
             keys.compressed_pack_key(self.seq_first)
@@ -233,21 +239,21 @@ impl PackRef {
         }
     }
 
-    /// Returns the seq of the last message.
+    /// Returns the seq of the last message of the pack.
     pub(crate) fn seq_last(&self) -> u64 {
         self.seq_first + u64::from(self.count) - 1
     }
 }
 
-/// A directory node: references to the packs in one span of 1,024 seqs. No pack crosses the end of
-/// a span.
+/// A directory node: references to the packs in one span of 1,024 seqs, without the packs that the
+/// head lists. No pack crosses the end of a span.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct DirectoryNode {
     pub(crate) packs: Vec<PackRef>,
 }
 
-/// Hashes the content and the ids of a message, for the running hash, the newest hashes of the head
-/// and `identify`.
+/// Hashes content identity, entry id and event key of a message. The running hash and the newest
+/// hashes in the head are made of these hashes.
 pub(crate) fn message_hash(raw: &str, message: &ParsedMessage) -> [u8; 16] {
     let id = message.entry_id.map(|span| lcm_text::base::json::text(raw, span));
     let event = message.event_key.map(|span| lcm_text::base::json::text(raw, span));
@@ -262,7 +268,8 @@ pub(crate) fn message_hash(raw: &str, message: &ParsedMessage) -> [u8; 16] {
     hash::hash_prefix(&digest)
 }
 
-/// Returns the running hash after a message with this hash.
+/// Returns the running hash after a message: `frontier` is the one before, `hash` the message's
+/// hash.
 pub(crate) fn advance_frontier(frontier: &[u8; 16], hash: &[u8; 16]) -> [u8; 16] {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm frontier", frontier, hash]))
 }

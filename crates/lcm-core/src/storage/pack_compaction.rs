@@ -1,8 +1,8 @@
 //! Pack compaction: replaces packs of compacted messages by fewer compressed packs.
 //!
-//! In: the last seq that may be compressed. Out: puts and deletions of a commit. Pack compaction
-//! joins the commit of another change and is bounded; the oldest packs come first, and later
-//! commits continue. Reading and writing are two steps, because all reads of a call precede its
+//! In: the last seq that may be compressed. Out: puts and deletions, which `apply` adds to the
+//! commit of a summary. One commit compresses the oldest packs, within bounds; later commits
+//! continue. Reading and writing are two steps, because `apply` makes all reads before its
 //! decisions.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
@@ -23,29 +23,30 @@ use lcm_text::base::{
 };
 
 /// Most bytes of packs that one commit reads. A pack has less than 200 KiB, so a long history gives
-/// at least 248 KiB: more than the texts of one compressed pack, so at least one is written.
+/// at least 248 KiB, which is more than the texts of one compressed pack.
 const READ_BYTES_MAX: u32 = 448 << 10;
-/// Most directory nodes of one commit. Only tiny messages would need more, and then most of the
-/// work is for the nodes.
+/// Most directory nodes whose packs one commit compresses. Only tiny messages spread over more
+/// nodes.
 const NODES_MAX: u64 = 4;
-/// Packs after which a compressed pack may end at the next aligned seq, whatever its size, because
-/// each pack costs the commit one deletion.
+/// Number of packs in one compressed pack with which it may end at the next aligned seq, however
+/// small it is. The bound exists because each replaced pack costs the commit one deletion.
 const PACKS_MAX: usize = 64;
-/// Bytes of a commit that pack compaction leaves to the other changes.
+/// Bytes of a commit that pack compaction leaves for records that the commit adds later.
 const COMMIT_BYTES_LEFT: usize = 64 << 10;
 
-/// The packs that a commit may compress.
+/// The packs that a commit may compress, with their directory nodes.
 #[derive(Debug)]
 pub(crate) struct PackCompactionInput {
     /// Last seq that may be compressed.
     seq_last: u64,
     packs: Vec<(PackRef, Rc<Pack>)>,
-    /// The directory nodes of the packs; a node that is not stored yet is empty.
+    /// Numbers and contents of the packs' directory nodes; a node that is not stored yet is empty.
     nodes: Vec<(u64, DirectoryNode)>,
 }
 
-/// Lists the keys of the packs to read, with their sizes, so that a caller can read them with other
-/// records.
+/// Lists the keys of the packs that [`read_compactable_packs`] reads, with the sizes of their
+/// values, so that a caller can prefetch them with other records. `until` is the last seq to
+/// compress.
 ///
 /// # Errors
 ///
@@ -60,19 +61,20 @@ pub(crate) fn list_pack_keys(
     Ok(history.list_pack_keys(&refs))
 }
 
-/// Lists the stored directory nodes from the first message that is not compressed.
+/// Lists the stored directory nodes among four: the node of the first message that is not
+/// compressed, and the next three.
 pub(crate) fn list_directory_nodes(history: &MessageHistory<'_>) -> Vec<u64> {
     let first = history::directory_node(history.head.compressed_through + 1);
     (first..first + NODES_MAX).filter(|node| is_node_stored(history, *node)).collect()
 }
 
-/// Returns whether a directory node is stored: a pack of its span has left the head.
+/// Returns whether a directory node is stored: the head no longer lists the first pack of its span.
 fn is_node_stored(history: &MessageHistory<'_>, node: u64) -> bool {
     node * limits::DIRECTORY_SPAN + 1 < history.recent_seq_first()
 }
 
-/// Selects the packs after the compressed packs, as many as one commit may read; empty if they do
-/// not fill a compressed pack.
+/// Selects the packs after the compressed packs up to seq `until`, as many as one commit may read;
+/// none if they are too few to end a compressed pack.
 fn select_pack_refs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -93,19 +95,19 @@ fn select_pack_refs(
     let count = refs.iter().take(limits::PUTS_MAX).take_while(fits).count().max(1);
     refs.truncate(count);
     let bytes: u32 = refs.iter().map(|pack| pack.bytes).sum();
-    // A compressed pack ends by its text, its number of packs, or the end of a directory node.
+    // What lets a compressed pack end: bytes, number of packs, or the end of a directory node.
     let is_filled = int::to_usize(u64::from(bytes)) >= limits::COMPRESSED_TEXTS_BYTES_MIN
         || refs.len() >= PACKS_MAX
         || history::directory_node(from) != history::directory_node(until + 1);
     Ok(if is_filled { refs } else { Vec::new() })
 }
 
-/// Reads the packs that a commit may compress; `None`: there are too few.
+/// Reads the packs up to seq `until` that a commit may compress; `None`: there are too few.
 ///
 /// # Errors
 ///
 /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// the head has not changed, or a pack does not match its reference; errors of the store.
 pub(crate) fn read_compactable_packs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -137,25 +139,28 @@ pub(crate) fn read_compactable_packs(
             false => None,
         };
         let mut node = stored.map(|node| (*node).clone()).unwrap_or_default();
-        // A node may be newer than this head; the commit then fails, so its content is irrelevant.
+        // A newer head may have written the node; then the commit fails, whatever it contains.
         node.packs.retain(|pack| pack.seq_first <= flushed_last);
         nodes.push((number, node));
     }
     Ok(Some(PackCompactionInput { seq_last: until, packs, nodes }))
 }
 
-/// Finished compressed packs, and the size limits of the commit.
+/// Finished compressed packs, with the sizes and bounds of their commit.
 struct ClosedPacks {
     packs: Vec<(PackRef, Vec<u8>)>,
-    /// Running hash after the last finished pack.
+    /// Running hash after the last finished pack, or before the first.
     frontier: [u8; 16],
+    /// Bytes of the compressed texts before deflating.
     texts: usize,
+    /// Bytes of the commit so far, with reserves for what is added later.
     bytes: usize,
     bytes_max: usize,
 }
 
 impl ClosedPacks {
-    /// Finishes a full pack; `false`: the commit takes no further pack.
+    /// Finishes a pack if the commit has room for it; returns whether the commit may take a further
+    /// pack. `has_room` tells whether the number of puts allows this pack.
     ///
     /// # Errors
     ///
@@ -175,7 +180,7 @@ impl ClosedPacks {
 
 impl PackCompactionInput {
     /// Compresses as many packs as fit the commit beside `puts`; changes the head and returns the
-    /// further puts.
+    /// puts to add. Returns none if no compressed pack can end.
     ///
     /// # Errors
     ///
@@ -187,7 +192,7 @@ impl PackCompactionInput {
         puts: &[Put],
     ) -> Result<Vec<Put>> {
         let used: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
-        // The commit also writes the nodes, and the rest of a partly compressed pack.
+        // The commit also writes directory nodes, and the rest of a partly compressed pack.
         let rest = self.packs.iter().map(|(place, _)| place.bytes).max().unwrap_or(0);
         let nodes: usize = self.nodes.iter().map(|(_, node)| estimate_node_bytes(node)).sum();
         let mut closed = ClosedPacks {
@@ -197,7 +202,7 @@ impl PackCompactionInput {
             bytes: int::to_usize(u64::from(rest)).saturating_add(used + nodes + COMMIT_BYTES_LEFT),
             bytes_max: int::to_usize(u64::from(limits::CALL_BYTES_MAX)),
         };
-        // Journal, head, a breaker, and one spare put.
+        // Four puts stay free: journal entry, head, a breaker, and a spare.
         let puts_max = limits::PUTS_MAX.saturating_sub(puts.len() + 4);
         self.close_packs(head.compressed_through, &mut closed, puts_max)?;
         match closed.packs.last() {
@@ -206,7 +211,7 @@ impl PackCompactionInput {
         }
     }
 
-    /// Finishes as many compressed packs as fit the limits.
+    /// Compresses the packs in order into `closed`, while the commit has room.
     fn close_packs(
         &self,
         compressed_through: u64,
@@ -226,7 +231,8 @@ impl PackCompactionInput {
                 if seq <= compressed_through {
                     continue;
                 }
-                // The commit deletes the packs up to this pack and rewrites at most one of them.
+                // The commit deletes the packs up to this pack (`index + 1`) and writes the rest of
+                // the last one. It also writes all nodes, the finished packs and the next one.
                 let puts = |closed: &ClosedPacks| index + 3 + self.nodes.len() + closed.packs.len();
                 let can_take = |(open, _): &mut (CompressedPackBuilder, usize)| {
                     open.can_take(pack.dialect, message)
@@ -256,8 +262,8 @@ impl PackCompactionInput {
         Ok(())
     }
 
-    /// Replaces the packs up to `end` by the finished packs, in the store, the head and the
-    /// directory.
+    /// Replaces the packs up to seq `end` by the finished packs: returns the puts for the store and
+    /// the directory, and changes the head.
     fn write_compacted(
         &self,
         keys: &ConversationKeys,
@@ -298,13 +304,13 @@ impl PackCompactionInput {
     }
 }
 
-/// Returns an upper bound of the bytes of a node with its new references.
+/// Estimates, from above, the bytes of a directory node with its new references.
 fn estimate_node_bytes(node: &DirectoryNode) -> usize {
-    // A reference has at most 24 bytes; a node of 1,024 messages gets at most 64 new references.
+    // A reference has at most 24 bytes; the estimate allows for 64 new references.
     24 * (node.packs.len() + 64)
 }
 
-/// Returns the messages of a pack after `end` as a pack.
+/// Returns a pack of the messages of `pack` after seq `end`.
 fn split_pack_after(pack: &Pack, end: u64) -> Pack {
     let count = int::to_usize((end + 1).saturating_sub(pack.seq_first));
     let (compressed, rest) = pack.messages.split_at_checked(count).unwrap_or((&[], &[]));

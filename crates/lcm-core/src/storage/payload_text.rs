@@ -1,4 +1,7 @@
-//! The text of a large payload, read chunk by chunk from any seek point.
+//! Reads of the text of a large payload, chunk by chunk from any seek point.
+//!
+//! In: a payload record and a seek point. Out: the decoded text in pieces, passed to a function.
+//! [`crate::recall`] and [`crate::search`] read and search payloads with it.
 
 use crate::storage::{history::MessageHistory, pack::RawText, store_session::StoreSession};
 use alloc::string::String;
@@ -10,20 +13,21 @@ use lcm_text::{
     message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
-/// Most bytes at the end of a chunk that may be part of a JSON escape.
+/// Most bytes of one JSON escape, which the end of a chunk may split: two `\u` escapes of a pair.
 const ESCAPE_BYTES_MAX: usize = 12;
 
 /// The part of a payload's text to read.
 pub(crate) struct PayloadPart<'a> {
     pub(crate) file: &'a PayloadRecord,
-    /// Where the part begins.
+    /// Seek point at which the part begins.
     pub(crate) start: SeekPoint,
-    /// Bytes of JSON after which the read ends, at the end of a piece.
+    /// Bytes of the message's raw text after which no further chunk is read.
     pub(crate) written_bytes_max: u64,
 }
 
-/// Passes the text of a part of a payload to `take`, piece by piece, while `take` returns true.
-/// Returns the bytes read, and whether the payload ended.
+/// Passes the decoded text of a part of a payload to `take`, piece by piece, until `take` returns
+/// false. Returns the bytes of raw text that were read, and whether the payload was passed to its
+/// end.
 ///
 /// # Errors
 ///
@@ -60,8 +64,8 @@ pub(crate) fn for_each_text(
     Ok((read, is_complete))
 }
 
-/// Passes the text of a message between two offsets to `take`, chunk by chunk, with a flag for the
-/// last chunk.
+/// Passes the raw text of message `seq` from byte `from` to before byte `to` to `take`, chunk by
+/// chunk, with whether the chunk is the last. Stops when `take` returns false.
 pub(crate) fn for_each_message_chunk(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

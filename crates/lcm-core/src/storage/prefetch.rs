@@ -1,6 +1,7 @@
-//! Prefetch of the records that a context shows, with as few host calls as the bounds allow.
+//! Prefetch of the summaries and packs that an assembly may need, in few host calls.
 //!
-//! In: the items that a context may show. Out: their records in the cache of the session.
+//! In: summary items and pack references. Out: their values in the cache of the instance, from
+//! which later reads of the same call take them.
 
 use alloc::{string::String, vec::Vec};
 
@@ -9,15 +10,15 @@ use crate::storage::{
 };
 use lcm_text::base::error::Result;
 
-/// Records of a context to prefetch.
+/// A list of summaries and packs to read into the cache.
 pub(crate) struct ContextPrefetch<'a> {
     history: &'a MessageHistory<'a>,
-    /// Keys with the sizes of their values.
+    /// Keys with the sizes of their values in bytes.
     wanted: Vec<(String, u32)>,
 }
 
 impl<'a> ContextPrefetch<'a> {
-    /// Creates a prefetch without records.
+    /// Creates an empty list.
     pub(crate) fn new(history: &'a MessageHistory<'a>) -> Self {
         Self { history, wanted: Vec::new() }
     }
@@ -37,7 +38,7 @@ impl<'a> ContextPrefetch<'a> {
         self.wanted.extend(self.history.list_pack_keys(packs));
     }
 
-    /// Reads the records into the cache.
+    /// Reads the listed records into the cache; a missing record is skipped.
     ///
     /// # Errors
     ///

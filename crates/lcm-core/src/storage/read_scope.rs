@@ -1,8 +1,8 @@
-//! What a read may see: the grant of its caller, and the conversation that knows an id.
+//! Scope of a read: the limits of the caller's grant, and the conversation that has an id.
 //!
-//! In: an id as a caller copied it, and a grant or none. Out: the record that the id names, from
-//! the conversation or another one of its family, and what limits the read. Not here: what a grant
-//! is ([`crate::storage::records::grants`]).
+//! In: a text with an id, as a caller copied it, and a grant or none. Out: the id, the conversation
+//! that has the id, and the limits of the read. [`crate::recall`] and [`crate::agent_tools`] read
+//! within this scope. Grants themselves are in [`crate::storage::records::grants`].
 
 use alloc::{string::String, vec::Vec};
 
@@ -26,53 +26,60 @@ use crate::storage::{
     summary::{self, Summary},
 };
 
-/// The record that an id names.
+/// A parsed id of a summary, message or file.
 pub(crate) enum ResolvedId {
     Summary([u8; 8]),
+    /// The seq of the message.
     Message(u64),
+    /// The id of a large payload.
     File([u8; 8]),
 }
 
-/// The limits of a read: the grant of the caller, and the tokens of text in an answer.
+/// The limits of a read: grant, tokens of stored text in the answer, and ranges of messages.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ReadLimits<'a> {
     /// The grant that limits the read; `None`: everything may be read.
     pub(crate) permit: Option<&'a GrantAccess>,
-    /// Most tokens of text; a cut is reported in the member `grant`. `None`: the caller cuts.
+    /// Most tokens of stored text in the answer, which then has a member `grant`. `None`: no limit
+    /// here, because the caller cuts the text itself.
     pub(crate) tokens_max: Option<u32>,
-    /// The only ranges to search: conversation, first and last seq; `None`: the query decides.
+    /// The only ranges to search: conversation, first and last seq; `None`: the query sets the
+    /// range.
     pub(crate) searched_ranges: Option<&'a [(&'a str, u64, u64)]>,
 }
 
 impl<'a> ReadLimits<'a> {
-    /// Derives the limits from a grant.
+    /// Returns the limits of a grant; without a grant there are none.
     pub(crate) fn from_permit(permit: Option<&'a GrantAccess>) -> Self {
         Self { permit, tokens_max: permit.map(GrantAccess::tokens_left), searched_ranges: None }
     }
 
-    /// Returns whether the grant covers a range of messages.
+    /// Returns whether the grant covers the messages `first` to `last`, in one of its ranges;
+    /// always true without a grant.
     pub(crate) fn covers_range(self, keys: &ConversationKeys, first: u64, last: u64) -> bool {
         let spans = self.permit.and_then(|permit| permit.covered_spans(keys));
         grants::is_within(spans.as_deref(), first, last)
     }
 
-    /// Refuses a grant without tokens left. Call this after the check of coverage, so that a caller
-    /// without coverage gets that error first.
+    /// Returns the error `denied` if the grant has no tokens left. Callers check coverage first, so
+    /// that an error of coverage takes precedence.
     pub(crate) fn ensure_tokens_left(self) -> Result<()> {
         self.permit.map_or(Ok(()), GrantAccess::ensure_tokens_left)
     }
 
-    /// Returns the tokens of stored text that may still be read.
+    /// Returns the tokens left of the grant; `u32::MAX` without a grant.
     pub(crate) fn tokens_left(self) -> u32 {
         self.permit.map_or(u32::MAX, GrantAccess::tokens_left)
     }
 
-    /// Returns the beginning of a text that the limit of tokens allows.
+    /// Returns the longest beginning of `text` within `tokens_max`; the whole text without a limit.
     pub(crate) fn truncate_text(self, text: &str) -> &str {
         self.tokens_max.map_or(text, |tokens_max| tokens::truncate_to_tokens(text, tokens_max))
     }
 
-    /// Writes the tokens that an answer charges to the grant.
+    /// Adds the member `grant` to an answer: the tokens that the answer charges, the tokens left
+    /// after the charge, and whether text was cut. Adds nothing without a grant or without
+    /// `tokens_max`.
     pub(crate) fn write_grant_note(self, tokens: u32, truncated: bool, to: &mut JsonWriter) {
         if let (Some(permit), Some(_)) = (self.permit, self.tokens_max) {
             let left = permit.tokens_left().saturating_sub(tokens);
@@ -81,23 +88,25 @@ impl<'a> ReadLimits<'a> {
     }
 }
 
-/// An answer, and the tokens of stored text in the answer: summaries, messages, passages and files.
-/// Ids, times and sizes cost nothing, so that a caller can see the cost of a step in advance.
+/// The answer of a read, with the tokens to charge to a grant.
 pub(crate) struct RecallAnswer {
     pub(crate) json: String,
+    /// Tokens of the stored text in the answer: summaries, messages, passages and files. Ids, times
+    /// and sizes cost nothing.
     pub(crate) tokens: u32,
-    /// Sources that did not fit an expansion.
+    /// The first entry that did not fit an expansion; `None`: all entries fitted.
     pub(crate) omitted: Option<OmittedEntry>,
-    /// Cursors that continue a regular expression at each match of a page.
+    /// For each match of a search by regular expression, the cursor of a search that begins at this
+    /// match; empty for other reads.
     pub(crate) cursors: Vec<String>,
 }
 
-/// The sources that did not fit an expansion.
+/// The first summary or message that did not fit an expansion.
 pub(crate) struct OmittedEntry {
-    /// Id of the first summary or message that did not fit.
     pub(crate) id: String,
     pub(crate) tokens: u64,
-    /// Id of the last entry before, shown in this answer or in an earlier one.
+    /// Id of the entry before, which this answer or an earlier answer shows; `None`: no entry
+    /// precedes.
     pub(crate) previous_id: Option<String>,
 }
 
@@ -122,24 +131,25 @@ pub(crate) fn charge_answer(
 /// An id to find in the conversation of a call, or in another conversation.
 #[derive(Clone, Copy)]
 pub(crate) struct IdLookup<'a> {
-    /// Text that contains the id.
+    /// Text that contains the id, as the caller copied it.
     pub(crate) id: &'a str,
-    /// Access by a grant, whose conversations are searched; `None`: the family is searched.
+    /// Grant whose conversations are searched; `None`: the family of the conversation is searched.
     pub(crate) permit: Option<&'a GrantAccess>,
-    /// Whether every conversation of the store is searched, if no grant limits the search.
+    /// Whether all conversations of the store are searched after the family; ignored with a grant.
     pub(crate) all_conversations: bool,
 }
 
-/// Calls `ask` for the conversation of the call, or for another conversation that has the id.
+/// Calls `ask` for the conversation of the call and, while the result is `not-found`, for other
+/// conversations that may have the id. Returns the first other result.
 ///
-/// Other conversations are those that the grant covers, else the family, newest first;
-/// `all_conversations` adds every conversation of the store. Each one costs one key of a
+/// The other conversations are those that the grant covers; without a grant, the family, newest
+/// member first, then with `all_conversations` all others of the store. Each costs one key of a
 /// `get-many`.
 ///
 /// # Errors
 ///
-/// Errors of `ask`; `not-found`: no conversation has the id; `denied`: no conversation has the id,
-/// and the grant covers some summaries only.
+/// `not-found`: no conversation has the id; `denied`: no conversation has the id, and the grant
+/// covers only some summaries; errors of `ask` and of the store.
 pub(crate) fn find_in_family<T>(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -181,8 +191,10 @@ pub(crate) fn find_in_family<T>(
     permit.and_then(GrantAccess::uncovered_error).map_or(answer, Err)
 }
 
-/// Lists the conversations that may have the id. A message id holds three bytes of the hash of its
-/// conversation, so a listed conversation may not have the message.
+/// Returns those of `others` that have the summary or file, or to which the message id belongs.
+///
+/// For a message id, a listed conversation may lack the message: only its head is read, and the id
+/// holds just three bytes of the conversation's hash.
 pub(crate) fn find_conversations_with_id(
     session: &mut StoreSession<'_>,
     others: Vec<String>,
@@ -210,8 +222,8 @@ pub(crate) fn find_conversations_with_id(
 ///
 /// # Errors
 ///
-/// `not-found`: the text has no id, or an id of another conversation; `invalid-input`: the id is a
-/// made-up one such as `sum_xxxx`.
+/// `not-found`: the text has no id, a malformed id, or a message id of another conversation;
+/// `invalid-input`: the id is a filler such as `sum_xxxx`.
 pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<ResolvedId> {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     let id = text
@@ -224,7 +236,7 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
     let fills_in = |byte: u8| byte == b'0' || !byte.is_ascii_hexdigit();
     let first = digits.bytes().next().filter(|first| fills_in(*first));
     if digits.len() > 1 && digits.bytes().all(|byte| Some(byte) == first) {
-        // `msg_0000000000000000`, `sum_xxxx`.
+        // One filler character, repeated: `msg_0000000000000000`, `sum_xxxx`.
         return Err(Error::invalid_input(format_args!(
             "`{id}` is a placeholder, not an id; the answers of a search have ids, which are \
              `{kind}_` and 16 hex digits"
@@ -245,7 +257,7 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
     summary::parse_summary_id(id).map(ResolvedId::Summary)
 }
 
-/// Reads a summary by id.
+/// Reads a summary of the call's conversation by id.
 ///
 /// # Errors
 ///
@@ -270,12 +282,13 @@ pub(crate) fn read_summary(
     Ok(record)
 }
 
-/// Finds the summary whose id is in a text, in the conversation, its family or the grant.
+/// Finds the summary whose id is in `text`, in the conversation, in its family or, with a grant, in
+/// the conversations of the grant. Returns the conversation, the id and the record.
 ///
 /// # Errors
 ///
-/// `not-found`: no conversation has the summary; `denied`: as `not-found`, with a grant for some
-/// summaries; `invalid-input`: a made-up id; errors of the store.
+/// `not-found`: no conversation has the summary; `denied`: the same, and the grant covers only some
+/// summaries; `invalid-input`: the id is a filler, or not of a summary; errors of the store.
 pub(crate) fn find_summary_in_family(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -1,7 +1,8 @@
 //! Typed keys, and reads of several records in one host call.
 //!
-//! A key knows the type of its record. An operation names a record by its typed key and gets the
-//! decoded record. The name of the key and the encoding stay in the storage layer.
+//! In: a [`RecordKey`], which knows the type of its record. Out: the decoded record, or `None` if
+//! the key is absent. Operations use typed keys, so that key texts and encodings stay in this
+//! module.
 
 use alloc::{string::String, vec::Vec};
 use core::marker::PhantomData;
@@ -29,12 +30,12 @@ impl<T> Clone for RecordKey<T> {
 }
 
 impl<T> RecordKey<T> {
-    /// Creates the typed key with this name.
+    /// Creates a typed key from the text of a store key.
     pub(crate) fn new(name: String) -> Self {
         Self { name, record: PhantomData }
     }
 
-    /// Returns the name of the key in the store.
+    /// Returns the text of the key in the store.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -52,9 +53,8 @@ impl<T: DeserializeOwned + SoundRecord> RecordKey<T> {
     }
 }
 
-/// A record with the value that the store held when the record was read.
-///
-/// A commit that replaces the record is guarded by that value.
+/// A record, with the encoded value that was read for it. A commit that replaces the record is
+/// guarded by this value.
 #[derive(Debug)]
 pub(crate) struct GuardedRecord<T> {
     key: RecordKey<T>,
@@ -69,24 +69,24 @@ impl<T> GuardedRecord<T> {
         &self.key
     }
 
-    /// Returns the value that the store held; `None`: the key was absent.
+    /// Returns the encoded value that was read; `None`: the key was absent.
     pub(crate) fn stored_value(&self) -> Option<&[u8]> {
         self.value.as_deref()
     }
 
-    /// Returns the guard that the store still holds the read value.
+    /// Builds the guard that requires the key to have the value that was read, or to be absent.
     pub(crate) fn build_guard(&self) -> Guard {
         Guard { key: self.key.name.clone(), value: self.value.clone() }
     }
 }
 
-/// Records of different types that one host call reads.
+/// A list of records, of any types, to read in one host call.
 #[derive(Debug, Default)]
 pub(crate) struct RecordReads {
     names: Vec<String>,
 }
 
-/// The place of a record among the records of one read.
+/// The key of a record and its index in one read of [`RecordReads`].
 #[derive(Debug)]
 pub(crate) struct RecordSlot<T> {
     key: RecordKey<T>,
@@ -94,19 +94,19 @@ pub(crate) struct RecordSlot<T> {
 }
 
 impl RecordReads {
-    /// Adds a record to the read and returns its place.
+    /// Adds a record to the list and returns the slot from which to decode the record.
     pub(crate) fn add_record<T>(&mut self, key: RecordKey<T>) -> RecordSlot<T> {
         let index = self.names.len();
         self.names.push(key.name.clone());
         RecordSlot { key, index }
     }
 
-    /// Returns the names of the keys, in the order in which they were added.
+    /// Returns the texts of the keys, in the order in which the records were added.
     pub(crate) fn key_names(&self) -> &[String] {
         &self.names
     }
 
-    /// Reads the records in one host call.
+    /// Reads the listed records in one host call, never from the cache.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl RecordReads {
     }
 }
 
-/// The values of one read, in the order of its records.
+/// The values that a read of [`RecordReads`] returned, in the order of its keys.
 #[derive(Debug)]
 pub(crate) struct RecordValues {
     values: Vec<Option<Vec<u8>>>,
@@ -128,12 +128,12 @@ impl RecordValues {
         Self { values }
     }
 
-    /// Returns the value at a place; `None`: the key is absent.
+    /// Returns the value in a slot; `None`: the key is absent.
     fn get_value<T>(&self, slot: &RecordSlot<T>) -> Option<&[u8]> {
         self.values.get(slot.index).and_then(Option::as_deref)
     }
 
-    /// Decodes the record at a place; `None`: the key is absent.
+    /// Decodes the record in a slot; `None`: the key is absent.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl RecordValues {
         self.get_value(slot).map(|value| slot.key.decode(value)).transpose()
     }
 
-    /// Decodes the record at a place and keeps its value as the guard of a commit.
+    /// Decodes the record in a slot and keeps its value, from which a guard can be built.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl RecordValues {
 }
 
 impl StoreSession<'_> {
-    /// Reads a record that may change; `None`: the key is absent.
+    /// Reads a record from the store and never from the cache; `None`: the key is absent.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl StoreSession<'_> {
         value.map(|value| key.decode(&value)).transpose()
     }
 
-    /// Reads a record that may change, with the guard of a commit that replaces it.
+    /// Reads a record from the store and never from the cache; the result can guard a commit.
     ///
     /// # Errors
     ///
@@ -192,8 +192,8 @@ impl StoreSession<'_> {
         Ok(GuardedRecord { key, value, record })
     }
 
-    /// Reads records of one type that may change, in the order of `keys`; `None`: the key is
-    /// absent.
+    /// Reads records from the store and never from the cache, in the order of `keys`; `None`: the
+    /// key is absent.
     ///
     /// # Errors
     ///
@@ -211,8 +211,8 @@ impl StoreSession<'_> {
         keys.iter().zip(values).map(decode).collect()
     }
 
-    /// Reads records that are written once, in the order of `wanted`: keys with the size that a
-    /// reference gave for each value.
+    /// Reads immutable records through the cache, in the order of `wanted`: keys, each with the
+    /// size of the value in bytes.
     ///
     /// # Errors
     ///

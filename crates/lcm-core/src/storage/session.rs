@@ -1,7 +1,8 @@
 //! Rules of a session: its family, its archive, and whether the configuration skips the session.
 //!
-//! In: heads and the configuration. Out: answers for a call, such as whether a write is refused.
-//! The records are in [`crate::storage::records::session`], the commands in `crate::admin`.
+//! In: a head and the configuration. Out: whether a write is refused, the family, the successor,
+//! and the policy of a call. All operations use these rules. The records are in
+//! [`crate::storage::records::session`], the commands in `crate::admin`.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -26,13 +27,16 @@ use lcm_text::{
     config::{BudgetPolicy, OverrideContext},
 };
 
-/// Adds a conversation without a family to a family. Returns whether the conversation had no
-/// family. `numbered_from` is the field of the record. The member joins at the time of the call,
-/// which must be the effective time.
+/// Adds a conversation to the family with the key `family`: changes the head, and adds the member
+/// record to `changes`. Returns false if the conversation is in this family already.
+///
+/// `call.now` must be the effective time; it becomes the time of joining. `numbered_from` is stored
+/// in [`FamilyMember::numbered_from`].
 ///
 /// # Errors
 ///
-/// `invalid-input`: a key that is empty or too long; `exists`: the conversation has another family.
+/// `invalid-input`: `family` is empty or longer than 512 bytes; `exists`: the conversation has
+/// another family.
 pub(crate) fn join_family(
     call: Call<'_>,
     head: &mut ConversationHead,
@@ -52,7 +56,7 @@ pub(crate) fn join_family(
     match head.family {
         Some(known) if known == hash => return Ok(false),
         Some(_) => {
-            let message = format!("conversation `{conversation}` is of another family");
+            let message = format!("conversation `{conversation}` belongs to another family");
             return Err(Error::new(ErrorCode::Exists, message));
         }
         None => {}
@@ -70,7 +74,7 @@ pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
     head.family.is_some_and(|known| known != keys::family_hash(family))
 }
 
-/// Lists the conversations of a family except one, newest member first.
+/// Lists the members of a family except `conversation`, latest to join first.
 ///
 /// # Errors
 ///
@@ -97,12 +101,12 @@ pub(crate) fn list_other_members(
 
 /// Returns why the configuration skips a conversation; `None`: the conversation is stored.
 ///
-/// Patterns are compared with the family key of the call or the head, else with the conversation
-/// id. The family record is read only when there are patterns and the call names no family.
+/// The reason is `ignored-session` or `stateless-session`. Patterns are compared with `family`, the
+/// family key that the call names, else with the stored family key, else with the conversation id.
 ///
 /// # Errors
 ///
-/// Errors of the store.
+/// `corrupt`: the family does not list the conversation; errors of the store.
 pub(crate) fn find_skip_reason(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -128,11 +132,11 @@ pub(crate) fn find_skip_reason(
     })
 }
 
-/// Refuses a write to a session that the configuration skips.
+/// Ensures that the configuration does not skip the session.
 ///
 /// # Errors
 ///
-/// `denied`; errors of the store.
+/// `denied`: the configuration skips the session; errors of the store.
 pub(crate) fn ensure_not_skipped(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -157,17 +161,18 @@ fn read_session_name(
     Ok(read_family(session, keys, head)?.unwrap_or_else(|| head.conversation.clone()))
 }
 
-/// The budget of a call for which a policy is selected.
+/// The model and budget of a call, from which the policy follows.
 pub(crate) struct PolicyRequest<'a> {
-    /// Model of the call, which an override may name.
+    /// Model of the call, which an override may name; `None`: the call names no model.
     pub(crate) model: Option<&'a str>,
-    /// Budget of the call.
+    /// Budget of the call, in tokens as the provider counts them.
     pub(crate) budget: u32,
-    /// The same budget in estimated tokens.
+    /// The same budget in estimated tokens; equal to `budget` without calibration.
     pub(crate) estimated_budget: u32,
 }
 
-/// Returns the budget policy of a call, and the index of the override that applies.
+/// Returns the budget policy of a call, and the index of the override that applies; `None`: no
+/// override applies.
 ///
 /// # Errors
 ///
@@ -189,12 +194,12 @@ pub(crate) fn select_policy(
     Ok((config.derive_policy_with(estimated_budget, rule)?, rule))
 }
 
-/// Builds the warning of a call that stored nothing.
+/// Builds the text that tells that the configuration skips the session.
 pub(crate) fn build_skip_warning(reason: &str) -> String {
-    format!("{reason}: the configuration says that nothing is stored for it")
+    format!("{reason}: the configuration stores nothing of this session")
 }
 
-/// Returns the family key of a conversation.
+/// Returns the family key of a conversation; `None`: the conversation has no family.
 ///
 /// # Errors
 ///
@@ -207,11 +212,12 @@ pub(crate) fn read_family(
     Ok(read_member(session, keys, head)?.map(|member| member.family))
 }
 
-/// Reads the member record of a conversation in its family.
+/// Reads the member record of a conversation in its family; `None`: no family.
 ///
 /// # Errors
 ///
-/// Errors of the store; `corrupt`: the family does not list the conversation.
+/// `corrupt`: the family does not list the conversation, or its record names another family or
+/// conversation; errors of the store.
 pub(crate) fn read_member(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -226,29 +232,32 @@ pub(crate) fn read_member(
     };
     let member: FamilyMember = codec::decode(&key, &value)?;
     if keys::family_hash(&member.family) != hash || member.conversation != head.conversation {
-        return Err(Error::corrupt_store(format_args!("`{key}` names another family")));
+        return Err(Error::corrupt_store(format_args!(
+            "`{key}` names another family or conversation"
+        )));
     }
     Ok(Some(member))
 }
 
-/// Refuses to write to an archived conversation.
+/// Ensures that the conversation is not archived.
 ///
 /// # Errors
 ///
-/// `denied`; errors of the store.
+/// `denied`: the conversation is archived; errors of the store.
 pub(crate) fn ensure_not_archived(
     session: &mut StoreSession<'_>,
     head: &ConversationHead,
 ) -> Result<()> {
     let Some(archived) = head.archived else { return Ok(()) };
     let successor = find_successor(session, &archived)?;
-    let elsewhere = successor.map_or(String::new(), |id| format!("; it goes on in `{id}`"));
+    let elsewhere =
+        successor.map_or(String::new(), |id| format!("; write to its successor `{id}`"));
     let (id, cause) = (&head.conversation, archived.cause.as_str());
     let message = format!("conversation `{id}` was archived ({cause}){elsewhere}");
     Err(Error::new(ErrorCode::Denied, message))
 }
 
-/// Returns the successor of an archived conversation, when the store has the successor.
+/// Returns the id of the successor; `None`: there is no successor, or the store does not have it.
 ///
 /// # Errors
 ///
@@ -265,11 +274,11 @@ pub(crate) fn find_successor(
     Ok(Some(id))
 }
 
-/// Family and archive of a conversation, for listings and status.
+/// Family key and archive record of a conversation, for listings, status and export.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct SessionLifecycle {
     pub(crate) family: Option<String>,
-    /// The archive with the id of the successor.
+    /// The archive record, with the id of the successor; `None`: not archived.
     pub(crate) archived: Option<(ArchiveRecord, Option<String>)>,
 }
 
@@ -280,7 +289,7 @@ impl SoundRecord for SessionLifecycle {
 }
 
 impl SessionLifecycle {
-    /// Reads family and archive of a conversation.
+    /// Reads the family key and the id of the successor to which the head refers.
     ///
     /// # Errors
     ///
@@ -297,7 +306,7 @@ impl SessionLifecycle {
         Ok(Self { family: read_family(session, keys, head)?, archived })
     }
 
-    /// Lists the keys that [`Self::read`] reads.
+    /// Lists the keys that [`Self::read`] reads, so that a caller can prefetch them.
     pub(crate) fn list_keys(
         keys: &ConversationKeys,
         head: &ConversationHead,
@@ -307,7 +316,7 @@ impl SessionLifecycle {
         family.into_iter().chain(successor.map(keys::conversation_name_key))
     }
 
-    /// Writes the member `archived`: null, or an object.
+    /// Adds the member `archived` to a JSON object: the archive record, or null if not archived.
     pub(crate) fn write_archived(&self, object: &mut JsonWriter) {
         let Some((archived, successor)) = &self.archived else {
             object.add_null("archived");

@@ -1,7 +1,8 @@
 //! The store interface: an ordered key-value map with atomic, guarded commits.
 //!
-//! Each method lists its obligations, S1 to S6. Keys are printable ASCII; values are bytes that
-//! only the engine understands. A store never retries a call and never interprets a value.
+//! A host implements [`Store`]; `wit/store.wit` describes its obligations S1 to S6, which the
+//! methods below name. Keys are printable ASCII; values are bytes that only the engine understands.
+//! A store never retries a call and never interprets a value.
 
 use alloc::{string::String, vec::Vec};
 
@@ -39,7 +40,7 @@ pub trait Store {
     /// Returns the values of `keys`, in the same order; `None` for an absent key.
     ///
     /// `keys` has at most 1,000 keys. A read by any client sees every commit that returned before
-    /// (S4).
+    /// the read began (S4).
     ///
     /// # Errors
     ///
@@ -48,11 +49,12 @@ pub trait Store {
     ///   caller at once and changes nothing.
     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>>;
 
-    /// Returns the entries with `start <= key < end` in bytewise key order (S1) or in reverse
-    /// order, and whether more entries follow.
+    /// Returns one page of the entries with `start <= key < end` in bytewise key order (S1), and
+    /// whether more entries of the range follow. With `reverse` the page begins at the greatest key
+    /// of the range and the order is descending.
     ///
-    /// A page has at most `entries_max` entries and `bytes_max` bytes of keys and values. A page of
-    /// a range that is not empty has at least one entry.
+    /// A page has at most `entries_max` entries and `bytes_max` bytes of keys and values, but at
+    /// least one entry if the range has one.
     ///
     /// # Errors
     ///

@@ -1,7 +1,9 @@
-//! Bounded reads of a call: every host call has at most 1 MiB of values and 1,000 keys.
+//! Reads and the commit of one exported call, and the cache that an engine instance keeps.
 //!
-//! A bounded cache of the instance holds immutable values. All other values are read anew in every
-//! call. A value enters the cache by a read only, never by a write.
+//! In: keys, with the sizes of immutable values. Out: values. A host call asks for at most 1,000
+//! keys, and for at most 1 MiB of values where sizes are given. The cache holds immutable values
+//! and directory nodes; all other values are read anew in every call. A value enters the cache by a
+//! read, never by a write.
 
 use alloc::{collections::VecDeque, format, rc::Rc, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -19,16 +21,17 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// Most cached directory nodes; a node covers 1,024 messages.
+/// Number of cached directory nodes above which the next read of the directory drops all of them.
 const DIRECTORY_CACHE_MAX: usize = 256;
-/// Most conversations whose head the cache remembers.
+/// Most conversations whose head the cache remembers; before a further head the cache is cleared.
 const HEADS_MAX: usize = 1_024;
-/// Most bytes of decoded packs in the cache, counted by their values. One assembly or compaction
-/// reads the same packs several times.
+/// Most bytes of decoded packs in the cache, counted as encoded; a pack that would exceed the bound
+/// first drops all others. Packs are cached because one assembly or compaction reads a pack several
+/// times.
 const PACKS_BYTES_MAX: usize = limits::CACHE_BYTES_MAX / 4;
-/// Most bytes of one directory node: 1,024 references of at most 20 bytes, and a header.
+/// Bytes that a read reserves for a directory node: 1,024 references of 20 bytes, and 1 KiB.
 const DIRECTORY_NODE_BYTES: u32 = 21 << 10;
-/// Most directory nodes of one host call, which bounds the call to 1 MiB.
+/// Most directory nodes of one host call: with 21 KiB each, they stay under 1 MiB.
 const DIRECTORY_CALL_MAX: usize = 48;
 
 /// The cache of an instance: immutable values, kept between calls.
@@ -37,16 +40,16 @@ pub(crate) struct InstanceCache {
     values: SortedMap<String, Rc<Vec<u8>>>,
     insertion_order: VecDeque<String>,
     bytes: usize,
-    /// Decoded packs, and the bytes of their values.
+    /// Decoded packs; `packs_bytes` is the sum of their encoded sizes.
     packs: SortedMap<String, Rc<Pack>>,
     packs_bytes: usize,
-    /// Directory nodes. A node grows, so a read names the last seq that it needs.
+    /// Directory nodes. A stored node can grow, so each read names the last seq that it needs.
     directory: SortedMap<String, Rc<DirectoryNode>>,
-    /// Opened compressed packs, oldest first; a few dozen.
+    /// Opened compressed packs, in the order of insertion; about 4 MiB in memory at most.
     open_packs: VecDeque<(String, Rc<CompressedPack>)>,
     /// Revision and hash of the last seen head of each conversation, by key prefix.
     heads: SortedMap<String, (u64, [u8; 16])>,
-    /// Number of times the cache was cleared; data derived from an earlier generation is invalid.
+    /// How often the cache was cleared. Data derived under another generation is invalid.
     generation: u64,
 }
 
@@ -90,12 +93,12 @@ impl InstanceCache {
     }
 }
 
-/// Returns the smallest range start after `key`: no key has a character below `!`.
+/// Returns a range start that excludes `key` and no later key: no key has a character below `!`.
 pub(crate) fn successor_key(key: &str) -> String {
     format!("{key} ")
 }
 
-/// A store seen through the cache, for one call on one conversation.
+/// Access of one exported call to the store, through the cache of the instance.
 pub(crate) struct StoreSession<'a> {
     store: &'a mut dyn Store,
     cache: &'a mut InstanceCache,
@@ -109,10 +112,12 @@ impl<'a> StoreSession<'a> {
         Self { store, cache, head_key: None, head_bytes: None }
     }
 
-    /// Binds the session to the head that the call read.
+    /// Binds the session to the head that the call read, and drops what the cache holds for another
+    /// head.
     ///
-    /// Cached directory nodes are valid only with the head for which they were read. A revision
-    /// that went back reveals another store or a restored backup, and clears the cache.
+    /// A newer head drops the directory nodes of the conversation. An older revision, or another
+    /// head of the same revision, means another store or a restored backup, and clears the whole
+    /// cache.
     pub(crate) fn bind_head(
         &mut self,
         keys: &ConversationKeys,
@@ -138,14 +143,15 @@ impl<'a> StoreSession<'a> {
         self.head_bytes = bytes.map(Vec::from);
     }
 
-    /// Returns the number of times the cache was cleared.
+    /// Returns how often the cache was cleared.
     pub(crate) fn generation(&self) -> u64 {
         self.cache.generation
     }
 
-    /// Reads mutable values from the store, in one host call for up to 1,000 keys.
+    /// Reads values from the store and never from the cache, in the order of `keys`; `None`: the
+    /// key is absent. Each 1,000 keys are one host call.
     ///
-    /// The caller must ask only for keys with small values.
+    /// The caller ensures that the values of one host call have at most 1 MiB.
     ///
     /// # Errors
     ///
@@ -165,7 +171,7 @@ impl<'a> StoreSession<'a> {
         Ok(out)
     }
 
-    /// Reads one mutable value; `None`: the key is absent.
+    /// Reads one value from the store and never from the cache; `None`: the key is absent.
     ///
     /// # Errors
     ///
@@ -174,10 +180,11 @@ impl<'a> StoreSession<'a> {
         Ok(self.read_uncached(&[key.into()])?.pop().flatten())
     }
 
-    /// Reads small content-addressed values through the cache, and the values of `fresh` after
-    /// them.
+    /// Reads the values of `keys`, then of `fresh`, in this order; `None`: the key is absent.
     ///
-    /// One host call reads all values that are not cached. `None`: the key is absent.
+    /// Values of `keys` must be small and never change under their key: they come from the cache or
+    /// enter it. Values of `fresh` are always read from the store. All reads share one host call
+    /// per 1,000 keys.
     ///
     /// # Errors
     ///
@@ -207,7 +214,8 @@ impl<'a> StoreSession<'a> {
         Ok(out)
     }
 
-    /// Reads immutable values through the cache; `wanted` holds keys with the size in a reference.
+    /// Reads immutable values through the cache, in the order of `wanted`: keys, each with an upper
+    /// bound of the value's size in bytes.
     ///
     /// # Errors
     ///
@@ -217,7 +225,8 @@ impl<'a> StoreSession<'a> {
         self.read_write_once(wanted, true)
     }
 
-    /// Reads immutable values that a search scans once, without adding them to the cache.
+    /// Reads as [`Self::read_immutable`], but adds no value to the cache: for values that a search
+    /// reads once.
     ///
     /// # Errors
     ///
@@ -258,13 +267,13 @@ impl<'a> StoreSession<'a> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Finds an opened compressed pack in the cache.
+    /// Returns the opened compressed pack under `key`; `None`: the cache has none.
     pub(crate) fn find_open_pack(&self, key: &str) -> Option<Rc<CompressedPack>> {
         let known = self.cache.open_packs.iter().rev().find(|(known, _)| known == key);
         known.map(|(_, opened)| Rc::clone(opened))
     }
 
-    /// Adds an opened compressed pack to the cache.
+    /// Adds an opened compressed pack to the cache, in place of one under the same key.
     pub(crate) fn keep_open_pack(&mut self, key: &str, opened: &Rc<CompressedPack>) {
         self.cache.insert_open_pack(key, opened);
     }
@@ -272,31 +281,33 @@ impl<'a> StoreSession<'a> {
     /// Reads an immutable value whose key names its place and not its content, such as a context
     /// node.
     ///
-    /// The cache may hold another value of the key, read before a backup was restored. A value that
-    /// fails `is_it` is read again from the store.
+    /// The cache may hold another value of the key, read before a backup was restored. A value for
+    /// which `is_expected` returns false is read once more, from the store.
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
-    /// and the head has not changed; errors of the store.
+    /// `conflict`: the expected value is missing, and the head has changed; `corrupt`: the expected
+    /// value is missing, and the head has not changed; errors of the store.
     pub(crate) fn read_checked(
         &mut self,
         key: &str,
         size: u32,
-        is_it: &dyn Fn(&[u8]) -> bool,
+        is_expected: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Rc<Vec<u8>>> {
         let wanted = [(String::from(key), size)];
         for _ in 0..2 {
             match self.read_immutable(&wanted)?.pop() {
-                Some(value) if is_it(&value) => return Ok(value),
+                Some(value) if is_expected(&value) => return Ok(value),
                 _ => self.cache.remove_value(key),
             }
         }
         Err(self.missing_record_error(key))
     }
 
-    /// Decodes the pack of a reference from the value of its key; `keep` adds the pack to the
-    /// cache.
+    /// Returns the pack that `place` refers to: from the cache, or decoded from `value`, the value
+    /// under `key`. With `keep` a decoded pack enters the cache.
+    ///
+    /// If `value` is another pack, the value is read again from the store.
     ///
     /// # Errors
     ///
@@ -319,11 +330,11 @@ impl<'a> StoreSession<'a> {
         }
         let mut pack: Pack = codec::decode(key, value)?;
         if pack.frontier_prefix() != place.frontier_prefix {
-            let is_it = |value: &[u8]| {
+            let is_expected = |value: &[u8]| {
                 codec::decode::<Pack>(key, value)
                     .is_ok_and(|pack| pack.frontier_prefix() == place.frontier_prefix)
             };
-            pack = codec::decode(key, &self.read_checked(key, place.bytes, &is_it)?)?;
+            pack = codec::decode(key, &self.read_checked(key, place.bytes, &is_expected)?)?;
         }
         let pack = Rc::new(pack);
         if !keep {
@@ -359,12 +370,13 @@ impl<'a> StoreSession<'a> {
         Ok(())
     }
 
-    /// Reads directory nodes; `wanted` holds numbers with the last seq that each node must cover.
+    /// Reads directory nodes through the cache, in the order of `wanted`: numbers of nodes, each
+    /// with the last seq that the node must cover.
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
-    /// and the head has not changed; errors of the store.
+    /// `conflict`: a node is missing or ends too early, and the head has changed; `corrupt`: a node
+    /// is damaged, or is missing or ends too early under an unchanged head; errors of the store.
     pub(crate) fn read_directory(
         &mut self,
         keys: &ConversationKeys,
@@ -400,13 +412,15 @@ impl<'a> StoreSession<'a> {
         Ok(wanted.iter().filter_map(|(number, _)| cached(number)).collect())
     }
 
-    /// Reads records and directory nodes into the cache with as few host calls as the bounds allow.
+    /// Reads into the cache the records of `wanted`, with the sizes of their values, and the
+    /// directory nodes with the numbers in `nodes`. Each host call is filled up to 1,000 keys or 1
+    /// MiB.
     ///
-    /// A missing record is no error here; the read that needs the record reports it.
+    /// A missing record is no error here; the read that needs the record reports the error.
     ///
     /// # Errors
     ///
-    /// Errors of the store.
+    /// `corrupt` or `unsupported`: a directory node cannot be decoded; errors of the store.
     pub(crate) fn prefetch_records(
         &mut self,
         keys: &ConversationKeys,
@@ -443,8 +457,8 @@ impl<'a> StoreSession<'a> {
         Ok(())
     }
 
-    /// Builds the error of a missing record that the head refers to: `conflict` if the head has
-    /// changed, or else `corrupt`.
+    /// Builds the error of a missing record: `conflict` if the stored head differs from the bound
+    /// head, else `corrupt`. If the read of the head fails, returns the error of that read.
     pub(crate) fn missing_record_error(&mut self, key: &str) -> Error {
         if let Some(head_key) = self.head_key.clone() {
             match self.store.get_many(&[head_key]) {
@@ -460,7 +474,7 @@ impl<'a> StoreSession<'a> {
         Error::corrupt_store(format_args!("`{key}` is missing"))
     }
 
-    /// Calls `each` for all entries of `[start, end)`, page by page.
+    /// Calls `each` for all entries with `start <= key < end`, in the order of keys, page by page.
     ///
     /// # Errors
     ///
@@ -485,7 +499,8 @@ impl<'a> StoreSession<'a> {
         }
     }
 
-    /// Reads one page of the entries of `[start, end)`; returns whether more entries follow.
+    /// Reads the first entries with `start <= key < end`, at most 1,000 and `bytes_max` bytes, but
+    /// at least one; returns whether more entries follow.
     ///
     /// # Errors
     ///
@@ -499,11 +514,12 @@ impl<'a> StoreSession<'a> {
         self.store.scan(start, end, false, 1_000, bytes_max.clamp(1, limits::CALL_BYTES_MAX))
     }
 
-    /// Makes the one commit of the call.
+    /// Makes the one commit of the exported call.
     ///
     /// # Errors
     ///
-    /// Errors of the store; `limit-exceeded`: the values have more than 1 MiB together.
+    /// `limit-exceeded`: the values have more than 1 MiB together, and nothing was written; errors
+    /// of the store.
     pub(super) fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<()> {
         let bytes: usize = puts.iter().filter_map(|put| put.value.as_ref()).map(Vec::len).sum();
         if int::to_u32(bytes) > limits::CALL_BYTES_MAX {

@@ -1,4 +1,6 @@
-//! Summaries: the immutable nodes of the summary graph, with an id that hashes their content.
+//! Summaries: immutable records that refer to their sources, with ids that are hashes of content.
+//!
+//! Compaction and import write these records; assembly, recall and search read them.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -23,7 +25,7 @@ use lcm_text::{
     },
 };
 
-/// Model name of a summary that was made without a model.
+/// Name in the field `model` of a summary that was made without a model.
 pub(crate) const OFFLINE_MODEL: &str = "offline";
 
 /// The sources of a summary, in order.
@@ -33,7 +35,7 @@ pub(crate) enum SummarySources {
     Messages {
         seq_first: u64,
         seq_last: u64,
-        /// Running hash after `seq_last`, which identifies exactly these messages.
+        /// Running hash after message `seq_last`, which proves that these messages are unchanged.
         frontier: [u8; 16],
     },
     /// Summaries, oldest first: the sources of a condensed summary.
@@ -44,7 +46,7 @@ pub(crate) enum SummarySources {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct SourceRef {
     pub(crate) id: [u8; 8],
-    /// Bytes of the summary record.
+    /// Size of the encoded summary record in bytes.
     pub(crate) bytes: u32,
 }
 
@@ -52,42 +54,48 @@ pub(crate) struct SourceRef {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Summary {
     /// Version of the rules that derived tokens and totals; see
-    /// [`lcm_text::base::derivation_version`]. 0: several versions derived them.
+    /// [`lcm_text::base::derivation_version`]. 0: not all were derived by the version of the
+    /// writer.
     pub(crate) derivation_version: u32,
     /// 0 for a leaf, or else 1 + the greatest depth of the sources.
     pub(crate) depth: u32,
     pub(crate) level: StoredLevel,
+    /// Whether the text was cut to its token limit.
     pub(crate) capped: bool,
     pub(crate) sources: SummarySources,
-    /// Hash over the sources of the compaction task.
+    /// Hash of the sources, by which a compaction task names them.
     pub(crate) task: [u8; 16],
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     pub(crate) text: String,
     /// Tokens of the text.
     pub(crate) tokens: u32,
-    /// Tokens of the direct sources.
+    /// Tokens of the direct sources: of messages, or of the texts of summaries.
     pub(crate) source_tokens: u64,
-    /// Tokens of all messages that the summary covers.
+    /// Tokens, in a context, of all messages that the summary covers.
     pub(crate) message_tokens: u64,
-    /// Number of all descendant summaries, and the tokens of their texts.
+    /// Number of all descendant summaries: the sources, their sources, and so on; 0 for a leaf.
     pub(crate) descendant_count: u64,
+    /// Tokens of the texts of all descendant summaries.
     pub(crate) descendant_tokens: u64,
+    /// Earliest time of a covered message.
     pub(crate) earliest_at: Timestamp,
+    /// Latest time of a covered message.
     pub(crate) latest_at: Timestamp,
     pub(crate) created_at: Timestamp,
-    /// Model that wrote the text; [`OFFLINE_MODEL`] for a text without a model.
+    /// Name of the model that wrote the text; [`OFFLINE_MODEL`]: no model wrote it.
     pub(crate) model: String,
     /// How the model ended its last answer: the text itself, or the answer that a fallback
     /// replaces; `None`: no model answered.
     pub(crate) finish: Option<StoredFinish>,
+    /// Version of the prompt; with the highest bit set, a hash that covers an operator's text.
     pub(crate) prompt_version: u32,
     /// Least trust of the sources.
     pub(crate) trust: Trust,
-    /// Findings of the verifier, one line each; empty for a model's answer, because findings reject
-    /// an answer.
+    /// Findings of the verifier in the text, one line each; empty for a model's text, because
+    /// findings reject an answer.
     pub(crate) findings: Vec<String>,
-    /// Ids of the files in the covered messages, in order, without repetition.
+    /// Ids of files of the sources, in order, without repetition; at most 64.
     pub(crate) file_ids: Vec<String>,
 }
 
@@ -168,16 +176,16 @@ impl Summary {
         RecordKey::new(keys.summary_key(id))
     }
 
-    /// Returns the bytes of the stored record.
+    /// Returns the size of the encoded record in bytes.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: the record is too large.
+    /// `limit-exceeded`: the record is larger than 256 KiB.
     pub(crate) fn encoded_bytes(&self) -> Result<u32> {
         Ok(int::to_u32(codec::encode_record(self)?.len()))
     }
 
-    /// Returns the key of the record that names the summary which was made from the summary `id`.
+    /// Returns the key of the record with the id of the summary that replaced the summary `id`.
     pub(crate) fn derived_key(keys: &ConversationKeys, id: [u8; 8]) -> RecordKey<[u8; 8]> {
         RecordKey::new(keys.derived_key(id))
     }
@@ -223,7 +231,7 @@ impl Summary {
         self.source_refs().iter().map(|source| format_summary_id(source.id)).collect()
     }
 
-    /// Returns the fields for the journal.
+    /// Returns the fields that the journal repeats.
     pub(crate) fn to_provenance(&self) -> SummaryProvenance {
         SummaryProvenance {
             level: self.level,
@@ -267,7 +275,7 @@ impl Summary {
 
 /// Computes the id of a summary: a hash over its sources, prompt version, level and text.
 ///
-/// The hash over the sources differs between leaf and condensed summaries.
+/// `task` is the hash over the sources; it always differs between leaves and condensed summaries.
 pub(crate) fn summary_id(
     task: &[u8; 16],
     prompt_version: u32,
@@ -292,7 +300,8 @@ pub(crate) fn format_summary_id(id: [u8; 8]) -> String {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the id consists of zeros; `not-found`: the text has not the form of an id.
+/// `invalid-input`: the digits are all zeros; `not-found`: the text is not `sum_` and 16 hex
+/// digits.
 pub(crate) fn parse_summary_id(text: &str) -> Result<[u8; 8]> {
     let digits = text.strip_prefix("sum_").unwrap_or("");
     if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {

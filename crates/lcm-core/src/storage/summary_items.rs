@@ -1,4 +1,7 @@
-//! The summaries among the items of a context: their references, keys and records.
+//! The summaries among the items of a context.
+//!
+//! In: context items. Out: references, keys or records of the summaries, in the order of the items.
+//! Compaction and assembly use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -25,7 +28,7 @@ pub(crate) fn collect_source_refs(items: &[ContextItem]) -> Vec<SourceRef> {
         .collect()
 }
 
-/// Lists the keys of the summaries among context items, with the sizes of their records.
+/// Lists the keys of the summaries among context items, with the sizes of their values in bytes.
 pub(crate) fn summary_keys(
     history: &MessageHistory<'_>,
     items: &[ContextItem],

@@ -1,4 +1,6 @@
-//! Reads of summary records whose sizes are unknown: pages of all summaries, and records by id.
+//! Reads of summary records without knowing their sizes, for administration.
+//!
+//! In: a cursor, or ids. Out: a page of all summaries, or the stored summaries of the ids.
 
 use alloc::{string::String, vec::Vec};
 
@@ -10,20 +12,21 @@ use crate::storage::{
 };
 use lcm_text::base::{error::Result, int, sort::SortedMap};
 
-/// Summaries by id, with the sizes of their records.
+/// Summaries by id, each with the size of its encoded value in bytes.
 pub(crate) type SizedSummaries = SortedMap<[u8; 8], (Summary, u32)>;
 
-/// Summaries of one read. Their sizes are unknown; four values at their bound fill a read.
+/// Most summaries by id of one host call, which four values of 256 KiB fill.
 const SUMMARIES_PER_READ: usize = 4;
 
 /// A page of the summaries of a conversation, in the order of their keys.
 pub(crate) struct SummaryPage {
-    /// Summaries with the cursor that continues after each.
+    /// Summaries, each after its key, which is also the cursor that continues after the summary.
     pub(crate) summaries: Vec<(String, Summary)>,
     pub(crate) has_more: bool,
 }
 
-/// Reads a page of summaries; `None`: the cursor is not a cursor of this conversation's summaries.
+/// Reads the page of summaries after `cursor`, or the first page, of at most `bytes_max` bytes.
+/// Returns `None` if `cursor` is not a key of this conversation's summaries.
 ///
 /// # Errors
 ///
@@ -48,7 +51,8 @@ pub(crate) fn read_summary_page(
     Ok(Some(SummaryPage { summaries, has_more }))
 }
 
-/// Reads the stored summaries of these ids, few at a time.
+/// Reads the stored summaries among these ids, four per host call; ids without a record are
+/// skipped.
 ///
 /// # Errors
 ///
@@ -69,7 +73,8 @@ pub(crate) fn read_sized_summaries(
     Ok(found)
 }
 
-/// Reads the stored summaries of many ids in pages over all summaries of the conversation.
+/// Reads the stored summaries among many ids by scanning all summaries of the conversation; ids
+/// without a record are skipped.
 ///
 /// # Errors
 ///

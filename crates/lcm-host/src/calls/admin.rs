@@ -1,4 +1,4 @@
-//! `admin`: status, lists, checks, digests and copies.
+//! Methods for the interface `admin`: status, lists, checks, digests, exports, imports and verbs.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::{error::Result, lcm::Lcm};
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Returns counts and sizes of a conversation, or of the store, as JSON.
+    /// Returns counts and sizes of a conversation as JSON; `None`: of the whole store.
     pub fn status(&self, conversation: Option<&str>, now: u64) -> Result<String> {
         self.call(
             "admin.status",
@@ -15,7 +15,8 @@ impl Lcm {
         )
     }
 
-    /// Returns one page of a list, as JSON `{items, cursor}`. [`Lcm::list_all`] reads all pages.
+    /// Returns one page of a list, about `bytes_max` bytes, as JSON `{items, cursor}`. `kind` is
+    /// `conversations`, `summaries`, `messages` or `grants`. [`Lcm::list_all`] reads all pages.
     pub fn listing(
         &self,
         kind: &str,
@@ -41,7 +42,7 @@ impl Lcm {
         )
     }
 
-    /// Runs one step of a check, as JSON. [`Lcm::check_all`] runs all steps.
+    /// Returns one page of a check of a conversation, as JSON. [`Lcm::check_all`] reads all pages.
     pub fn check(&self, conversation: &str, cursor: Option<&str>) -> Result<String> {
         self.call(
             "admin.check",
@@ -50,7 +51,7 @@ impl Lcm {
         )
     }
 
-    /// Runs one step of the digest of the store, as JSON. [`Lcm::digest_all`] runs all steps.
+    /// Returns one page of the digest of the store, as JSON. [`Lcm::digest_all`] reads all pages.
     pub fn digest(&self, cursor: Option<&str>, logical: bool) -> Result<String> {
         self.call(
             "admin.digest",
@@ -59,7 +60,8 @@ impl Lcm {
         )
     }
 
-    /// Returns one page of an export, as JSON.
+    /// Returns one page of an export as JSON; an empty `conversation` exports all conversations.
+    /// [`Lcm::export_all`] reads all pages.
     pub fn export_page(
         &self,
         conversation: &str,
@@ -75,7 +77,8 @@ impl Lcm {
         )
     }
 
-    /// Imports one page of an export; returns JSON.
+    /// Imports lines of an export, and returns the progress as JSON. [`Lcm::import_all`] imports a
+    /// whole export.
     pub fn import_page(&self, lines: &[String], cursor: Option<&str>, now: u64) -> Result<String> {
         self.call(
             "admin.import-page",
@@ -86,7 +89,7 @@ impl Lcm {
         )
     }
 
-    /// Runs a command by its name; arguments and result are JSON.
+    /// Runs the verb of this name on a conversation; arguments and result are JSON.
     pub fn admin_call(
         &self,
         conversation: &str,

@@ -1,4 +1,4 @@
-//! `compaction`: plan, apply, run.
+//! Methods for the interface `compaction`: evaluate, plan, apply, run and the offline summariser.
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ impl Lcm {
         )
     }
 
-    /// Plans the next completion requests of a compaction.
+    /// Returns the next completion requests of a compaction, at most `requests_max` of the options.
     pub fn plan(
         &self,
         conversation: &str,
@@ -64,7 +64,8 @@ impl Lcm {
         )
     }
 
-    /// Verifies an answer to a request of [`Lcm::plan`], and stores an accepted summary.
+    /// Verifies an answer to a request of [`Lcm::plan`], and stores the summary if the answer
+    /// passes.
     pub fn apply(
         &self,
         conversation: &str,
@@ -93,7 +94,8 @@ impl Lcm {
         )
     }
 
-    /// Makes one pass with the model of this handle. Other calls wait until the pass ends.
+    /// Makes one pass with the model of this handle. Other calls of the handle wait until the pass
+    /// ends.
     pub fn run(
         &self,
         conversation: &str,
@@ -113,7 +115,7 @@ impl Lcm {
         )
     }
 
-    /// Answers a request without a model: deterministic, extractive.
+    /// Completes a request without a model: deterministic and extractive.
     pub fn complete_offline(&self, request: &CompletionRequest) -> Result<Completion> {
         self.call(
             "compaction.complete-offline",

@@ -1,4 +1,4 @@
-//! `context`: assembly and its validation.
+//! Methods for the interface `context`: assembly, and validation of messages for a provider.
 
 use serde_json::json;
 
@@ -27,7 +27,8 @@ impl Default for context::Options {
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Assembles a context that fits `budget` tokens, in `dialect`.
+    /// Assembles a context in `dialect`. Only the protected part (fresh tail, pinned message, focus
+    /// brief, live messages) can exceed `budget` tokens.
     pub fn assemble(
         &self,
         conversation: &str,
@@ -56,7 +57,8 @@ impl Lcm {
         )
     }
 
-    /// Returns the reasons why the provider of `dialect` would refuse an array, as a JSON list.
+    /// Returns a JSON list of the reasons for which the provider of `dialect` would refuse these
+    /// messages; an empty list: no reason.
     pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
         self.call(
             "context.validate",

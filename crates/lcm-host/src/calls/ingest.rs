@@ -1,4 +1,5 @@
-//! `setup` and `ingest`: the version, and intake of messages.
+//! Methods for `setup.version`, and for the interface `ingest`: append, upload, identities and
+//! comparison of transcripts.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::{
     types::Dialect,
 };
 
-/// Returns the options with `{"repeat": true}` added to `extra_json`.
+/// Returns the options with the member `"repeat": true` in `extra_json`.
 fn repeating(options: &ingestion::Options) -> ingestion::Options {
     let extra = options.extra_json.as_deref().unwrap_or("{}");
     let mut extra: Value = serde_json::from_str(extra).unwrap_or_else(|_| json!({}));
@@ -31,11 +32,12 @@ impl Lcm {
         )
     }
 
-    /// Stores messages, each one JSON text of `dialect`.
+    /// Stores messages in one commit, each one JSON text of `dialect`. [`Lcm::ingest`] takes any
+    /// number of messages.
     ///
     /// After a commit of unknown outcome this method repeats the call once with `{"repeat": true}`
-    /// in `extra_json`; the component then recognises messages of the first attempt. After a second
-    /// failure the caller may repeat the call in the same way.
+    /// in `extra_json`, so that the component skips messages that the first call stored. If the
+    /// second call fails, too, the caller may repeat it in the same way.
     pub fn append(
         &self,
         conversation: &str,
@@ -54,7 +56,8 @@ impl Lcm {
         .map_err(|failure| failure.error)
     }
 
-    /// Appends with a bound of the repeats after conflicts, and no repeat after an unknown outcome.
+    /// Appends, and repeats the call at most `repeats_max` times after conflicts; never after an
+    /// unknown outcome.
     fn append_known(
         &self,
         conversation: &str,
@@ -84,9 +87,9 @@ impl Lcm {
         )
     }
 
-    /// Stores a piece of a message that is too large for `append`; returns the next offset in
-    /// bytes. The call is idempotent by offset. `extra_json` has the size of the whole text, and
-    /// the family of the later `append`.
+    /// Stores a piece of a message that is too large for `append`, and returns the offset of the
+    /// next piece in bytes. A repeated piece changes nothing. `extra_json` may have the size of the
+    /// whole text, and the family of the later `append`.
     pub fn stage(
         &self,
         conversation: &str,
@@ -116,7 +119,8 @@ impl Lcm {
         )
     }
 
-    /// Returns the identities of messages, as the JSON array of `wit/ingest.wit`. Reads no store.
+    /// Returns the identities of messages, as a JSON array of
+    /// [`MessageIdentity`](crate::shapes::MessageIdentity). Reads no store.
     pub fn identify(&self, dialect: Dialect, messages: &[String]) -> Result<String> {
         self.call(
             "ingest.identify",
@@ -125,9 +129,10 @@ impl Lcm {
         )
     }
 
-    /// Returns the entries of a whole transcript that are missing in the store, as JSON.
-    /// `transcript_json` is `{"entries": [...]}` with the objects of [`Lcm::identify`] and the
-    /// other members of `wit/ingest.wit`.
+    /// Compares a whole transcript with the stored conversation, and returns the ranges of entries
+    /// that are not stored, as JSON. `transcript_json` is a
+    /// [`TranscriptDocument`](crate::shapes::TranscriptDocument) with the identities that
+    /// [`Lcm::identify`] returned.
     pub fn reconcile(&self, conversation: &str, transcript_json: &str, now: u64) -> Result<String> {
         self.call(
             "ingest.reconcile",

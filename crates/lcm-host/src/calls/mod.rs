@@ -1,10 +1,11 @@
-//! One method per exported function of the component, with its types.
+//! Methods of [`Lcm`](crate::Lcm) for the exported functions of the component, one call each.
 //!
-//! In: arguments as `wit/` names them. Out: its results. `lcm` has `configure`; `drive`, `ask`,
-//! `tools`, `pages` and `portable` have loops over several calls.
+//! In: arguments under the names of `wit/`. Out: the results of the function. `setup.configure` is
+//! in `lcm`, `drive` calls its functions by name, and loops over several calls are in `drive`,
+//! `ask`, `tools`, `pages` and `portable`.
 //!
-//! Every method can fail with the codes of the component, with `conflict` after many repeats, and
-//! with `internal` after a trap of the component.
+//! Every method can fail with the codes of the component, with `conflict` after
+//! `CONFLICT_RETRIES_MAX` repeats, and with `internal` after a trap of the component.
 
 mod admin;
 mod compaction;

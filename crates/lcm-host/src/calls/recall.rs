@@ -1,4 +1,7 @@
-//! `recall`: search, expansion, grants and questions.
+//! Methods for the interface `recall`: search, vectors, descriptions, expansion, original messages,
+//! grants and questions.
+//!
+//! `grant` is the id of the grant that limits the read; `None`: nothing limits the read.
 
 use serde_json::json;
 
@@ -7,7 +10,8 @@ use crate::{error::Result, lcm::Lcm, types::CompletionResult};
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Searches a conversation; query and answer are JSON.
+    /// Searches a conversation and its family, or what `query_json` names; query and answer are
+    /// JSON.
     pub fn grep(
         &self,
         conversation: &str,
@@ -38,7 +42,7 @@ impl Lcm {
         )
     }
 
-    /// Describes a summary or file as JSON.
+    /// Describes a summary, message, file or conversation by its id, as JSON.
     pub fn describe(
         &self,
         conversation: &str,
@@ -94,8 +98,8 @@ impl Lcm {
         )
     }
 
-    /// Returns the original texts of the messages of a range, both ends included: at most
-    /// `bytes_max` bytes, but at least one message.
+    /// Returns original texts of a range of messages, both ends included, from its first message
+    /// on: at most `bytes_max` bytes, but at least one message if one exists.
     pub fn messages(
         &self,
         conversation: &str,
@@ -132,7 +136,7 @@ impl Lcm {
         )
     }
 
-    /// Revokes a grant at once, with all grants that inherit from it.
+    /// Revokes a grant and all grants that inherit from it; the next read on them is refused.
     pub fn revoke(&self, conversation: &str, grant: &str, now: u64) -> Result<()> {
         self.call(
             "recall.revoke",
@@ -143,7 +147,8 @@ impl Lcm {
         )
     }
 
-    /// Plans the completion requests of a question; arguments and result are JSON.
+    /// Opens a question; arguments and result are JSON. The result has a completion request, or
+    /// already the end of the question.
     pub fn ask_plan(&self, conversation: &str, question_json: &str, now: u64) -> Result<String> {
         self.call(
             "recall.ask-plan",
@@ -154,7 +159,8 @@ impl Lcm {
         )
     }
 
-    /// Continues a question with the model's answers.
+    /// Continues a question with the model's answers, one for each request, in order. The result is
+    /// as in [`Lcm::ask_plan`].
     pub fn ask_apply(
         &self,
         conversation: &str,
@@ -180,7 +186,8 @@ impl Lcm {
         )
     }
 
-    /// Answers a question with the model of this handle. Other calls wait until the question ends.
+    /// Answers a question with the model of this handle. Other calls of the handle wait until the
+    /// question ends.
     pub fn ask_run(&self, conversation: &str, question_json: &str, now: u64) -> Result<String> {
         self.call(
             "recall.ask-run",

@@ -1,4 +1,4 @@
-//! `tools`: tool definitions for an agent, and answers to its calls.
+//! Methods for the interface `tools`: tool definitions for an agent, and answers to its tool calls.
 
 use serde_json::json;
 
@@ -41,7 +41,8 @@ impl Lcm {
         )
     }
 
-    /// Returns the instructions for an agent with these tools.
+    /// Returns the text for the system prompt that explains when to use the tools. With
+    /// `has_summaries` the text also explains the summaries in contexts.
     pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> Result<String> {
         self.call(
             "tools.instructions",

@@ -1,6 +1,6 @@
-//! Completions from the Messages interface of Anthropic or of a compatible server.
+//! A provider for the Messages interface of Anthropic or of a compatible server.
 //!
-//! In: a model, a base URL, a key. Out: the text blocks of the answer, joined.
+//! In: a completion request. Out: the text blocks of the answer, joined, or a classified failure.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -29,12 +29,12 @@ const DEFAULTS: Defaults = Defaults {
     base: "https://api.anthropic.com/v1",
     variable: "ANTHROPIC_API_KEY",
 };
-/// Version of the interface.
+/// Version of the interface, sent with each request.
 const VERSION: &str = "2023-06-01";
 const TEMPERATURE: &str = "temperature";
 
-/// A model behind the Messages interface. After a refused temperature this and later requests are
-/// sent without a temperature.
+/// A model behind the Messages interface. If the server refuses the parameter `temperature`, this
+/// and all later requests are sent without it.
 #[derive(Debug)]
 pub struct Anthropic {
     endpoint: Endpoint,
@@ -43,7 +43,7 @@ pub struct Anthropic {
 
 #[derive(Deserialize)]
 struct AnthropicAnswer {
-    /// Blocks; only text blocks are part of the answer.
+    /// Content blocks; only text blocks are part of the answer.
     content: Value,
     stop_reason: Option<String>,
     model: Option<String>,
@@ -54,7 +54,8 @@ struct AnthropicAnswer {
 struct AnthropicUsage {
     #[serde(default)]
     input_tokens: u64,
-    /// `input_tokens` excludes tokens read from and written to the provider's cache.
+    /// Tokens written to the provider's cache, which `input_tokens` excludes; so does it exclude
+    /// `cache_read_input_tokens`.
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     #[serde(default)]
@@ -62,18 +63,19 @@ struct AnthropicUsage {
 }
 
 impl Anthropic {
-    /// Parses `MODEL[@BASE-URL]`; the base URL may omit `/v1`. Anthropic's own base URL requires a
-    /// key.
+    /// Parses `MODEL[@BASE-URL]`; the base URL may omit `/v1`, and by default is Anthropic's own.
+    /// There, requests without a key fail.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no model, an invalid base URL, or a base URL with credentials.
+    /// `invalid-input`: no model, an invalid base URL, a base URL with credentials, or a key with
+    /// other characters than visible ASCII.
     pub fn parse(text: &str, key: Option<&str>) -> Result<Self> {
         let endpoint = Endpoint::parse(&DEFAULTS, text, key)?;
         Ok(Self { endpoint, no_temperature: AtomicBool::new(false) })
     }
 
-    /// Sets the time limit of an answer; the default is a minute.
+    /// Sets the time limit of a request up to the end of its answer; the default is a minute.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.endpoint.set_timeout(timeout);

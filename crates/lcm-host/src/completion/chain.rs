@@ -1,4 +1,7 @@
-//! A chain of providers: retries of a provider, then the next provider.
+//! A chain of providers: asks a failing provider again, then the next provider.
+//!
+//! In: a completion request. Out: the first completion, or the failure of the last provider that
+//! was asked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,19 +11,20 @@ use crate::{
     types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
-/// Attempts after the first attempt.
+/// Retries of a provider after its first attempt, by default.
 const RETRIES: u32 = 2;
-/// Pause before the first retry.
+/// Pause before the first retry; each further pause is twice as long.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// Longest pause before another attempt. A provider that requests a longer pause is not asked
-/// again; the next provider may answer sooner.
+/// Longest pause before a retry. A provider that requests a longer pause is not asked again for the
+/// request; the next provider may answer sooner.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// A fallback chain of providers.
 ///
-/// `auth`, `policy` and `context-too-long` concern the request or the key and are returned at once.
-/// After any other failure the same provider is asked again, then the next provider. The chain
-/// returns the result of the last provider.
+/// The failures `auth`, `policy` and `context-too-long` concern the key or the request, so the
+/// chain returns them at once. After any other failure the same provider is asked again, up to the
+/// number of retries, then the next provider. The chain returns the first completion, or the
+/// failure of the last provider.
 #[derive(Clone)]
 pub struct Chain {
     default: Vec<Arc<dyn CompletionProvider>>,
@@ -45,14 +49,15 @@ impl Chain {
         Self { default: providers, by_purpose: Vec::new(), retries: RETRIES }
     }
 
-    /// Adds a provider for one purpose, which replaces the general providers for that purpose.
+    /// Adds a provider for one purpose. The general providers are then not asked for that purpose;
+    /// several providers of one purpose are asked in order.
     #[must_use]
     pub fn with_purpose(mut self, purpose: Purpose, provider: Arc<dyn CompletionProvider>) -> Self {
         self.by_purpose.push((purpose, provider));
         self
     }
 
-    /// Sets the retries of a provider after its first failure.
+    /// Sets the number of retries of a provider after its first attempt; the default is 2.
     #[must_use]
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
@@ -88,7 +93,8 @@ impl Chain {
     }
 }
 
-/// Returns the pause before the next attempt of a provider; `None`: no further attempt.
+/// Returns the pause before the next attempt of a provider that was retried `retries` times.
+/// `None`: the provider requests a pause over [`DELAY_MAX`], so there is no further attempt.
 fn pause(error: &CompletionError, retries: u32) -> Option<Duration> {
     let doubled = || FIRST_DELAY.saturating_mul(1 << retries.min(16)).min(DELAY_MAX);
     let pause = error.retry_after_ms.map_or_else(doubled, Duration::from_millis);
@@ -111,6 +117,7 @@ impl CompletionProvider for Chain {
     }
 }
 
+/// Returns whether neither a retry nor another provider is asked after this failure.
 fn is_final(error: &CompletionError) -> bool {
     matches!(
         error.code,

@@ -1,8 +1,8 @@
-//! A network provider: address, model and key, and requests over HTTP.
+//! Sends requests of the providers `anthropic` and `openai` over HTTP.
 //!
-//! In: `MODEL[@BASE-URL]`, a key, a JSON body. Out: the status and the bounded body of the answer,
-//! or a classified failure. The providers read the bodies; the chain retries. Redirects are not
-//! followed, because a redirect would send the key to another server.
+//! In: `MODEL[@BASE-URL]` and a key once, then JSON bodies. Out: the status and the body of each
+//! answer, or a classified failure. The providers read the bodies; the chain retries. Redirects are
+//! not followed, because a redirect would send the key to another server.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError},
@@ -21,20 +21,20 @@ use crate::{
     types::{CompletionError, CompletionErrorCode},
 };
 
-/// Time limit from the connection to the last byte of the answer.
+/// Time limit from the name lookup to the last byte of the answer, by default.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Time limit of the connection.
+/// Time limit of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most bytes of an answer; a summary with reasoning has tens of thousands.
+/// Most bytes of an answer's body; a summary with reasoning has tens of thousands.
 const BODY_BYTES_MAX: u64 = 8 << 20;
-/// Most characters of a provider's message to show.
+/// Most characters of the message of a failure.
 const MESSAGE_CHARS_MAX: usize = 300;
 /// Pause between two looks at a pending answer.
 const POLL: Duration = Duration::from_millis(20);
-/// Longest pause that a provider can request: a day.
+/// Longest pause that is read from an answer: a day. A longer pause counts as a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
 
-/// A secret, which `Debug` hides.
+/// An API key, which `Debug` does not show.
 #[derive(Clone, Eq, PartialEq)]
 struct ApiKey(String);
 
@@ -47,7 +47,7 @@ impl std::fmt::Debug for ApiKey {
 /// A model behind an HTTP interface.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Endpoint {
-    /// `openai` or `anthropic`.
+    /// `openai` or `anthropic`, for error texts.
     scheme: &'static str,
     /// Name of the model.
     pub(super) model: String,
@@ -60,9 +60,9 @@ pub(super) struct Endpoint {
     connect_timeout: Duration,
 }
 
-/// Defaults of a scheme.
+/// What differs between the schemes `openai` and `anthropic`.
 pub(super) struct Defaults {
-    /// Name before the colon.
+    /// Name before the colon of `--llm`.
     pub(super) scheme: &'static str,
     /// Base URL of the provider.
     pub(super) base: &'static str,
@@ -73,13 +73,13 @@ pub(super) struct Defaults {
 /// An HTTP answer of any status.
 pub(super) struct Answered {
     pub(super) status: u16,
-    /// Pause that the provider requests.
+    /// Pause that the provider requests before the next request; `None`: no pause.
     pub(super) retry_after_ms: Option<u64>,
     pub(super) body: Vec<u8>,
 }
 
 impl Endpoint {
-    /// Parses `MODEL[@BASE-URL]`.
+    /// Parses `MODEL[@BASE-URL]`; a blank key counts as none.
     pub(super) fn parse(defaults: &Defaults, text: &str, key: Option<&str>) -> Result<Self> {
         let scheme = defaults.scheme;
         let (model, base) = split_base(text);
@@ -87,7 +87,8 @@ impl Endpoint {
             return Err(invalid(format!("`--llm {scheme}:` must name a model")));
         }
         if base.is_none() && model.contains('@') {
-            // Otherwise the provider's own service would receive the conversation.
+            // The text after `@` may be a URL without its scheme. Without this error the provider's
+            // own service would receive the conversation.
             let message =
                 format!("the base URL of `{scheme}:{model}` must start with http:// or https://");
             return Err(invalid(message));
@@ -126,14 +127,15 @@ impl Endpoint {
         self.key.as_ref().map(|key| key.0.as_str())
     }
 
-    /// Returns the failure if the provider's own service lacks a key.
+    /// Returns the failure `auth` if the base URL is the provider's own and there is no key.
     pub(super) fn missing_key(&self, variable: &str) -> Option<CompletionError> {
         let message = format!("`{}:{}` needs {variable}", self.scheme, self.model);
         (self.official && self.key.is_none())
             .then(|| self.error(CompletionErrorCode::Auth, &message))
     }
 
-    /// Returns a failure in one line without the key.
+    /// Returns a failure whose message is one line of at most [`MESSAGE_CHARS_MAX`] characters,
+    /// without the key.
     pub(super) fn error(&self, code: CompletionErrorCode, message: &str) -> CompletionError {
         let message = self.redacted(message);
         let line: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -151,7 +153,8 @@ impl Endpoint {
         self.key().map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"))
     }
 
-    /// Posts a JSON body. A time-out or a stop closes the connection.
+    /// Posts a JSON body and waits for the answer of any status. After a time-out, or when `cancel`
+    /// is set, the connection is closed.
     pub(super) fn post(
         &self,
         url: &str,
@@ -189,7 +192,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns an agent for one request. Requests are rare, so a kept connection could be stale.
+    /// Returns an HTTP client for one request. Requests are rare, so no connection is kept open.
     fn agent(&self) -> Agent {
         let builder = Agent::config_builder()
             .http_status_as_error(false)
@@ -284,7 +287,7 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     u64::try_from(pause.min(RETRY_AFTER_MAX).as_millis()).ok()
 }
 
-/// Splits a model and the base URL after the first `@` before `http`.
+/// Splits a text before the first `@http://` or `@https://`; `None`: the text is a model only.
 fn split_base(text: &str) -> (&str, Option<&str>) {
     let at = ["@http://", "@https://"].iter().filter_map(|mark| text.find(mark)).min();
     match at.and_then(|at| text.split_at_checked(at)) {
@@ -293,7 +296,7 @@ fn split_base(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Normalises a base URL, so that a path can follow.
+/// Checks a base URL, and returns it without slashes at its end; an empty path becomes `/v1`.
 fn checked(scheme: &str, base: &str) -> Result<String> {
     let uri: Uri = base.parse().map_err(|error| {
         invalid(format!("the base URL of `{scheme}:` must be a valid URL: {error}"))

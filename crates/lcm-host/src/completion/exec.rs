@@ -1,7 +1,7 @@
-//! Completions from a program: one process per request, JSON on its standard input and output.
+//! A provider that runs a program for each request, with JSON on its standard input and output.
 //!
-//! In: a command line without a shell. Out: the answer that the program printed, or a failure. A
-//! time-out kills the process and its children.
+//! In: a completion request. Out: the answer that the program printed, or a failure. No shell runs
+//! the command line. After a time-out or a stop the process is killed, on Unix with its children.
 
 use std::{
     io::{Read as _, Write as _},
@@ -28,10 +28,10 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const OUTPUT_BYTES_MAX: u64 = 8 << 20;
 /// Most bytes of standard error in the message of a failure.
 const ERROR_BYTES_MAX: u64 = 4 << 10;
-/// Pause between two looks at the running program.
+/// Pause between two checks whether the program has ended.
 const POLL: Duration = Duration::from_millis(10);
 
-/// A program that answers one request per process.
+/// A program as a provider; each request starts a process.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Exec {
     program: String,
@@ -39,7 +39,7 @@ pub struct Exec {
     timeout: Duration,
 }
 
-/// Output of the program.
+/// The JSON object that a program prints: `text`, or `error`.
 #[derive(Deserialize)]
 struct ProgramAnswer {
     text: Option<String>,
@@ -56,7 +56,7 @@ struct ProgramFailure {
     retry_after_ms: Option<u64>,
 }
 
-/// Result of a process.
+/// The exit status of a process, and what the process wrote.
 struct Ended {
     status: ExitStatus,
     output: Vec<u8>,
@@ -64,7 +64,8 @@ struct Ended {
 }
 
 impl Exec {
-    /// Parses a program and its arguments, split at spaces; `None`: the text has no program.
+    /// Parses a program and its arguments, split at ASCII white space; quotes have no meaning.
+    /// `None`: the text is blank.
     #[must_use]
     pub fn parse(command: &str) -> Option<Self> {
         let mut words = command.split_ascii_whitespace().map(str::to_owned);
@@ -92,7 +93,7 @@ impl Exec {
             unanswered(CompletionErrorCode::Unavailable, message)
         })?;
         if let Some(mut pipe) = child.stdin.take() {
-            // A program need not read its input.
+            // A failure to write is ignored: a program need not read its input.
             std::thread::spawn(move || pipe.write_all(&input));
         }
         let output = read_aside(child.stdout.take(), OUTPUT_BYTES_MAX);
@@ -103,11 +104,12 @@ impl Exec {
             let message = format!("`{}` did not answer in {:?}", self.program, self.timeout);
             return Err(unanswered(CompletionErrorCode::Timeout, message));
         };
-        // A child of the program may hold the output open; the deadline also applies to the child.
+        // A child of the ended program may keep the output open, until the same deadline.
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(output) = output.recv_timeout(left) else {
             kill(&mut child);
-            let message = format!("`{}` left its output open", self.program);
+            let message =
+                format!("a child process of `{}` kept its standard output open", self.program);
             return Err(unanswered(CompletionErrorCode::Timeout, message));
         };
         let complaint = complaint.recv_timeout(POLL).unwrap_or_default();
@@ -180,7 +182,7 @@ fn unanswered(code: CompletionErrorCode, message: String) -> CompletionError {
     CompletionError { code, message, retry_after_ms: None }
 }
 
-/// Reads a pipe to its end on another thread, and sends the bytes.
+/// Reads a pipe to its end on another thread, and sends at most the first `bytes_max` bytes.
 fn read_aside<R: std::io::Read + Send + 'static>(
     pipe: Option<R>,
     bytes_max: u64,
@@ -189,7 +191,7 @@ fn read_aside<R: std::io::Read + Send + 'static>(
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // A broken pipe ends the text; the parser decides whether the text is an answer.
+            // A failed read ends the bytes; the caller parses what was read.
             let _ = pipe.by_ref().take(bytes_max).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
@@ -198,7 +200,7 @@ fn read_aside<R: std::io::Read + Send + 'static>(
     receiver
 }
 
-/// Waits for the end of a process; `None`: the deadline or a stop came first.
+/// Waits for the end of a process; `None`: the deadline passed or `cancel` was set before.
 fn wait(child: &mut Child, deadline: Instant, cancel: &Cancel) -> Option<ExitStatus> {
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -211,7 +213,7 @@ fn wait(child: &mut Child, deadline: Instant, cancel: &Cancel) -> Option<ExitSta
     }
 }
 
-/// Puts the process into its own group, so that a kill includes its children.
+/// Puts the process into its own process group, so that [`kill`] also ends its children.
 #[cfg(unix)]
 fn own_group(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;

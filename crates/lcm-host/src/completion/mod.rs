@@ -1,7 +1,9 @@
-//! Providers of completions, and chains of providers.
+//! Providers of completions: models over HTTP, a program, the offline summariser, and chains of
+//! providers.
 //!
-//! In: requests of the component. Out: a completion or a classified failure; the component decides
-//! what follows. The program that uses this crate passes keys; no provider reads the environment.
+//! In: completion requests of the component. Out: a completion or a classified failure for each;
+//! the component decides what follows. The caller passes API keys; no provider reads a key from the
+//! environment.
 
 mod anthropic;
 mod chain;
@@ -26,7 +28,7 @@ pub use exec::Exec;
 pub use offline::Offline;
 pub use openai::OpenAi;
 
-/// A provider of completions. A closure from a request to a result is a provider.
+/// A provider of completions. A closure from a request to a result is a provider, too.
 ///
 /// ```
 /// use lcm_host::{Lcm, types::{Completion, CompletionRequest, CompletionResult, Finish}};
@@ -43,7 +45,8 @@ pub use openai::OpenAi;
 /// # Ok::<(), lcm_host::Error>(())
 /// ```
 pub trait CompletionProvider: Send + Sync {
-    /// Answers one request; a slow provider should return early when `cancel` is set.
+    /// Completes one request, and blocks until the answer. A slow provider should return early when
+    /// `cancel` is set.
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult;
 }
 
@@ -53,7 +56,9 @@ impl<F: Fn(&CompletionRequest) -> CompletionResult + Send + Sync> CompletionProv
     }
 }
 
-/// Completes requests, several of them at the same time; a provider that panics has failed.
+/// Completes requests and returns the answers in their order. Several requests run at the same
+/// time, each on its own thread, where a panic of the provider becomes a failure. With one request
+/// a panic reaches the caller.
 pub(crate) fn complete_all(
     model: &dyn CompletionProvider,
     requests: &[CompletionRequest],
@@ -70,7 +75,7 @@ pub(crate) fn complete_all(
     })
 }
 
-/// Returns the purpose of this name.
+/// Returns the purpose of this name; `None`: no purpose has this name.
 #[must_use]
 pub fn purpose(name: &str) -> Option<Purpose> {
     Some(match name {
@@ -83,13 +88,13 @@ pub fn purpose(name: &str) -> Option<Purpose> {
     })
 }
 
-/// Returns a failed completion.
+/// Returns a failure whose pause is unknown.
 pub(crate) fn failed(code: CompletionErrorCode, message: impl Into<String>) -> CompletionResult {
     let message = message.into();
     CompletionResult::Failed(CompletionError { code, message, retry_after_ms: None })
 }
 
-/// Returns the name of a failure in JSON.
+/// Returns the name of a failure's code in JSON.
 pub(crate) const fn error_name(code: CompletionErrorCode) -> &'static str {
     match code {
         CompletionErrorCode::Auth => "auth",
@@ -102,7 +107,7 @@ pub(crate) const fn error_name(code: CompletionErrorCode) -> &'static str {
     }
 }
 
-/// Returns the failure of this name; `None`: the name is unknown.
+/// Returns the failure's code of this name; `None`: no code has this name.
 pub(crate) fn error_code(name: &str) -> Option<CompletionErrorCode> {
     Some(match name {
         "auth" => CompletionErrorCode::Auth,
@@ -116,18 +121,18 @@ pub(crate) fn error_code(name: &str) -> Option<CompletionErrorCode> {
     })
 }
 
-/// Returns the sampling temperature in the unit of providers.
+/// Returns the sampling temperature of a request as providers take it: 1.0 for 1,000 thousandths.
 fn temperature(request: &CompletionRequest) -> Value {
     json!(f64::from(request.temperature_permille) / 1000.0)
 }
 
-/// Limits a provider's token count to the range of the component.
+/// Converts a provider's token count; a larger count becomes `u32::MAX`.
 fn tokens(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Returns the text of a provider's `content`: a string, the text blocks of an array, or an empty
-/// text for null. `None`: another type.
+/// Returns the text of a provider's `content`: a string, the text blocks of an array joined, or an
+/// empty text for null. `None`: another type.
 fn text(content: &Value) -> Option<String> {
     match content {
         Value::Null => Some(String::new()),

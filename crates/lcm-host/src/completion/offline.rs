@@ -1,4 +1,4 @@
-//! Completions without a model: the component's own deterministic, extractive summaries.
+//! A provider without a model: the component itself makes deterministic, extractive summaries.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::{
     types::{CompletionErrorCode, CompletionRequest, CompletionResult},
 };
 
-/// The component's offline summariser as a provider, which needs no model.
+/// The component's offline summariser as a provider.
 #[derive(Clone, Debug)]
 pub struct Offline {
-    // A separate instance can complete requests during a running call.
+    // A separate handle, because the handle that asks is locked during `run`.
     instance: Lcm,
 }
 
 impl Offline {
-    /// Creates an offline summariser: a separate instance of `component` on an empty store in
-    /// memory, which asks no model.
+    /// Creates an offline summariser with its own instance of `component` on an empty store in
+    /// memory.
     #[must_use]
     pub fn new(component: &Component) -> Self {
         let no_model: Arc<dyn CompletionProvider> = Arc::new(|_: &CompletionRequest| {

@@ -1,7 +1,7 @@
-//! Completions from the Chat Completions interface of OpenAI or of a compatible server.
+//! A provider for the Chat Completions interface of OpenAI or of a compatible server.
 //!
-//! In: a model, a base URL, a key. Out: the text of the first choice. A request needs a second HTTP
-//! exchange if the server refuses a parameter.
+//! In: a completion request. Out: the text of the first choice, or a classified failure. If the
+//! server refuses a parameter, the request is sent again without it or under its other name.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -27,18 +27,19 @@ use crate::{
 
 const DEFAULTS: Defaults =
     Defaults { scheme: "openai", base: "https://api.openai.com/v1", variable: "OPENAI_API_KEY" };
-/// OpenAI's name of the output limit; newer models refuse the older name.
+/// Name of the output limit at OpenAI, whose newer models refuse [`OLDER_LIMIT`].
 const LIMIT: &str = "max_completion_tokens";
-/// Name of the output limit for local servers.
+/// Name of the output limit at other servers.
 const OLDER_LIMIT: &str = "max_tokens";
 const TEMPERATURE: &str = "temperature";
-/// Most requests for one completion: the full request, then without each refused parameter.
+/// Most HTTP requests for one completion: the first, and one after each of two refused parameters.
 const EXCHANGES_MAX: u32 = 3;
 
 /// A model behind the Chat Completions interface.
 ///
-/// Requests to OpenAI have `max_completion_tokens`, requests to other base URLs `max_tokens`. After
-/// a refused name or temperature, this and later requests use the other name or no temperature.
+/// Requests to OpenAI have `max_completion_tokens`, requests to other base URLs `max_tokens`. If
+/// the server refuses this name or `temperature`, this and all later requests have the other name
+/// or no temperature.
 #[derive(Debug)]
 pub struct OpenAi {
     endpoint: Endpoint,
@@ -62,7 +63,7 @@ struct Choice {
 
 #[derive(Deserialize)]
 struct Message {
-    /// Text, array of parts, or null for only reasoning or a refusal.
+    /// A text, an array of parts, or null if the message has only reasoning or a refusal.
     #[serde(default)]
     content: Value,
     refusal: Option<String>,
@@ -77,19 +78,20 @@ struct OpenaiUsage {
 }
 
 impl OpenAi {
-    /// Parses `MODEL[@BASE-URL]`; a base URL without a path gets `/v1`. OpenAI's own base URL
-    /// requires a key.
+    /// Parses `MODEL[@BASE-URL]`; a base URL without a path gets `/v1`, and the default is OpenAI's
+    /// own. There, requests without a key fail.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: no model, an invalid base URL, or a base URL with credentials.
+    /// `invalid-input`: no model, an invalid base URL, a base URL with credentials, or a key with
+    /// other characters than visible ASCII.
     pub fn parse(text: &str, key: Option<&str>) -> Result<Self> {
         let endpoint = Endpoint::parse(&DEFAULTS, text, key)?;
         let older_limit = AtomicBool::new(!endpoint.official);
         Ok(Self { endpoint, older_limit, no_temperature: AtomicBool::new(false) })
     }
 
-    /// Sets the time limit of an answer; the default is a minute.
+    /// Sets the time limit of an HTTP request up to the end of its answer; the default is a minute.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.endpoint.set_timeout(timeout);
@@ -116,7 +118,8 @@ impl OpenAi {
         if self.older_limit.load(Ordering::Relaxed) { OLDER_LIMIT } else { LIMIT }
     }
 
-    /// Drops the parameter that the server refused; false: the server refused for another reason.
+    /// Drops or renames the parameter that the server refused, for all later requests. Returns
+    /// false if the server did not refuse a parameter of `sent`.
     fn adapt(&self, sent: &Value, answered: &Answered) -> bool {
         let refused = |name: &str| sent.get(name).is_some() && rejection::refuses(answered, name);
         if refused(TEMPERATURE) {

@@ -1,14 +1,14 @@
-//! Classification of a provider's refusal: HTTP status and error object to a failure.
+//! Classifies HTTP answers without a completion, for the providers `anthropic` and `openai`.
 //!
-//! In: an answer without a completion. Out: a failure code and one line. The status or the code of
-//! the provider decides; words of the message decide only for causes without a code.
+//! In: the status and the body of an answer. Out: a failure with its code and one line. The status
+//! decides; for 400, 422 and 500, words of the error object decide, too.
 
 use serde_json::Value;
 
 use super::endpoint::{Answered, Endpoint};
 use crate::types::{CompletionError, CompletionErrorCode as Code};
 
-/// Words for a request that exceeds the model's context window.
+/// Texts in the error of a request that exceeds the model's context window.
 const TOO_LONG: [&str; 9] = [
     "context_length_exceeded",
     "exceed_context_size",
@@ -20,10 +20,10 @@ const TOO_LONG: [&str; 9] = [
     "input is too long",
     "reduce the length of the messages",
 ];
-/// Codes and words for refused content.
+/// Texts in the error of a request whose content the provider refuses.
 const POLICY: [&str; 4] =
     ["content_policy_violation", "content_filter", "content filtering policy", "content_policy"];
-/// Words for a refused parameter.
+/// Texts in the error of a request with a parameter that the provider refuses.
 const NOT_TAKEN: [&str; 7] = [
     "unsupported",
     "not supported",
@@ -34,11 +34,13 @@ const NOT_TAKEN: [&str; 7] = [
     "deprecated",
 ];
 
-/// Content of an error object of any shape.
+/// The content of an error object.
 struct Said {
     /// Type, code and message in one text, in lower case.
     all: String,
+    /// Message as the provider wrote it; the whole body if there is no message.
     message: String,
+    /// Name of the parameter at fault; empty: not named.
     param: String,
 }
 
@@ -65,8 +67,8 @@ impl Said {
     }
 }
 
-/// Returns the status of an answer. For an error object with status 200, as some gateways send, the
-/// status is the code of the error, or that of a bad gateway.
+/// Returns the HTTP status of an answer. Some gateways send an error object with status 200; its
+/// numeric `code` is then the status if it is from 400 to 599, otherwise 502.
 pub(super) fn status(answered: &Answered) -> u16 {
     if answered.status != 200 {
         return answered.status;
@@ -94,7 +96,7 @@ pub(super) fn failure(endpoint: &Endpoint, answered: &Answered) -> CompletionErr
         400 | 422 if said.has(&POLICY) => Code::Policy,
         402 | 429 | 529 => Code::RateLimited,
         408 | 504 => Code::Timeout,
-        // A server without room for a prompt returns a server error.
+        // Some servers answer 500 to a prompt that exceeds the context window.
         500 if said.has(&TOO_LONG) => Code::ContextTooLong,
         500.. => Code::Unavailable,
         _ => Code::Other,
@@ -104,7 +106,7 @@ pub(super) fn failure(endpoint: &Endpoint, answered: &Answered) -> CompletionErr
     CompletionError { retry_after_ms: answered.retry_after_ms, ..error }
 }
 
-/// Returns whether the provider refused the parameter of this name.
+/// Returns whether the provider answered 400 or 422 because of the parameter of this name.
 pub(super) fn refuses(answered: &Answered, parameter: &str) -> bool {
     if !matches!(answered.status, 400 | 422) {
         return false;

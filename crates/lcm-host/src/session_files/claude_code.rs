@@ -1,19 +1,20 @@
 //! Reads sessions of Claude Code.
 //!
-//! In: lines with `type`. Lines of a conversation have `uuid`, and `parentUuid` names their parent
-//! (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines of the live
-//! branch, in the order of the file, as messages of `anthropic`.
+//! In: lines with `type`. Lines of a conversation have `uuid`, and `parentUuid` is the `uuid` of
+//! their parent (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines of
+//! the live branch, in the order of the file, as messages of `anthropic`.
 //!
 //! A streamed answer has several lines with one `message.id` and different `uuid`, one block in
 //! each. Each line becomes a message, because a joined message would change with every new line.
-//! Assembly joins neighbours of one role.
+//! Assembly joins consecutive messages of one role.
 //!
-//! Results of parallel calls continue different lines of one answer, so all but one look like
-//! abandoned branches. A line of a live answer and the result of a live call are live.
+//! Results of parallel calls have different lines of one answer as parents, so all results but one
+//! look like abandoned branches. Therefore all lines of a live answer are live, and so are results
+//! of live calls that have no result on the live branch.
 //!
-//! Lines with `isSidechain` belong to sub-agents and are skipped; a file of only such lines is the
-//! session of a sub-agent and is read. Messages of the program itself (`isMeta`, errors of the API)
-//! were visible to the model or the person, so they are kept with that mark.
+//! Lines with `isSidechain` belong to sub-agents and are skipped. In a file with only such lines,
+//! the session of a sub-agent, they are read. Messages that the program itself wrote (`isMeta`,
+//! errors of the API) were visible to the model or the person, so they are kept with their mark.
 
 use std::collections::HashSet;
 
@@ -28,7 +29,7 @@ use super::{
 
 const SIDECHAIN: &str = "messages of sub-agents";
 
-/// Members of a line that qualify a message.
+/// Members of a line that are added to its message if they are true.
 const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];
 
 /// A `user` or `assistant` line.
@@ -77,7 +78,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages: taken, warnings })
 }
 
-/// Returns the indexes of the live lines.
+/// Returns the indexes of the live lines. `is_main`: lines of sub-agents are no part of the tree.
 fn live(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> HashSet<usize> {
     let node = |object: &Object<'_>| {
         if is_main && object.is_true("isSidechain") {
@@ -122,7 +123,8 @@ fn live(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> HashSet
     live
 }
 
-/// Returns the values of a member of the blocks: ids of calls, or of answered calls.
+/// Returns the member `key` of each `tool_result` block of a user line, or of each `tool_use` block
+/// of another line.
 fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
     let kind = if line.is_user { "tool_result" } else { "tool_use" };
     let blocks = line.message.list("content").unwrap_or_default();
@@ -131,8 +133,8 @@ fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
     of_kind.filter_map(|block| block.text(key)).collect()
 }
 
-/// Returns the message as written, with the id and the time of its line. Members of the message
-/// with the same names are renamed.
+/// Returns the message as written, with the entry id, the time and the marks of its line. Members
+/// `id` and `timestamp` of the message itself are renamed.
 fn text(line: &Line<'_>) -> String {
     let Line { object, message, .. } = line;
     let free = |name: &str| {

@@ -1,13 +1,13 @@
 //! Reads sessions of the Codex CLI (rollouts).
 //!
-//! In: lines of `timestamp`, `type` and `payload`. The payload of a `response_item` is an item of
-//! the `OpenAI` Responses API; early files have a header and bare items. Out: one message of `lcm`
-//! for each item, in the order of the file.
+//! In: lines with `timestamp`, `type` and `payload`. The payload of a `response_item` is an item of
+//! the `OpenAI` Responses API. Lines of early files are a header and items without an envelope.
+//! Out: one message of `lcm` for each item, in the order of the file.
 //!
 //! Other lines are records of the program: `event_msg` repeats messages for a screen,
-//! `turn_context` and `session_meta` are settings, `compacted` is a summary of earlier items.
-//! Rolled-back turns stay, because the file does not mark the limits of a turn; a warning has their
-//! number.
+//! `turn_context` and `session_meta` are settings, `compacted` is a summary of earlier items. A
+//! rollback removes no message, because the file does not say which items a turn has; a warning has
+//! the number of rollbacks.
 //!
 //! Items are read as `lcm`, not as items of the API, because the program omits required ids and
 //! adds items that the API rejects.
@@ -21,8 +21,8 @@ use super::{
 };
 
 const SNAPSHOT: &str = "snapshots of the program";
-const SUMMARY: &str = "summaries of the program: the items that they stand for are taken";
-const ROLE: &str = "items of a role that is none of system, developer, user and assistant";
+const SUMMARY: &str = "summaries of the program, whose items are in the file";
+const ROLE: &str = "items of another role than system, developer, user and assistant";
 
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
     let mut ids = Ids::default();
@@ -69,7 +69,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages, warnings })
 }
 
-/// Returns the id of the session from a header; items of other sessions may have equal ids.
+/// Returns the id of the session from a header; `None`: the line is no header.
 fn session(object: &Object<'_>) -> Option<String> {
     match object.text("type").as_deref() {
         Some("session_meta") => object.object("payload")?.text("id"),
@@ -78,7 +78,7 @@ fn session(object: &Object<'_>) -> Option<String> {
     }
 }
 
-/// Reads a summary at the beginning of a file, whose messages are missing.
+/// Returns a `compacted` line as an item if it has the text of the summary.
 fn summary<'a>(payload: &Object<'a>) -> Option<Object<'a>> {
     payload.text("message").map(|_| payload.clone())
 }
@@ -135,7 +135,7 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
         kind if kind.ends_with("_call_output") && item.has("output") => {
             Ok(one("tool", result(item), &["call_id", "output"]))
         }
-        // Calls that the provider answers, and unknown items, stay unchanged.
+        // Calls of tools that run at the provider, and unknown items, stay unchanged.
         kind => {
             let role = if kind.ends_with("_output") { "tool" } else { "assistant" };
             let parts = line::array(&[source(&[])]);
@@ -144,7 +144,7 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
     }
 }
 
-/// Converts a block of a message.
+/// Converts a block of an item's `content` to a part of `lcm`; unknown blocks stay unchanged.
 fn part(value: &RawValue) -> String {
     let Some(block) = Object::of(value) else { return value.get().to_owned() };
     match block.text("type").as_deref() {
@@ -158,7 +158,7 @@ fn part(value: &RawValue) -> String {
     }
 }
 
-/// Converts an embedded image; a reference to an image stays unchanged.
+/// Converts an embedded image to a file; `None`: the block only refers to an image.
 fn image(block: &Object<'_>) -> Option<String> {
     let url = block.text("image_url")?;
     let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
@@ -179,7 +179,7 @@ fn reasoning(item: &Object<'_>) -> String {
         .end()
 }
 
-/// Returns call arguments, JSON inside a string, as an object if possible.
+/// Converts a call. If the arguments are a string with a JSON object, the object is the input.
 fn call(item: &Object<'_>, kind: &str) -> String {
     let text = Text::default().string("type", "tool_call");
     let text = text.kept("id", item.any("call_id").or_else(|| item.any("id")));
@@ -195,7 +195,8 @@ fn call(item: &Object<'_>, kind: &str) -> String {
     .end()
 }
 
-/// Reads the output of early files: an object with the text and the success flag.
+/// Converts the output of a call. In early files the output is an object with `content` and
+/// `success`.
 fn result(item: &Object<'_>) -> String {
     let text = Text::default().string("type", "tool_result").kept("call_id", item.any("call_id"));
     let wrapped = item.object("output").filter(|output| output.has("content"));

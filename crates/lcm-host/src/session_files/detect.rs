@@ -1,8 +1,8 @@
 //! Detects the format of a file by its lines.
 //!
 //! In: the objects of all lines. Out: the one format that every line fits. Each line has a set of
-//! possible formats; the intersection of all sets is the result. The name of the file does not
-//! count. A new dialect needs a bit here and its features in [`dialects`].
+//! possible formats; the result is the intersection of all sets. The name of the file does not
+//! count. A new dialect needs a bit here, and its features in [`dialects`].
 //!
 //! A line with only a role and text is the same message in several dialects; a file of only such
 //! lines is read as `lcm`.
@@ -24,7 +24,7 @@ const CHAT: u8 = 32;
 const RESPONSES: u8 = 64;
 const GEMINI: u8 = 128;
 
-/// Dialects whose content is a list of blocks with `type`.
+/// Dialects whose `content` can be a list of blocks with `type`.
 const BLOCKS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES;
 
 const FORMATS: [(u8, Format); 8] = [
@@ -38,11 +38,12 @@ const FORMATS: [(u8, Format); 8] = [
     (GEMINI, Format::Messages(Dialect::Gemini)),
 ];
 
-/// Possible formats of a line.
+/// Possible formats of a line or block.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Fits {
+    /// Bits of the formats; 0: no format.
     forms: u8,
-    /// Whether the line means the same in all of these formats.
+    /// Whether the line or block means the same in all of these formats.
     plain: bool,
 }
 
@@ -52,12 +53,13 @@ impl Fits {
     }
 }
 
-/// Returns the format that all lines fit; `None`: the lines so far fit several formats.
+/// Returns the format that all lines fit. `None`: there are no lines, or the lines fit several
+/// formats and have no message yet.
 ///
 /// # Errors
 ///
-/// A line that fits no format, or no format of the preceding lines; or lines that would mean
-/// different things in several formats.
+/// A line fits no format, or no format of all preceding lines; or the lines fit several dialects,
+/// in which their meaning differs.
 pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError> {
     let mut left = u8::MAX;
     let mut doubtful = None;
@@ -89,7 +91,8 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
     match (objects.is_empty(), found.as_slice(), doubtful) {
         (true, ..) => Ok(None),
         (_, [only], _) => Ok(Some(*only)),
-        // The early format of Codex starts with a header, which excludes all other formats.
+        // Bare items fit an early Codex file, too. Such a file has a header, which fits Codex only,
+        // so without a header the lines are items.
         (_, [Format::Codex, items @ Format::Messages(_)], _) => Ok(Some(*items)),
         (_, [Format::Messages(Dialect::Lcm), ..], None) if left & !dialects == 0 => {
             Ok(Some(Format::Messages(Dialect::Lcm)))
@@ -98,7 +101,7 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
             let reason = format!("fits {}; set `--dialect`", names(left));
             Err(LineError { line: doubtful, reason })
         }
-        // Lines that many programs write, without a message so far.
+        // Lines that fit the files of several programs, without a message so far.
         _ => Ok(None),
     }
 }
@@ -111,11 +114,12 @@ fn names(forms: u8) -> String {
     formats(forms).map(Format::name).collect::<Vec<_>>().join(" or ")
 }
 
+/// Returns the possible formats of a line; `first`: the line is the first of the file.
 fn fits(object: &Object<'_>, first: bool) -> Fits {
     let kind = object.text("type").unwrap_or_default();
     if object.any("role").is_some_and(line::is_string) {
         let mut fits = dialects(object, &kind);
-        // A bare item of an early file.
+        // An early Codex file has items of the Responses API as lines.
         if kind == "message" && fits.forms & RESPONSES != 0 {
             fits.forms |= CODEX;
         }
@@ -134,7 +138,7 @@ fn fits(object: &Object<'_>, first: bool) -> Fits {
         "message" if is_object("message") => OPEN_CLAW,
         "user" | "assistant" => 0,
         _ if has("parentId") => OPEN_CLAW,
-        // Entries of the first version have no parent.
+        // Entries of the first version of OpenClaw have no `parentId`.
         "compaction" if has("summary") => OPEN_CLAW,
         kind if is_item(kind) => CODEX | RESPONSES,
         _ if has("uuid") || has("sessionId") || has("leafUuid") || has("messageId") => CLAUDE_CODE,
@@ -143,7 +147,7 @@ fn fits(object: &Object<'_>, first: bool) -> Fits {
     Fits::only(forms)
 }
 
-/// Returns whether an object is a Responses API item other than a message.
+/// Returns whether `kind` is the type of a Responses API item other than a message.
 fn is_item(kind: &str) -> bool {
     const OTHERS: [&str; 5] =
         ["reasoning", "item_reference", "ghost_snapshot", "compaction", "mcp_list_tools"];
@@ -173,7 +177,7 @@ fn dialects(object: &Object<'_>, kind: &str) -> Fits {
     if has(&["tool_calls", "tool_call_id", "function_call", "refusal", "audio"]) {
         forms &= CHAT;
     } else if object.text("role").as_deref() == Some("tool") {
-        // The other dialect requires the id of a call.
+        // Chat Completions requires `tool_call_id` in a message of the role `tool`.
         forms &= LCM;
     }
     let (key, blocks) = match object.list("parts") {
@@ -195,11 +199,13 @@ fn dialects(object: &Object<'_>, kind: &str) -> Fits {
     Fits { forms, plain }
 }
 
+/// Returns the possible dialects of an element of `parts`.
 fn of_parts(block: &RawValue) -> Fits {
     let typed = Object::of(block).is_some_and(|part| part.any("type").is_some());
     Fits::only(if typed { LCM } else { GEMINI })
 }
 
+/// Returns the possible dialects of an element of `content`.
 fn of_content(block: &RawValue) -> Fits {
     let unknown = Fits { forms: BLOCKS, plain: false };
     let Some(block) = Object::of(block) else { return unknown };

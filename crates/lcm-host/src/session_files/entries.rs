@@ -1,40 +1,41 @@
-//! Entry ids, and counts of skipped entries, for all readers.
+//! Assigns entry ids and counts skipped lines, for the readers of all session files.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::digest::sha256_hex;
 
-/// Reason to skip messages of a session tree.
+/// Reason to skip messages of a session tree, for a warning.
 pub(super) const ABANDONED: &str =
-    "messages of abandoned branches: the conversation went on without them";
-/// Reason to skip summaries.
-pub(super) const SUMMARY: &str =
-    "summaries of the program: the messages that they stand for are taken";
+    "messages of abandoned branches, which the conversation did not continue";
+/// Reason to skip summaries of a session tree, for a warning.
+pub(super) const SUMMARY: &str = "summaries of the program, whose messages are in the file";
 /// Hex digits of a line's hash in an id.
 const HASH_DIGITS: usize = 16;
 
-/// Assigns ids to entries.
+/// Assigns ids to the entries of one file.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    /// Prefix of ids that are unique only within their file; empty: unknown session.
+    /// Prefix of the following ids: the session id and `/`; empty: no prefix.
     session: String,
-    /// Lines by their ids.
+    /// For each id before renaming, the content hashes of its entries; empty texts for entries
+    /// without an own id.
     lines: HashMap<String, Vec<String>>,
+    /// Number of entries whose id was used before with other content.
     renamed: usize,
 }
 
 impl Ids {
-    /// Sets the session of the following ids. The first header counts, because a session that was
-    /// made of another session also contains the other header. Entries before any header keep their
-    /// ids.
+    /// Sets the session whose id is the prefix of the following ids. Only the first call with a
+    /// session id counts, because a session that was made from another also contains the header of
+    /// the other.
     pub(super) fn enter(&mut self, session: &str) {
         if self.session.is_empty() && !session.is_empty() {
             self.session = format!("{session}/");
         }
     }
 
-    /// Returns the id of an entry with its own id. Equal content is the same entry, whatever the
-    /// rest of the line contains.
+    /// Returns the id of an entry that has an own id. An entry with the same id and equal content
+    /// gets the same id, even if other members of its line differ.
     pub(super) fn own(&mut self, id: &str, content: &str) -> String {
         let hash = hash(content);
         let id = &format!("{}{id}", self.session);
@@ -42,7 +43,7 @@ impl Ids {
         let known = lines.iter().position(|known| *known == hash);
         let name = match known.unwrap_or(lines.len()) {
             0 => id.clone(),
-            // A hash, not a number, because the file may lose its beginning.
+            // A number would change if the program cut the beginning of the file.
             _ => format!("{id}#{hash}"),
         };
         if known.is_none() {
@@ -52,7 +53,7 @@ impl Ids {
         name
     }
 
-    /// Returns the id of an entry without an id. An equal line is another entry.
+    /// Returns the id of an entry without an own id; each equal line gets another id.
     pub(super) fn of_line(&mut self, line: &str) -> String {
         let id = format!("{}line:{}", self.session, hash(line));
         let lines = self.lines.entry(id.clone()).or_default();
@@ -60,10 +61,10 @@ impl Ids {
         numbered(&id, lines.len() - 1)
     }
 
-    /// Returns the warning about repeated ids with other content.
+    /// Returns the warning about ids that occur again with other content; `None`: no such id.
     pub(super) fn warning(&self) -> Option<String> {
         (self.renamed > 0).then(|| {
-            format!("ids that another entry has, too ({}): kept as `id#HASH`", self.renamed)
+            format!("entries with the id of an earlier entry ({}): kept as `ID#HASH`", self.renamed)
         })
     }
 }
@@ -100,7 +101,7 @@ impl Left {
         *self.messages.entry(reason).or_default() += 1;
     }
 
-    /// Returns one line for each reason.
+    /// Returns one line for each reason, and one line for all lines without a message.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut out: Vec<String> = self
             .messages

@@ -1,26 +1,26 @@
-//! Follows a file that grows: when to read it again, and how much of it is stored.
+//! Follows a file that grows: says when to read the file again, and which messages are stored.
 //!
-//! In: the path of a file, and its messages after each read. Out: the file to read next, and the
-//! number of its first messages that are known to be stored. Other modules read lines and store
-//! messages.
+//! In: the path of a file, and its messages after each ingest. Out: the open file to read next, and
+//! the number of its first messages that are known to be stored. `lcm ingest --tail` uses this
+//! module; the caller reads the lines and ingests the messages.
 //!
-//! **The open file, not its name** is followed. After a rotation or a replacement the new file is
-//! opened at once. The new file is read after the end of the old file, so that messages stay in
-//! order. A program can write to a renamed file for a while, so an old file is closed only after
-//! [`QUIET_LOOKS`] polls without a change. A renamed or deleted file is followed until another file
-//! has the name.
+//! **The open file, not its path** is followed. After a rotation or a replacement, the next poll
+//! opens the new file. The new file is read after the last read of the old file, so that messages
+//! stay in order. A program can write to a renamed file for a while, so an old file is closed only
+//! after [`QUIET_LOOKS`] polls without a change. A renamed or deleted file is followed until
+//! another file is at the path.
 //!
-//! **Data loss** is possible in three cases: a write to an old file after its close; a file that
-//! had the name only between two polls; and, for a file that is cut in place (`copytruncate`), a
-//! write between the last poll and the cut. The rotated copy contains the lost messages.
+//! **Data loss** is possible in three cases: a program writes to an old file after this module
+//! closed it; a file was at the path only between two polls; or a file is cut in place
+//! (`copytruncate`) after a write that no poll saw. The rotated copy contains the lost messages.
 //!
-//! **The checkpoint** is the number and the hash of the messages that an ingest confirmed, with the
-//! revision after the ingest. The checkpoint advances only after the commit. If the first messages
-//! of a grown file have that hash and the conversation has that revision, the rest of the file is
-//! new and is appended. In every other case (a cut, replaced or rewritten file, an abandoned
-//! branch, another writer) the component compares the whole file. So the checkpoint only saves
-//! work. The checkpoint ends with the process, because a stored checkpoint could belong to another
-//! store. If the process ends before the end of an old file, ingest the old file by its new name.
+//! **The checkpoint** is the number and the hash of the messages of the last ingest, with the
+//! revision after it. If the first messages of a grown file have that hash and the conversation has
+//! that revision, the component appends the rest of the file without a comparison. In every other
+//! case (a cut, replaced or rewritten file, an abandoned branch, another writer) the component
+//! compares the whole file. So the checkpoint only saves work. It is not stored, because a stored
+//! checkpoint could belong to another store. If the process ends before the last read of an old
+//! file, ingest the old file under its new name.
 
 use std::{
     collections::VecDeque,
@@ -37,12 +37,12 @@ use crate::{
     ingest::Proven,
 };
 
-/// Polls without a change before a replaced file is closed: about a second. A writer reopens a
-/// rotated log within less time.
+/// Polls without a change before a replaced file is closed: about a second at the interval of `lcm
+/// ingest --tail`. A program that rotates its log opens the new file sooner.
 const QUIET_LOOKS: u32 = 3;
 
-/// Most replaced files to keep open, a bound on the file handles of the process. The oldest file
-/// beyond the bound is read and closed at once.
+/// Most files to keep open, to bound the file handles of the process. Beyond the bound, the oldest
+/// file is read a last time and closed at once.
 const HELD_MAX: usize = 16;
 
 /// Messages of a file that are known to be stored.
@@ -53,7 +53,7 @@ struct Checkpoint {
     sha256: [u8; 32],
 }
 
-/// Size and time of an open file, which change with its content.
+/// Size and modification time of a file, by which a change of its content is noticed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Stamp {
     bytes: u64,
@@ -66,32 +66,33 @@ impl Stamp {
     }
 }
 
-/// An open file.
+/// An open file that is or was at the path.
 #[derive(Debug)]
 struct Held {
     file: File,
-    /// State at the last read; `None`: not read yet.
+    /// Size and time before the last read; `None`: not read yet.
     stamp: Option<Stamp>,
-    /// Successive polls that found the file replaced and unchanged.
+    /// Consecutive polls that found the file replaced and unchanged.
     quiet: u32,
 }
 
-/// A file to read.
+/// A file to read as a whole.
 #[derive(Debug)]
 pub struct Reading {
     /// The file, at its beginning.
     pub file: File,
-    /// Whether a program may still write, so that a last line without an end is incomplete.
+    /// Whether a program may still write to the file, so that a last line without a line end may be
+    /// incomplete; false: this is the last read of the file.
     pub is_growing: bool,
-    /// Whether another file has the name now.
+    /// Whether another file is at the path now.
     pub is_replaced: bool,
 }
 
-/// A file that is followed.
+/// A path whose file is followed, with the files that were replaced there.
 #[derive(Debug)]
 pub struct Follower {
     path: PathBuf,
-    /// Files that had the name, oldest first. The last file has the name at the last poll.
+    /// Open files, oldest first; the last was at the path when a poll last found a file there.
     held: VecDeque<Held>,
     checkpoint: Option<Checkpoint>,
 }
@@ -103,13 +104,14 @@ impl Follower {
         Self { path: path.to_owned(), held: VecDeque::new(), checkpoint: None }
     }
 
-    /// Returns the next file to read as a whole: a file that changed since its last read. `None`:
-    /// no change, or no file yet. A write during the read counts as a change at the next poll.
+    /// Polls, and returns the next file to read: a file that changed since its last read, or a
+    /// replaced file for its last read. `None`: no change, or no file yet. A write during the read
+    /// counts as a change at the next poll.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the file exists but cannot be opened or read. Changes of an earlier file
-    /// come first.
+    /// `invalid-input`: the file at the path cannot be opened or read. A change of a replaced file
+    /// is returned before this error.
     pub fn look(&mut self) -> Result<Option<Reading>> {
         let opened = self.open();
         let reading = self.next().map_err(|error| self.failed(&error))?;
@@ -119,7 +121,7 @@ impl Follower {
         Ok(reading)
     }
 
-    /// Opens the file with the name, if the name belongs to another file now.
+    /// Opens the file at the path if it is not the last file opened.
     fn open(&mut self) -> io::Result<()> {
         let named = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -138,7 +140,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns the oldest file with a change.
+    /// Returns the oldest open file with a change, and closes replaced files that are quiet.
     fn next(&mut self) -> io::Result<Option<Reading>> {
         loop {
             let is_replaced = self.held.len() > 1;
@@ -172,7 +174,8 @@ impl Follower {
         Error::new(Code::InvalidInput, message)
     }
 
-    /// Returns how many of these messages are stored by the checkpoint; `None`: another file.
+    /// Returns how many of the first messages are stored according to the checkpoint. `None`: there
+    /// is no checkpoint, or its messages are not the first of these messages.
     #[must_use]
     pub fn proven(&self, messages: &[String]) -> Option<Proven> {
         let checkpoint = self.checkpoint?;
@@ -180,14 +183,15 @@ impl Follower {
         (hash(first) == checkpoint.sha256).then_some(checkpoint.proven)
     }
 
-    /// Advances the checkpoint after a successful ingest of these messages, with the revision.
+    /// Sets the checkpoint after a successful ingest of all these messages; `revision` is that of
+    /// the conversation after the ingest.
     pub fn confirm(&mut self, messages: &[String], revision: u64) {
         let proven = Proven { messages: messages.len(), revision };
         self.checkpoint = Some(Checkpoint { proven, sha256: hash(messages) });
     }
 }
 
-/// Returns a hash over the messages and their lengths.
+/// Returns a SHA-256 over the lengths and texts of the messages.
 fn hash(messages: &[String]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for message in messages {
@@ -197,8 +201,8 @@ fn hash(messages: &[String]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Duplicates an open file for a reader, at the beginning. `is_read`: the file must seek back; a
-/// file that was not read need not seek.
+/// Returns a second handle on an open file, at the beginning. `is_read`: the file was read before,
+/// so the position is set back; other files need not be able to seek.
 fn from_beginning(file: &File, is_read: bool) -> io::Result<File> {
     let mut file = file.try_clone()?;
     if is_read {
@@ -207,7 +211,7 @@ fn from_beginning(file: &File, is_read: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns whether a file ends with a complete line.
+/// Returns whether a file is empty or ends with a line end.
 fn ends_with_a_line(file: &File) -> io::Result<bool> {
     let mut file = file.try_clone()?;
     if file.seek(SeekFrom::End(0))? == 0 {
@@ -219,8 +223,8 @@ fn ends_with_a_line(file: &File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// Returns whether the name belongs to this file. Device and inode are unique while the file is
-/// open.
+/// Returns whether `named`, the metadata of the path, is of the open file `held`. Device and inode
+/// are unique while a file is open.
 #[cfg(unix)]
 fn is_same(held: &File, named: &Metadata) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
@@ -233,13 +237,13 @@ fn is_same(held: &File, named: &Metadata) -> io::Result<bool> {
     looks_same(held, named)
 }
 
-/// Returns whether the name belongs to this file, by length and time, for systems without inodes. A
-/// wrong result only causes another read.
+/// Returns whether `named`, the metadata of the path, is of the open file `held`, for systems
+/// without inodes: by length and times. A wrong false only causes another read.
 #[cfg(any(not(unix), test))]
 fn looks_same(held: &File, named: &Metadata) -> io::Result<bool> {
     let of = |metadata: &Metadata| (Stamp::of(metadata), metadata.created().ok());
     let held_now = of(&held.metadata()?);
-    // A file that changes now may differ for a moment; the next poll decides.
+    // If the file changed between the two reads of its metadata, the next poll decides.
     Ok(held_now == of(named) || held_now != of(&held.metadata()?))
 }
 

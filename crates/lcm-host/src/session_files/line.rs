@@ -1,7 +1,8 @@
-//! One line of a session file: its members by name, their values as they are written.
+//! Reads JSON objects whose values stay as written, and writes JSON objects of such values.
 //!
-//! In: a line. Out: members whose values are read one level at a time, so that no depth of nesting
-//! matters here. Written is JSON text made of such values. Not here: which members a form has.
+//! In: a line of a session file. Out: [`Object`], whose members are read one level at a time, so
+//! that deep nesting is no problem; and [`Text`], a JSON object under construction. All readers of
+//! session files use both.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,7 +12,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// An object of which every value is kept as it is written.
+/// A JSON object: its members in order, with each value as the text in the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -41,16 +42,16 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
-/// A key, borrowed where it has no escapes.
+/// The name of a member, borrowed from the line if it has no escapes.
 #[derive(Deserialize)]
 struct LineKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Object<'a> {
-    /// The object that a text is.
+    /// Parses a text as a JSON object.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text, in one line.
+    /// One line that can follow the name of the text, such as `must be a JSON object`.
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         if text.contains('\0') {
             return Err("has a NUL byte, which no JSON text has".to_owned());
@@ -60,56 +61,57 @@ impl<'a> Object<'a> {
                 return "ends in the middle of a JSON object".to_owned();
             }
             if error.is_data() {
-                // The error would repeat the value, however long it is.
+                // The message of the parser would contain the whole value.
                 return "must be a JSON object, got another value".to_owned();
             }
             format!("must be a JSON object: {error}")
         })
     }
 
-    /// The object that a value is; `None` when it is none.
+    /// Parses a value as an object; `None`: the value is not an object.
     pub(super) fn of(value: &'a RawValue) -> Option<Self> {
         serde_json::from_str(value.get()).ok()
     }
 
-    /// A member that is not `null`; of equal ones the last.
+    /// Returns the value of a member; `None`: the member is absent or `null`. The last of several
+    /// members of one name counts.
     pub(super) fn any(&self, key: &str) -> Option<&'a RawValue> {
         let found = self.members.iter().rev().find(|(name, _)| name == key);
         found.map(|(_, value)| *value).filter(|value| value.get() != "null")
     }
 
-    /// Whether there is such a member, `null` included.
+    /// Returns whether a member of this name exists, also with the value `null`.
     pub(super) fn has(&self, key: &str) -> bool {
         self.members.iter().any(|(name, _)| name == key)
     }
 
-    /// A string that is not empty.
+    /// Returns the text of a member; `None`: absent, not a string, or empty.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         let text: String = serde_json::from_str(self.any(key)?.get()).ok()?;
         (!text.is_empty()).then_some(text)
     }
 
-    /// Whether a member is `true`.
+    /// Returns whether a member is `true`.
     pub(super) fn is_true(&self, key: &str) -> bool {
         self.any(key).is_some_and(|value| value.get() == "true")
     }
 
-    /// The object that a member is.
+    /// Returns a member as an object; `None`: absent, or not an object.
     pub(super) fn object(&self, key: &str) -> Option<Self> {
         Self::of(self.any(key)?)
     }
 
-    /// The elements of the list that a member is; `None` when it is none.
+    /// Returns the elements of a member; `None`: absent, or not a list.
     pub(super) fn list(&self, key: &str) -> Option<Vec<&'a RawValue>> {
         serde_json::from_str(self.any(key)?.get()).ok()
     }
 
-    /// All members, in their order.
+    /// Returns all members, in the order of the line.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.members.iter().map(|(key, value)| (key.as_ref(), *value))
     }
 
-    /// The names of the first members, for an error.
+    /// Returns the names of the first six members for an error text, each cut to 30 characters.
     pub(super) fn names(&self) -> String {
         const SHOWN_MAX: usize = 6;
         const CHARACTERS_MAX: usize = 30;
@@ -122,24 +124,24 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether a value is a string.
+/// Returns whether a value is a string.
 pub(super) fn is_string(value: &RawValue) -> bool {
     value.get().starts_with('"')
 }
 
-/// Whether a value is an object.
+/// Returns whether a value is an object.
 pub(super) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// A JSON object that is being written.
+/// A JSON object under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Text {
     out: String,
 }
 
 impl Text {
-    /// Adds a member whose value is JSON already.
+    /// Adds a member whose value is `json`, a JSON text.
     pub(super) fn raw(mut self, key: &str, json: &str) -> Self {
         self.out.push(if self.out.is_empty() { '{' } else { ',' });
         self.out.push_str(&quoted(key));
@@ -148,12 +150,12 @@ impl Text {
         self
     }
 
-    /// Adds a string.
+    /// Adds a member whose value is a string.
     pub(super) fn string(self, key: &str, text: &str) -> Self {
         self.raw(key, &quoted(text))
     }
 
-    /// Adds a value as it is written, if there is one.
+    /// Adds a member whose value stays as written; `None`: adds nothing.
     pub(super) fn kept(self, key: &str, value: Option<&RawValue>) -> Self {
         match value {
             Some(value) => self.raw(key, value.get()),
@@ -161,13 +163,13 @@ impl Text {
         }
     }
 
-    /// Adds the members of an object that are not named, as they are written.
+    /// Adds all members of an object but those named in `but`; their values stay as written.
     pub(super) fn rest(self, object: &Object<'_>, but: &[&str]) -> Self {
         let rest = object.members().filter(|(key, _)| !but.contains(key));
         rest.fold(self, |text, (key, value)| text.raw(key, value.get()))
     }
 
-    /// The object.
+    /// Returns the JSON text of the object.
     pub(super) fn end(mut self) -> String {
         if self.out.is_empty() {
             self.out.push('{');
@@ -177,12 +179,12 @@ impl Text {
     }
 }
 
-/// A string as JSON writes it.
+/// Returns a text as a JSON string, with quotes and escapes.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A list of values that are JSON already.
+/// Returns a JSON list of `items`, each a JSON text.
 pub(super) fn array(items: &[String]) -> String {
     format!("[{}]", items.join(","))
 }

@@ -1,40 +1,43 @@
 //! Reads session files of agent programs, with one JSON object per line.
 //!
-//! In: the lines of one file. Out: its messages in order, each as text of one dialect with an entry
-//! id and a time, and counts of skipped lines. The component recognises stored messages; this
-//! module reads no store.
+//! In: the lines of one file. Out: its messages in order, all of one dialect, with warnings that
+//! count skipped lines. An ingest of the messages follows; this module reads no store.
+//!
+//! Each message of a session file gets the entry id and, if its line has a time, the time of the
+//! line. Files in the format *messages* are passed on unchanged.
 //!
 //! | format | messages | dialect | entry id |
 //! |---|---|---|---|
 //! | Claude Code | `user` and `assistant` lines with `message` | `anthropic` | `uuid` |
-//! | Codex | `response_item` lines, in early files bare items | `lcm` | `id` of the item |
+//! | Codex | `response_item` lines, in early files bare items | `lcm` | session id, `/`, item id |
 //! | `OpenClaw` | `message` and `custom_message` entries | `lcm` | session id, `/`, entry id |
 //! | messages | every line | its own | id of the message |
 //!
 //! **Kept content.** The whole content of a message is kept.
 //!
-//! - A Claude Code message keeps every member as written. Its id becomes `message_id`, and its time
-//!   `message_timestamp` if the line has a time. A member that exists already gets `_` at its end,
-//!   also for the marks of a line.
-//! - Parts of Codex and OpenClaw messages are renamed to those of the dialect `lcm`, with all
-//!   fields.
-//!   `source` holds fields without a name in the dialect, as written.
-//! - The envelope of a line, and second renderings of a result for a screen, are not kept.
-//! - The warnings count every line without a message, by type.
+//! - A Claude Code message keeps every member as written. Its own `id` is renamed to `message_id`,
+//!   and its own `timestamp` to `message_timestamp` if the line has a time. Marks of the line, such
+//!   as `isMeta`, are added. If the message already has a member of such a name, `_` is appended to
+//!   the new name.
+//! - Parts of Codex and OpenClaw messages get the types and names of the dialect `lcm`, and keep
+//!   their other members. `source` of a message has the members for which the dialect has no name.
+//! - Other members of a line are not kept, such as renderings of a result for a screen.
+//! - Warnings count the lines without a message, by type.
 //!
 //! **Entry ids** stay the same when a file grows.
 //!
-//! - The id of a line without an id is `line:` and 16 hex digits of its SHA-256, with `#2` for an
-//!   equal second line. So the id does not depend on the position.
-//! - A repeated id with other content gets `#` and the hash of the content.
-//! - A line that was rewritten under its own id after the ingest counts as the stored line.
+//! - The id of a line without an id is `line:` and 16 hex digits of its SHA-256. A second equal
+//!   line has `#2` at its end, a third `#3`. So the id does not depend on the position.
+//! - If a file has an id again with other content, `#` and a hash of the content are appended.
+//! - If a program rewrites a line under the same id after an ingest, the next ingest takes the line
+//!   for stored, and does not store its new content.
 //! - Ids of Codex and OpenClaw are unique only within a session, so the session id is their prefix.
 //!
-//! **Branches.** The live branch of a session tree is read, see `tree`. Stored messages stay when
-//! their branch is abandoned later.
+//! **Branches.** Of a session tree only the live branch is read, see `tree`. Stored messages stay
+//! stored when their branch is abandoned later.
 //!
-//! **Summaries** that the program made of its own messages are skipped, because the messages are
-//! read. A summary at the beginning of a file is kept, because its messages are missing.
+//! **Summaries** that the program made of earlier messages are skipped, because those messages are
+//! read. A summary before all messages of a file is kept, because the file lacks its messages.
 
 mod claude_code;
 mod codex;
@@ -69,30 +72,31 @@ pub enum Format {
 pub struct FileMessage {
     /// Text of the message in the dialect of the file.
     pub text: String,
-    /// Index of its line, from 0.
+    /// Index of the message's line in the lines given to [`read`], from 0.
     pub line: usize,
 }
 
 /// Content of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionFile {
-    /// Detected format; `None`: unknown, without messages.
+    /// Detected format; `None`: the file has no lines, or its lines fit several formats so far.
+    /// There are then no messages.
     pub format: Option<Format>,
-    /// Dialect of the messages.
+    /// Dialect of the messages; `lcm` without a format.
     pub dialect: Dialect,
     /// Messages, in order.
     pub messages: Vec<FileMessage>,
-    /// Warnings about skipped lines, one line each.
+    /// Warnings about skipped lines and renamed ids, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Error of a line or file.
+/// The error of a file that cannot be read.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct LineError {
-    /// Index of the line at fault, from 0; `None`: the whole file.
+    /// Index of the line at fault in the lines given to [`read`], from 0; `None`: the whole file.
     pub line: Option<usize>,
-    /// Predicate that follows the name of the line or file.
+    /// Text to print after the name of the line or file, such as `must be a JSON object`.
     pub reason: String,
 }
 
@@ -102,18 +106,18 @@ impl LineError {
     }
 }
 
-/// Result of a reader.
+/// The messages and warnings that the reader of one format returns.
 struct Found {
     messages: Vec<FileMessage>,
     warnings: Vec<String>,
 }
 
-/// Detects the format of a file and reads its messages. `lines` has no blank lines.
+/// Detects the format of a file and reads its messages. `lines` must not contain blank lines.
 ///
 /// # Errors
 ///
-/// The first line that is not a JSON object, fits no known format, or does not fit the preceding
-/// lines; or lines that would mean different things in several formats.
+/// A line is not a JSON object, fits no known format or none of the preceding lines, or lacks a
+/// member of its format; or the lines fit several formats, in which their meaning differs.
 pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
     let mut objects = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
@@ -141,7 +145,7 @@ pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
 }
 
 impl Format {
-    /// Returns the name for people.
+    /// Returns the name of the format for people, such as `a Codex session`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -7,8 +7,8 @@
 //! Entry ids of these files have 8 hex digits and are unique only within their session, so the id
 //! of the session is their prefix.
 //!
-//! A failed assistant message without content has no `source`, so that the component skips the
-//! message as a failed turn.
+//! A failed assistant message without content becomes a message without `source`, so that the
+//! component skips the message as a failed turn.
 
 use serde_json::value::RawValue;
 
@@ -19,7 +19,7 @@ use super::{
     tree::{self, Node},
 };
 
-const ROLE: &str = "messages of a role that is not known";
+const ROLE: &str = "messages of an unknown role";
 
 /// Members of an entry other than its content.
 const ENVELOPE: [&str; 4] = ["type", "id", "parentId", "timestamp"];
@@ -49,7 +49,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             session = object.text("id").unwrap_or_default();
             if object.has("parentSession") || object.has("branchedFrom") {
                 warnings.push(
-                    "the session was forked from another; what it has copied counts as its own"
+                    "the session is a fork; messages that it copied count as its own messages"
                         .to_owned(),
                 );
             }
@@ -57,9 +57,9 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             continue;
         }
         let said = match kind.as_str() {
-            "message" => object
-                .object("message")
-                .ok_or_else(|| LineError::at(index, "is a `message` entry without a `message`"))?,
+            "message" => object.object("message").ok_or_else(|| {
+                LineError::at(index, "must have a `message`, as a `message` entry")
+            })?,
             "custom_message" | "branch_summary" | "compaction" => object.clone(),
             _ => {
                 left.other(&kind);
@@ -89,8 +89,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages, warnings })
 }
 
-/// Converts an entry to a message; `Err`: the reason to skip the entry. `first`: no message comes
-/// before the entry.
+/// Converts an entry to a message; `Err`: the reason to skip the entry. `first`: no message of the
+/// file was kept before the entry.
 fn message(head: Text, kind: &str, said: &Object<'_>, first: bool) -> Result<String, &'static str> {
     let role = said.text("role").unwrap_or_default();
     match (kind, role.as_str()) {
@@ -110,7 +110,8 @@ fn message(head: Text, kind: &str, said: &Object<'_>, first: bool) -> Result<Str
     }
 }
 
-/// Adds `source`, the members that are not `used`, if any.
+/// Ends a message with `source`, an object of the members of `said` that are not `used`; without
+/// such members there is no `source`.
 fn with_source(text: Text, said: &Object<'_>, used: &[&str]) -> String {
     let source = Text::default().rest(said, used).end();
     if source == "{}" { text.end() } else { text.raw("source", &source).end() }
@@ -164,7 +165,7 @@ fn only_text(blocks: Vec<&RawValue>) -> Option<&RawValue> {
     block.any("text").filter(|text| is_text && line::is_string(text))
 }
 
-/// Formats a command of the person and its output.
+/// Converts a shell command of the person to a user message with the command and its output.
 fn command(head: Text, said: &Object<'_>) -> String {
     let typed = said.text("command").unwrap_or_default();
     let shown = format!("$ {typed}\n{}", said.text("output").unwrap_or_default());
@@ -179,7 +180,7 @@ fn summary(head: Text, kind: &str, said: &Object<'_>) -> String {
     with_source(text, said, used)
 }
 
-/// Converts a block of a message to the dialect; unknown members stay.
+/// Converts a block of a message to a part of `lcm`; unknown blocks and members stay unchanged.
 fn part(value: &RawValue) -> String {
     let Some(block) = Object::of(value) else { return value.get().to_owned() };
     let kind = block.text("type").unwrap_or_default();

@@ -1,28 +1,27 @@
-//! The live branch of a session tree.
+//! Finds the live branches of a session file whose entries form trees.
 //!
 //! In: entries in the order of the file, each with its id and its parent's id. Out: whether each
-//! entry is live. A file can hold several trees, because a parent may be missing. Each tree has a
-//! live branch.
+//! entry is live. The readers of Claude Code and OpenClaw files skip the other messages.
 //!
-//! Of several continuations of an entry, the continuation that leads to the latest entry of the
-//! tree is live; the others are abandoned.
+//! A file can have several trees, because a parent may be missing. Each tree has one live branch:
+//! the last message of the tree in the file, and all ancestors of that message.
 
 use std::collections::HashMap;
 
-/// One entry with its place in the tree.
+/// One entry, with its parent in the tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// Id; `None`: the entry cannot be continued.
+    /// Id of the entry; `None`: no entry can have this entry as its parent.
     pub(super) id: Option<String>,
-    /// Id of the parent; `None`: the entry is a root.
+    /// Id of the parent; `None`, or an id that no entry has: the entry is a root.
     pub(super) continues: Option<String>,
-    /// Whether the entry is a message. Records of the program may name any earlier parent, so a
-    /// live branch ends with a record only if the tree has no message.
+    /// Whether the entry is a message, not a record of the program. A record may have any earlier
+    /// entry as its parent, so the live branch ends with a record only in a tree without messages.
     pub(super) is_message: bool,
 }
 
-/// Returns for each entry whether the entry is on the live branch of its tree. The first of several
-/// entries with one id counts.
+/// Returns for each entry whether it is on the live branch of its tree. Of several entries with one
+/// id the first has a place in the tree, and the others get its result.
 pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
@@ -31,7 +30,7 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
         }
     }
     let place = |id: &Option<String>| id.as_deref().and_then(|id| places.get(id).copied());
-    // An entry with a repeated id is ignored.
+    // The first entry with the id of this entry.
     let first = |index: usize, node: &Node| place(&node.id).unwrap_or(index);
     let root = roots(nodes, &|node| place(&node.continues));
     let mut live = vec![false; nodes.len()];
@@ -47,7 +46,7 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
         if std::mem::replace(is_decided, true) {
             continue;
         }
-        // The latest entry of a tree, and all its ancestors.
+        // This entry ends the live branch of its tree; its ancestors are live, too.
         let mut at = Some(index);
         while let Some(here) = at {
             let Some(mark) = live.get_mut(here) else { break };
@@ -62,7 +61,7 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
     nodes.iter().enumerate().map(of_first).collect()
 }
 
-/// Returns the root of each entry. A cycle of entries is one tree.
+/// Returns the index of the root of each entry. Entries whose ancestors form a cycle are one tree.
 fn roots(nodes: &[Node], before: &dyn Fn(&Node) -> Option<usize>) -> Vec<usize> {
     let mut roots: Vec<Option<usize>> = vec![None; nodes.len()];
     let mut walked: Vec<bool> = vec![false; nodes.len()];

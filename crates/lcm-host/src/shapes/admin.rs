@@ -24,30 +24,30 @@ pub enum StatusReport {
 pub struct StoreStatus {
     /// Number of conversations.
     pub conversations: u64,
-    /// Number of keys.
+    /// Number of keys in the store.
     pub entries: u64,
-    /// Bytes of keys and values.
+    /// Bytes of the store by content.
     pub bytes: ByteUsage,
 }
 
-/// Bytes of keys and values by content.
+/// Bytes of keys and values by content; `raw` counts texts instead.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ByteUsage {
-    /// Texts of messages, as they came.
+    /// Bytes of the texts of messages, as they came.
     pub raw: u64,
-    /// Packs of messages.
+    /// Bytes of the packs of messages.
     pub packs: u64,
-    /// Summaries.
+    /// Bytes of summaries.
     pub summaries: u64,
-    /// Search index.
+    /// Bytes of the search index.
     pub index: u64,
-    /// Large payloads.
+    /// Bytes of large payloads.
     pub blobs: u64,
-    /// Identities of messages.
+    /// Bytes of identities of messages.
     pub identities: u64,
-    /// Journal of commits.
+    /// Bytes of the journal of commits.
     pub journal: u64,
-    /// Everything else.
+    /// Bytes of everything else.
     pub other: u64,
     /// Sum of all but `raw`.
     pub total: u64,
@@ -68,38 +68,40 @@ pub struct ConversationStatus {
     pub summaries: Vec<DepthCount>,
     /// Size of the stored context.
     pub context: ContextSize,
-    /// Tokens of the context divided by tokens of the messages, to three places.
+    /// Tokens of the stored context divided by tokens of all messages, to three places; 1 without
+    /// messages.
     pub compression_ratio: f64,
     /// The newest messages, which are not compacted.
     pub fresh_tail: FreshTail,
     /// Deferred compaction; null: no compaction is deferred.
     pub debt: Option<DeferredCompaction>,
-    /// Reported usage of models.
+    /// Sums of all reported usage of models.
     pub usage: UsageTotals,
-    /// Cost and savings of summaries.
+    /// Cost and savings of the summaries.
     pub ledger: SummaryLedger,
     /// Corrections of token estimates by model.
     pub calibrations: Vec<Calibration>,
     /// The focus brief; null: the conversation has no focus brief.
     pub focus: Option<FocusBrief>,
-    /// Models whose circuit breaker counts failures.
+    /// Circuit breaker of the configured `summary_model`, which all conversations share; empty: no
+    /// answer was ever refused.
     pub breakers: Vec<ModelBreaker>,
     /// Key of the family; null: the conversation has no family.
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
     pub archived: Option<ArchiveState>,
-    /// Bytes of keys and values.
+    /// Bytes of the conversation by content.
     pub bytes: ByteUsage,
 }
 
 /// The summaries of one depth.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DepthCount {
-    /// Depth; 0: leaves.
+    /// Depth of the summaries; 0: leaves.
     pub depth: u32,
     /// Number of summaries.
     pub count: u64,
-    /// Estimated tokens of their texts.
+    /// Estimated tokens of the texts of these summaries.
     pub tokens: u64,
 }
 
@@ -108,14 +110,14 @@ pub struct DepthCount {
 pub struct ContextSize {
     /// Number of items.
     pub items: u64,
-    /// Estimated tokens.
+    /// Estimated tokens of the items.
     pub tokens: u64,
 }
 
-/// The newest messages, which are not compacted.
+/// The newest messages, which are not compacted: the configured size and the newest user message.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct FreshTail {
-    /// Most messages of the tail.
+    /// Most messages of the fresh tail, as configured.
     pub messages_max: u32,
     /// Position of the newest user message; null: there is no user message.
     pub newest_user_seq: Option<u64>,
@@ -124,21 +126,22 @@ pub struct FreshTail {
 /// The cost and savings of summaries, in tokens.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryLedger {
-    /// Number of completions.
+    /// Number of completions whose answers were checked.
     pub completions: u64,
-    /// Tokens of their prompts.
+    /// Tokens of the prompts of these completions.
     pub input_tokens: u64,
-    /// Tokens of their answers.
+    /// Tokens of the answers of these completions.
     pub output_tokens: u64,
     /// Tokens that summaries removed from the context.
     pub saved_tokens: u64,
     /// Tokens that new sessions withdrew from the context.
     pub withdrawn_tokens: u64,
-    /// Completions of the current window.
+    /// Completions of the newest window of `summary_call_window_ms`.
     pub window_completions: u32,
-    /// Rejected completions of the current window.
+    /// Answers rejected since the window began, since the last accepted answer, or since the last
+    /// pause.
     pub window_rejected: u32,
-    /// Tokens of the current window.
+    /// Tokens of prompts and answers of the newest window.
     pub window_tokens: u64,
     /// Time until which no model is asked; absent: no pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,14 +161,15 @@ pub struct FocusBrief {
     pub tokens: u32,
 }
 
-/// The circuit breaker of a model.
+/// The circuit breaker of a model: it counts refusals, and stops requests to the model.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ModelBreaker {
-    /// Model, as configured.
+    /// Name of the model, as configured.
     pub scope: String,
-    /// Refused keys in a row.
+    /// Consecutive answers that refused the key or the content.
     pub failures: u32,
-    /// Milliseconds since the epoch until which the model is not asked.
+    /// Time until which the model is not asked, in milliseconds since the Unix epoch; 0: the model
+    /// may be asked.
     pub open_until: u64,
 }
 
@@ -224,21 +228,21 @@ pub struct ListedSummary {
     pub kind: SummaryKind,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
-    /// Prompt of the summary, or `fallback`.
+    /// Prompt with which the summary was made; `fallback`: made without a model.
     pub level: Level,
-    /// Whether the text was cut to its cap.
+    /// Whether the text was cut to its token limit.
     pub capped: bool,
-    /// Model that wrote the summary.
+    /// Name of the model that wrote the summary.
     pub model: String,
     /// Estimated tokens of the text.
     pub tokens: u32,
     /// Estimated tokens of the sources.
     pub source_tokens: u64,
-    /// Ids of the summaries that were condensed into this summary.
+    /// Ids of the summaries from which this summary was made; empty for a leaf.
     pub source_ids: Vec<String>,
-    /// Number of summaries below the summary.
+    /// Number of summaries from which the summary was made, directly or over other summaries.
     pub descendant_count: u64,
-    /// Estimated tokens of the summaries below the summary.
+    /// Estimated tokens of the summaries that `descendant_count` counts.
     pub descendant_tokens: u64,
     /// Position of the first message that the summary covers.
     pub seq_first: u64,
@@ -270,7 +274,7 @@ pub struct CheckOutcome {
     pub name: String,
     /// Whether the check passed.
     pub status: CheckStatus,
-    /// Findings; empty: no fault was found.
+    /// Findings of the check; empty: the check passed.
     pub message: String,
 }
 
@@ -287,15 +291,15 @@ pub enum CheckStatus {
 /// Counts of what was checked.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CheckMetrics {
-    /// Items of the stored context.
+    /// Number of items of the stored context.
     pub context_items: u64,
     /// Estimated tokens of the stored context.
     pub context_tokens: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Messages derived by newer rules.
+    /// Messages whose derived data was made by the rules of a newer engine.
     pub messages_newer_rules: u64,
-    /// Messages derived by older rules.
+    /// Messages whose derived data was made by the rules of an older engine.
     pub messages_older_rules: u64,
     /// Bytes of the texts of messages.
     pub raw_bytes: u64,
@@ -303,14 +307,14 @@ pub struct CheckMetrics {
     pub raw_tokens: u64,
     /// Number of commits.
     pub revision: u64,
-    /// Summaries.
+    /// Number of summaries.
     pub summaries: u64,
 }
 
 /// The digest of the store.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StoreDigest {
-    /// SHA-256 in 64 hex digits; null: pages follow.
+    /// SHA-256 in 64 hex digits; null: further pages follow.
     pub sha256: Option<String>,
     /// Cursor of the next page; null: the last page.
     pub cursor: Option<String>,
@@ -328,19 +332,20 @@ pub struct ExportPage {
 /// The progress of an import.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ImportPage {
-    /// Lines of this call that were consumed.
+    /// Number of lines of this call that were consumed; the next call passes the lines after them.
     pub consumed: u64,
-    /// Conversations whose context was replaced.
+    /// Conversations whose context was replaced so far.
     pub contexts: u64,
     /// Conversations of the export so far.
     pub conversations: u64,
-    /// Messages that the import stored.
+    /// Messages that the import has stored so far.
     pub ingested: u64,
     /// Messages of the export so far.
     pub messages: u64,
-    /// Whether the import starts again from the first line, now writing.
+    /// Whether all lines are verified, and the next call passes the first line again to store the
+    /// lines.
     pub rewind: bool,
-    /// Summaries that the import stored.
+    /// Summaries that the import has stored so far.
     pub summaries: u64,
     /// Cursor of the next call; null: the import is complete.
     pub cursor: Option<String>,
@@ -363,7 +368,7 @@ pub struct FamilyAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Key of the family.
@@ -373,7 +378,7 @@ pub struct FamilyAnswer {
 /// Arguments of `archive`: ends all writing to the conversation.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ArchiveArguments {
-    /// Reason of the archival.
+    /// Reason for which the conversation is archived.
     pub cause: ArchiveCause,
     /// Whether the verb only reports what it would change. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -387,7 +392,7 @@ pub struct ArchiveAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// State of the archived conversation; null: nothing was archived.
@@ -397,7 +402,8 @@ pub struct ArchiveAnswer {
 /// Arguments of `reset`: archives the conversation and creates an empty successor.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ResetArguments {
-    /// Id of the successor; absent: the id of the conversation with the next number, such as `#2`.
+    /// Id of the successor; absent: the id of the conversation with `#2` at its end, or with the
+    /// next free number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -405,14 +411,15 @@ pub struct ResetArguments {
     pub dry_run: Option<bool>,
 }
 
-/// Answer of `reset`; `conversation` is the id to continue with.
+/// Answer of `reset`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ResetAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.
     pub changed: bool,
-    /// Id of the conversation.
+    /// Id of the conversation to continue with: the successor, or this conversation if it has no
+    /// message.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Id of the archived conversation; null: the conversation has no message and stays.
@@ -422,8 +429,8 @@ pub struct ResetAnswer {
 /// Arguments of `new`: withdraws messages and shallow summaries from the context.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NewSessionArguments {
-    /// Least depth of the summaries that stay; absent: as configured; -1: everything stays.
-    /// Default: `null`.
+    /// Least depth of the summaries that stay in the context; absent: as configured; -1: everything
+    /// stays. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain_depth: Option<i64>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -438,16 +445,16 @@ pub struct NewSessionAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Messages that left the context.
+    /// Number of messages that left the context.
     pub messages: u64,
-    /// Summaries that left the context.
+    /// Number of summaries that left the context.
     pub summaries: u64,
-    /// Estimated tokens of the context before.
+    /// Estimated tokens of the context before the verb.
     pub tokens_before: u64,
-    /// Estimated tokens of the context after.
+    /// Estimated tokens of the context after the verb.
     pub tokens_after: u64,
 }
 
@@ -456,9 +463,9 @@ pub struct NewSessionAnswer {
 pub struct CalibrateArguments {
     /// Name of the model.
     pub model: String,
-    /// Estimate of the prompt, at most 16 times `prompt_tokens`.
+    /// The engine's estimate of the prompt, at most 16 times `prompt_tokens`.
     pub estimated_tokens: u32,
-    /// Count of the provider for the same prompt, at most 16 times `estimated_tokens`.
+    /// The provider's count of the same prompt, at most 16 times `estimated_tokens`.
     pub prompt_tokens: u32,
     /// Whether the verb only reports what it would change. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -472,7 +479,7 @@ pub struct CalibrateAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Correction of estimates for the model.
@@ -482,12 +489,13 @@ pub struct CalibrateAnswer {
 /// Arguments of `maintain`: measures the context and records deferred compaction.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MaintainArguments {
-    /// Tokens of a context.
+    /// Token budget of a context.
     pub budget: u32,
-    /// Tokens of the whole prompt, as the provider counted them.
+    /// Tokens of the whole prompt, as the provider counted them last; absent: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// Model whose provider counts `budget` and `observed_tokens`, after `calibrate`.
+    /// Model whose provider counts `budget` and `observed_tokens`, after a report by `calibrate`;
+    /// absent: both are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Reason of the end of the compaction that an earlier answer requested.
@@ -505,12 +513,12 @@ pub struct MaintainAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Deferred compaction; null: no compaction is deferred.
     pub debt: Option<DeferredCompaction>,
-    /// Whether it is time to compact.
+    /// Whether the host should compact now.
     pub drain: bool,
     /// Whether the stored context exceeds the budget.
     pub must: bool,
@@ -535,7 +543,8 @@ pub enum UsagePurpose {
 pub struct UsageArguments {
     /// Purpose of the answer.
     pub purpose: UsagePurpose,
-    /// Tokens of the whole prompt, those in the cache included. Default: 0.
+    /// Tokens of the whole prompt, including those read from or written to the provider's cache.
+    /// Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u32>,
     /// Tokens of the prompt that were read from the cache. Default: 0.
@@ -547,7 +556,7 @@ pub struct UsageArguments {
     /// Tokens of the answer. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
-    /// Cost in millionths of the currency of all reports. Default: 0.
+    /// Cost in millionths of a currency; all reports use the same currency. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -562,7 +571,7 @@ pub struct UsageAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Sums of all reports.
@@ -572,16 +581,16 @@ pub struct UsageAnswer {
 /// The sums of all usage reports of a conversation.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageTotals {
-    /// Answers to the agent.
+    /// Sum of the reports with the purpose `turn`.
     pub turns: UsageSum,
-    /// Summaries.
+    /// Sum of the reports with the purpose `summary`.
     pub summaries: UsageSum,
 }
 
-/// The sum of some usage reports.
+/// The sum of the usage reports of one purpose.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageSum {
-    /// Number of answers.
+    /// Number of reports.
     pub calls: u64,
     /// Tokens of the prompts.
     pub input_tokens: u64,
@@ -595,17 +604,18 @@ pub struct UsageSum {
     pub cost_micros: u64,
 }
 
-/// Prices of a million tokens, in millionths of a currency.
+/// Prices of a million tokens, each in millionths of a currency.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TokenPrices {
     /// Price of prompt tokens.
     pub input: u32,
     /// Price of answer tokens.
     pub output: u32,
-    /// Price of prompt tokens in the cache; absent: `input`, so that a cache saves nothing.
+    /// Price of prompt tokens that the provider reads from its cache; absent: `input`, so that a
+    /// cache saves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<u32>,
-    /// Price of tokens written to the cache; absent: `input`.
+    /// Price of prompt tokens that the provider writes to its cache; absent: `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<u32>,
     /// Price of prompt tokens of the summary model; absent: `input`.
@@ -619,20 +629,21 @@ pub struct TokenPrices {
 /// Arguments of `advise`: compares the cost of compacting now and later.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AdviseArguments {
-    /// Tokens of a context.
+    /// Token budget of a context.
     pub budget: u32,
-    /// Prices of tokens.
+    /// Prices of a million tokens.
     pub prices: TokenPrices,
-    /// Tokens of the whole prompt, as the provider counted them.
+    /// Tokens of the whole prompt, as the provider counted them last; absent: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// Model whose provider counts `budget` and `observed_tokens`, after `calibrate`.
+    /// Model whose provider counts `budget` and `observed_tokens`, after a report by `calibrate`;
+    /// absent: both are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Time for which the provider keeps a prefix, in milliseconds. Default: 300,000.
+    /// Time for which the provider keeps a cached prefix, in milliseconds. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_ms: Option<u64>,
-    /// Prompts to come; absent: as many as were sent.
+    /// Number of prompts to come, at most 512; absent: as many as there were so far, from 8 to 512.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -664,7 +675,7 @@ pub enum AdviceReason {
     OverBudget,
 }
 
-/// Whether the provider's cache still has the prompt.
+/// Whether the provider's cache still has the prompt; `unknown`: no turn was reported.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
@@ -679,11 +690,11 @@ pub enum CacheState {
 /// Answer of `advise`; costs are in millionths of the currency of the prices.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AdviseAnswer {
-    /// Whether the verb wrote, or with `dry_run` would write.
+    /// Always false.
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// The cheaper action.
@@ -694,21 +705,23 @@ pub struct AdviseAnswer {
     pub cache: CacheState,
     /// Cost of all prompts to come and their summaries when compaction happens now.
     pub cost_now_micros: u64,
-    /// Cost when compaction happens at the best later turn.
+    /// Cost of all prompts to come and their summaries when compaction happens at the best later
+    /// turn.
     pub cost_wait_micros: u64,
     /// Cost of the summaries that compaction would make now.
     pub completions_cost_micros: u64,
-    /// Number of prompts after which compaction cannot wait; null: the conversation ends before.
+    /// Number of prompts after which compaction cannot wait; null: no such prompt among those to
+    /// come.
     pub forced_in_turns: Option<u64>,
-    /// Number of prompts after which compaction costs least; null: now.
+    /// Number of prompts after which compaction costs least; null: the advice is `compact`.
     pub wait_turns: Option<u64>,
-    /// Tokens of the context now.
+    /// Estimated tokens of the context now.
     pub tokens: u64,
-    /// Tokens of the context after compaction.
+    /// Estimated tokens of the context after compaction now.
     pub tokens_after: u64,
     /// Tokens that a turn is expected to add.
     pub turn_tokens: u64,
-    /// Prompts to come.
+    /// Number of prompts to come in the forecast.
     pub turns: u64,
 }
 
@@ -718,7 +731,7 @@ pub struct FocusArguments {
     /// Text of the brief; absent: the brief is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Position of the last message that the brief covers; absent: the newest.
+    /// Position of the last message that the brief covers; absent: the newest message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_last: Option<u64>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -733,7 +746,7 @@ pub struct FocusAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// The rule of the configuration because of which nothing was stored; absent: no rule applied.
+    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// The focus brief; null: the conversation has no focus brief.
@@ -749,7 +762,7 @@ pub struct PromptsArguments {}
 pub struct PromptsAnswer {
     /// Always false.
     pub changed: bool,
-    /// Every prompt, by depth.
+    /// Every prompt, from leaves to the deepest summaries.
     pub prompts: Vec<SummaryPrompt>,
 }
 
@@ -758,19 +771,20 @@ pub struct PromptsAnswer {
 pub struct SummaryPrompt {
     /// Name of the prompt in `prompt_overrides`.
     pub name: PromptName,
-    /// Whether the configuration replaces the paragraph.
+    /// Whether the configuration replaces the task paragraph.
     pub overridden: bool,
     /// Task paragraph in use.
     pub text: String,
-    /// Task paragraph of the engine.
+    /// The engine's own task paragraph.
     pub built_in: String,
-    /// System text, with bracketed words in place of material.
+    /// System text of the prompt, with bracketed words in place of the material.
     pub system: String,
-    /// User text, with bracketed words in place of material.
+    /// User text of the prompt, with bracketed words in place of the material.
     pub prompt: String,
     /// Estimated tokens of `system` and `prompt`.
     pub tokens: u32,
-    /// Version stored with every summary; from 2,147,483,648 on derived from the operator's text.
+    /// Version stored with each summary; from 2,147,483,648 on it is derived from the operator's
+    /// text.
     pub version: u32,
 }
 

@@ -19,12 +19,12 @@ pub enum EvictionPolicy {
 /// Further options of `context.assemble`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AssembleExtra {
-    /// Model whose provider counts the budget and `reserve_tokens`, after the verb `calibrate` for
-    /// this model.
+    /// Model whose provider counts the budget and `reserve_tokens`, after a report by `calibrate`;
+    /// absent: both are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether the messages of `breakpoints` get a `cache_control` block, in a dialect that has
-    /// one. Default: `false`.
+    /// Whether the last block of each message of `breakpoints` gets `cache_control`, in a dialect
+    /// that has it. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_caches: Option<bool>,
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Level, Purpose};
 
-/// The condition under which compaction acts.
+/// The condition under which compaction acts: `threshold`, `sweep` and `until-under` sweep above
+/// the threshold or the target; `incremental` makes one leaf of a full chunk.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompactionMode {
@@ -57,8 +58,8 @@ pub enum CompactionReason {
 /// Further options of `compaction.evaluate`, `plan`, `run` and `apply`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionExtra {
-    /// Model whose provider counts the tokens of the other options, after the verb `calibrate` for
-    /// this model.
+    /// Model whose provider counts the tokens of the other options, after a report by `calibrate`;
+    /// absent: they are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -66,19 +67,21 @@ pub struct CompactionExtra {
 /// A decision as `compaction.evaluate` returns it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DecisionRecord {
-    /// Whether the stored context exceeds the threshold or the target, or a chunk is full in mode
-    /// `incremental`.
+    /// Whether compaction is due by the rule of the explanation, or because of `force`; false if
+    /// `reason` forbids compaction.
     pub due: bool,
-    /// Whether the stored context exceeds the budget, so that the next turn cannot wait.
+    /// Whether the context, stored or observed, exceeds the budget, so that the next turn cannot
+    /// wait for compaction.
     pub must: bool,
-    /// `below-threshold`, `threshold`, `leaf-chunk`, `forced`, `disabled`, or the reason for which
-    /// the session is not written to.
+    /// Reason of the decision: `threshold`, `leaf-chunk` or `forced`; `below-threshold`; or why
+    /// compaction is forbidden, such as `disabled` or `archived`.
     pub reason: String,
-    /// Tokens of the context, stored or observed, or of a chunk; compared with `threshold`.
+    /// Tokens that were compared with `threshold`: of the context, stored or observed; in mode
+    /// `incremental` of raw messages outside the fresh tail.
     pub tokens: u32,
-    /// Limit of `tokens`: the threshold, the target or the size of a chunk.
+    /// Limit of `tokens`: the threshold or the target; in mode `incremental` the size of a chunk.
     pub threshold: u32,
-    /// Explanation as JSON text.
+    /// A `DecisionExplanation` as JSON text.
     pub explanation_json: String,
 }
 
@@ -87,16 +90,17 @@ pub struct DecisionRecord {
 pub struct DecisionExplanation {
     /// Numbers that the decision compared.
     pub inputs: DecisionInputs,
-    /// Rule that was applied.
+    /// Comparison that was made, such as `tokens > threshold`.
     pub rule: String,
-    /// Result of the rule, as `reason` of the decision.
+    /// The `reason` of the decision.
     pub outcome: String,
-    /// Place of the rule of `context_threshold_overrides` that applied, from 1; null: no rule
+    /// Index of the rule of `context_threshold_overrides` that applied, from 1; null: no rule
     /// applied.
     pub r#override: Option<u64>,
     /// Conditions that prevent due compaction, each one line that starts with a name.
     pub warnings: Vec<String>,
-    /// Correction of the estimates for the model that was named.
+    /// Correction of token estimates for the model of the call; absent: no report of the model, or
+    /// no model named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
 }
@@ -104,15 +108,15 @@ pub struct DecisionExplanation {
 /// The numbers behind a decision, in tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DecisionInputs {
-    /// Budget of the call.
+    /// Token budget of the call.
     pub budget: u32,
     /// Whether `force` was set.
     pub forced: bool,
-    /// Tokens of the whole prompt, as the provider counted them; null: unknown.
+    /// Tokens of the whole prompt that the call passed; null: unknown.
     pub observed_tokens: Option<u32>,
-    /// Tokens of the stored context.
+    /// Estimated tokens of the stored context.
     pub stored_tokens: u64,
-    /// Target of the call; null: the threshold.
+    /// Tokens to reach that the call passed; null: the threshold.
     pub target: Option<u32>,
     /// Tokens above which compaction is due.
     pub threshold: u32,
@@ -123,13 +127,13 @@ pub struct DecisionInputs {
 pub struct Calibration {
     /// Name of the model.
     pub model: String,
-    /// Factor by which estimates are multiplied, in thousandths, from 250 to 8000.
+    /// Factor by which estimates are multiplied, in thousandths, from 250 to 8,000.
     pub factor_permille: u32,
     /// Number of reports from which the factor was computed.
     pub reports: u64,
 }
 
-/// One summary that was made.
+/// One summary that a compaction made.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionPass {
     /// Id of the summary.
@@ -138,13 +142,13 @@ pub struct CompactionPass {
     pub purpose: Purpose,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
-    /// Prompt of the summary, or `fallback`.
+    /// Prompt with which the summary was made; `fallback`: made without a model.
     pub level: Level,
-    /// Whether the text was cut to its cap.
+    /// Whether the text was cut to its token limit.
     pub capped: bool,
-    /// Estimated tokens of the stored context before.
+    /// Estimated tokens of the stored context before the summary.
     pub tokens_before: u32,
-    /// Estimated tokens of the stored context after.
+    /// Estimated tokens of the stored context after the summary.
     pub tokens_after: u32,
 }
 
@@ -165,11 +169,11 @@ pub enum CompactionStatus {
 /// A compaction that is due and was deferred.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DeferredCompaction {
-    /// Whether nothing can be done until the context changes.
+    /// Whether compaction can do nothing more until the context changes.
     pub exhausted: bool,
-    /// Failures in a row.
+    /// Number of failed attempts in a row.
     pub failures: u32,
-    /// Time of the next attempt.
+    /// Earliest time of the next attempt.
     pub next_attempt_at: String,
     /// Time at which the compaction became due.
     pub began_at: String,

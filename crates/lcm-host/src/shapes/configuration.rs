@@ -15,14 +15,14 @@ pub struct Configuration {
     /// Share of the budget, in thousandths, above which compaction is due. Default: 750.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_threshold_permille: Option<u32>,
-    /// Other numbers for some models, sessions or windows; the rule with the most conditions
+    /// Other numbers for some models, sessions or budgets; the rule with the most conditions
     /// applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_threshold_overrides: Option<Vec<ConfigurationOverride>>,
     /// Most messages of the fresh tail; 0: no tail. Default: 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_tail_messages_max: Option<u32>,
-    /// Most tokens of the fresh tail; absent: 30 % of the budget; null: no cap.
+    /// Most tokens of the fresh tail; absent: 30 % of the budget; null: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub fresh_tail_tokens_max: Option<Option<u32>>,
@@ -54,33 +54,35 @@ pub struct Configuration {
     /// Greatest depth that a sweep makes without pressure; -1: unlimited. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep_depth_max: Option<i64>,
-    /// Tokens of summaries above which they are condensed; absent: derived from the targets above.
+    /// Tokens of all summaries of a context above which summaries are condensed; absent: derived
+    /// from the targets above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_prefix_tokens_target: Option<u32>,
     /// Most tokens of a summary made without the model; absent: the leaf target, from 64 to 512.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_tokens_max: Option<u32>,
-    /// Multiple of its target above which a summary is cut. Default: 3.
+    /// Multiple of the target tokens of a summary above which its text is cut. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_overage_factor: Option<u32>,
     /// Policy that selects older items when a call names no policy. Default: `layered`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction_policy: Option<EvictionPolicy>,
-    /// Tokens to which every budget is cut; null: no cap. Default: `null`.
+    /// Upper bound of every budget, in tokens; null: no bound. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assembly_tokens_max: Option<u32>,
-    /// `true`: the fresh tail shows large tool outputs in full, as far as the budget allows;
-    /// `false`: as references, like everywhere else. Default: `false`.
+    /// `true`: the fresh tail shows its newest large tool outputs in full, as far as the budget
+    /// allows; `false`: as references, like all other large payloads. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub_large_tool_payloads: Option<bool>,
     /// Whether summaries and the focus brief are rendered as plain text in place of XML elements.
     /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain_summaries: Option<bool>,
-    /// Least tokens of a payload that is shown as a reference. Default: 25,000.
+    /// Least tokens of a payload that contexts show as a reference. Default: 25,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_payload_tokens_min: Option<u32>,
-    /// Most tokens that one expansion by a tool or on a grant returns. Default: 4,000.
+    /// Most tokens of stored text for one call of the tool `lcm_expand` or for one question;
+    /// default of `tokens_max` of a grant. Default: 4,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expand_tokens_max: Option<u32>,
     /// Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at least 6,000.
@@ -99,7 +101,8 @@ pub struct Configuration {
     /// Model of summaries; empty or null: the host chooses. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_model: Option<String>,
-    /// Model of descriptions of large files; empty or null: the host chooses. Default: `null`.
+    /// Model of descriptions of large files; no request uses the key in this version. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_file_summary_model: Option<String>,
     /// Model of answers to questions; empty or null: the host chooses. Default: `null`.
@@ -108,8 +111,8 @@ pub struct Configuration {
     /// Whether summary models get 2,048 more output tokens for reasoning. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_summary_thinking: Option<bool>,
-    /// Rejected answers within `summary_call_window_ms`, with no accepted answer between, that
-    /// start a pause; `force` ignores the pause. Default: 24.
+    /// Number of rejected answers within `summary_call_window_ms`, with no accepted answer between,
+    /// that starts a pause; `force` ignores the pause. Default: 24.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_max_calls_per_window: Option<u32>,
     /// Length of the window of `summary_max_calls_per_window`, in milliseconds. Default: 600,000.
@@ -119,17 +122,18 @@ pub struct Configuration {
     /// asked meanwhile. Default: 1,800,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_spend_backoff_ms: Option<u32>,
-    /// Refused API keys in a row after which a model is not asked. Default: 5.
+    /// Consecutive answers with a refused API key or content after which a model is not asked.
+    /// Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit_breaker_threshold: Option<u32>,
-    /// Time for which a model is not asked after `circuit_breaker_threshold` refused keys, in
+    /// Time for which a model is not asked after `circuit_breaker_threshold` refusals, in
     /// milliseconds. Default: 1,800,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit_breaker_cooldown_ms: Option<u32>,
-    /// Patterns of sessions of which nothing is stored.
+    /// Patterns of session names of which nothing is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore_session_patterns: Option<Vec<String>>,
-    /// Patterns of sessions that read and are not written to.
+    /// Patterns of session names that are read but not written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stateless_session_patterns: Option<Vec<String>>,
     /// Whether `stateless_session_patterns` applies. Default: `true`.
@@ -138,10 +142,12 @@ pub struct Configuration {
     /// Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_session_retain_depth: Option<i64>,
-    /// Least repeated user messages of one batch that are a suspected replay. Default: 3.
+    /// Least number of user messages of one batch that equal stored messages and are then a
+    /// suspected replay. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_external: Option<u32>,
-    /// Least repeats of one message of another role that are a suspected replay. Default: 32.
+    /// Least number of messages of other roles of one batch that equal stored messages and are then
+    /// a suspected replay. Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_internal: Option<u32>,
 }
@@ -161,13 +167,13 @@ pub struct ConfigurationOverride {
     /// Greatest budget of a call, in tokens, at least `window_min`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_max: Option<u32>,
-    /// Value of this setting where the rule applies.
+    /// Value of the key of this name where the rule applies; absent: not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_threshold_permille: Option<u32>,
-    /// Value of this setting where the rule applies.
+    /// Value of the key of this name where the rule applies; absent: not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_tail_messages_max: Option<u32>,
-    /// Value of this setting where the rule applies.
+    /// Value of the key of this name where the rule applies; absent: not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf_chunk_tokens_max: Option<u32>,
 }
@@ -196,27 +202,27 @@ pub struct PromptOverrides {
 /// The treatment of each key of a configuration.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConfigurationReport {
-    /// Keys that apply.
+    /// Keys that were given and apply, under their own names.
     pub accepted: Vec<String>,
-    /// Keys that are accepted without an effect in this version.
+    /// Accepted keys of a fixed list; of these keys only `large_file_summary_model` has no effect.
     pub reserved: Vec<String>,
-    /// Keys that were absent.
+    /// Keys that were not given.
     pub defaulted: Vec<String>,
     /// Keys that were given under another name.
     pub aliased: Vec<ConfigurationAlias>,
-    /// Keys that no longer have an effect.
+    /// Keys that were given and no longer have an effect.
     pub deprecated: Vec<String>,
-    /// Keys that belong to hosts.
+    /// Keys that were given for a host; the engine ignores them.
     pub host: Vec<String>,
-    /// Keys that do not exist.
+    /// Keys that were given and do not exist.
     pub unknown: Vec<String>,
 }
 
 /// A key that was given under another name.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConfigurationAlias {
-    /// Name as given.
+    /// Name of the key as given.
     pub key: String,
-    /// Name of the engine.
+    /// The engine's own name of the key.
     pub r#as: String,
 }

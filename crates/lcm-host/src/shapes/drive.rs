@@ -36,27 +36,30 @@ pub struct AppendTask {
     /// Dialect of the messages. Default: `lcm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
-    /// Number of messages.
+    /// Number of messages that the host holds for the task.
     pub count: u64,
-    /// Bytes of all messages together.
+    /// UTF-8 bytes of all these messages together.
     pub bytes: u64,
-    /// Bytes of the longest message.
+    /// UTF-8 bytes of the longest of these messages.
     pub bytes_longest: u64,
-    /// Treatment of messages that are already stored. Default: `transcript`.
+    /// Treatment of messages that are stored already. Default: `transcript`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_mode: Option<AppendMode>,
-    /// Whether a likely replay is an error. Default: `false`.
+    /// Whether messages that look like a replay are an error instead of a warning. Default:
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse_replay: Option<bool>,
-    /// Whether the task repeats a task that began at the same `now`. Default: `false`.
+    /// Whether the task repeats a task of unknown outcome that began at the same `now`. Default:
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Key of the family that the conversation belongs to or joins. Default: `null`.
+    /// Key of the family that the conversation belongs to or joins; absent: no change. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
 
-/// Stores the missing messages of a whole transcript, in parts that fit a call.
+/// Stores the missing messages of a whole transcript, in calls of bounded size.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct IngestTask {
     /// Name of the task.
@@ -66,28 +69,32 @@ pub struct IngestTask {
     /// Dialect of the messages. Default: `lcm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
-    /// Number of messages.
+    /// Number of messages of the transcript.
     pub count: u64,
-    /// Bytes of all messages together.
+    /// UTF-8 bytes of all these messages together.
     pub bytes: u64,
-    /// Bytes of the longest message.
+    /// UTF-8 bytes of the longest of these messages.
     pub bytes_longest: u64,
-    /// Treatment of messages that are already stored. Default: `transcript`.
+    /// Treatment of messages that are stored already. Default: `transcript`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_mode: Option<AppendMode>,
-    /// Whether a likely replay is an error. Default: `false`.
+    /// Whether messages that look like a replay are an error instead of a warning. Default:
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse_replay: Option<bool>,
-    /// Whether the task repeats a task that began at the same `now`. Default: `false`.
+    /// Whether the task repeats a task of unknown outcome that began at the same `now`. Default:
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Key of the family that the conversation belongs to or joins. Default: `null`.
+    /// Key of the family that the conversation belongs to or joins; absent: no change. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
     /// Number of first messages that are known to be stored; requires `proven_revision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<u64>,
-    /// Revision at which `proven` holds.
+    /// Revision of the conversation at which `proven` holds; at another revision `proven` is
+    /// ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_revision: Option<u64>,
 }
@@ -99,73 +106,79 @@ pub struct CompactTask {
     pub task: String,
     /// Id of the conversation.
     pub conversation: String,
-    /// Tokens of a context.
+    /// Token budget of a context.
     pub budget: u32,
     /// Condition under which compaction acts. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
-    /// Whether compaction acts below the threshold. Default: `false`.
+    /// Whether compaction acts below the threshold and despite an open breaker. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-    /// Tokens to reach; absent: the threshold. Default: `null`.
+    /// Tokens of the context to reach; absent: the threshold. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
-    /// Tokens of the whole prompt, as the provider counted them. Default: `null`.
+    /// Tokens of the whole prompt, as the provider counted them last; absent: unknown. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// Most requests that are completed at the same time. Default: 1.
+    /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which requests are reserved for this caller, in milliseconds. Default: `null`.
+    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
+    /// reservation. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u32>,
-    /// Model whose provider counts the tokens of the other members, after `calibrate`. Default:
-    /// `null`.
+    /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
+    /// absent: they are estimated tokens. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Further options of `plan`, as JSON text. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_json: Option<String>,
-    /// Whether `apply` is told that a model refused its key or the content. Default: `true`.
+    /// Whether refusals of the key or the content count for the circuit breaker of the model.
+    /// Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts_refusals: Option<bool>,
 }
 
-/// Does deferred compaction when due, and records how the compaction ended.
+/// Compacts if deferred compaction is due, and records how the compaction ended.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MaintainTask {
     /// Name of the task.
     pub task: String,
     /// Id of the conversation.
     pub conversation: String,
-    /// Tokens of a context.
+    /// Token budget of a context.
     pub budget: u32,
     /// Condition under which compaction acts. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
-    /// Whether compaction acts below the threshold. Default: `false`.
+    /// Whether compaction acts below the threshold and despite an open breaker. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-    /// Tokens to reach; absent: the threshold. Default: `null`.
+    /// Tokens of the context to reach; absent: the threshold. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
-    /// Tokens of the whole prompt, as the provider counted them. Default: `null`.
+    /// Tokens of the whole prompt, as the provider counted them last; absent: unknown. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// Most requests that are completed at the same time. Default: 1.
+    /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which requests are reserved for this caller, in milliseconds. Default: `null`.
+    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
+    /// reservation. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u32>,
-    /// Model whose provider counts the tokens of the other members, after `calibrate`. Default:
-    /// `null`.
+    /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
+    /// absent: they are estimated tokens. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Further options of `plan`, as JSON text. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_json: Option<String>,
-    /// Whether `apply` is told that a model refused its key or the content. Default: `true`.
+    /// Whether refusals of the key or the content count for the circuit breaker of the model.
+    /// Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts_refusals: Option<bool>,
 }
@@ -177,34 +190,37 @@ pub struct TurnTask {
     pub task: String,
     /// Id of the conversation.
     pub conversation: String,
-    /// Tokens of a context.
+    /// Token budget of a context.
     pub budget: u32,
     /// Condition under which compaction acts. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
-    /// Whether compaction acts below the threshold. Default: `false`.
+    /// Whether compaction acts below the threshold and despite an open breaker. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-    /// Tokens to reach; absent: the threshold. Default: `null`.
+    /// Tokens of the context to reach; absent: the threshold. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
-    /// Tokens of the whole prompt, as the provider counted them. Default: `null`.
+    /// Tokens of the whole prompt, as the provider counted them last; absent: unknown. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_tokens: Option<u32>,
-    /// Most requests that are completed at the same time. Default: 1.
+    /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which requests are reserved for this caller, in milliseconds. Default: `null`.
+    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
+    /// reservation. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u32>,
-    /// Model whose provider counts the tokens of the other members, after `calibrate`. Default:
-    /// `null`.
+    /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
+    /// absent: they are estimated tokens. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Further options of `plan`, as JSON text. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_json: Option<String>,
-    /// Whether `apply` is told that a model refused its key or the content. Default: `true`.
+    /// Whether refusals of the key or the content count for the circuit breaker of the model.
+    /// Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts_refusals: Option<bool>,
     /// Whether compaction that can wait is left for `maintain`. Default: `false`.
@@ -228,13 +244,13 @@ pub enum DriveInstruction {
     FailInstruction(Box<FailInstruction>),
 }
 
-/// Members of the result that a task reports early.
+/// Members of the result of a task that are known before its end.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct InstructionNote {
-    /// Decision of `evaluate`.
+    /// Decision of `compaction.evaluate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<DecisionRecord>,
-    /// Deferred compaction. Default: `null`.
+    /// Deferred compaction; null: no compaction is deferred. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debt: Option<DeferredCompaction>,
 }
@@ -246,38 +262,39 @@ pub struct CallInstruction {
     pub r#do: String,
     /// Export to call, such as `ingest.append`.
     pub call: String,
-    /// Arguments of the call by name.
+    /// Arguments of the call by name; the host adds those that the other members describe.
     pub arguments: Map<String, Value>,
-    /// Messages that the argument `messages` holds.
+    /// Messages to pass as the argument `messages`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessageRange>,
-    /// Whether the host keeps the elements of the result; a range from 0 replaces those kept
-    /// before. Default: `false`.
+    /// Whether the host keeps the elements of the result, a list. With `messages` from index 0 they
+    /// replace the elements kept before; otherwise they are appended. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<bool>,
-    /// Whether the host adds the kept elements as the member `entries` of `transcript_json`.
-    /// Default: `false`.
+    /// Whether the host adds the kept elements to the argument `transcript_json`, as its member
+    /// `entries`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<bool>,
-    /// Place of the request whose id and answer the call takes.
+    /// Index of the request whose id and answer the host passes as `request_id` and `answer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
-    /// Whether the host reports a `conflict` instead of repeating the call. Default: `false`.
+    /// Whether the host must not repeat the call after a `conflict`, and reports the error.
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once: Option<bool>,
-    /// State of the task, for `step`; absent: the task is over.
+    /// Argument `token` of the next `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// A summary that was made.
+    /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known so far.
+    /// Members of the result that are known now; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -287,66 +304,67 @@ pub struct CallInstruction {
 pub struct MessageRange {
     /// Index of the first message, from 0.
     pub index_first: u64,
-    /// Most messages.
+    /// Most messages to pass.
     pub count: u64,
-    /// Most bytes of the texts together; one message is always sent.
+    /// Most bytes of their texts together; the first message is passed at any size.
     pub bytes_max: u64,
 }
 
-/// Uploads long messages with `ingest.stage`; the event is `staged` or `error`.
+/// Uploads the messages of a range that are too long for a call, by `ingest.stage`; the event is
+/// `staged` or `error`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageInstruction {
     /// Name of the action.
     pub r#do: String,
     /// Arguments of `ingest.stage` that every piece has.
     pub arguments: Map<String, Value>,
-    /// Index of the first message, from 0.
+    /// Index of the first message of the range, from 0.
     pub index_first: u64,
-    /// Number of messages.
+    /// Number of messages of the range.
     pub count: u64,
-    /// Bytes above which a message is uploaded.
+    /// Size in bytes above which a message is uploaded.
     pub bytes_max: u64,
     /// Most bytes of one piece.
     pub piece_bytes_max: u64,
-    /// State of the task, for `step`; absent: the task is over.
+    /// Argument `token` of the next `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// A summary that was made.
+    /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known so far.
+    /// Members of the result that are known now; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
 
-/// Has models complete requests of the last plan; the event is `answers`.
+/// Lets models complete requests of the last plan; the event is `answers`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompleteInstruction {
     /// Name of the action.
     pub r#do: String,
-    /// Place of the first request, from 0.
+    /// Index of the first request to complete, from 0.
     pub index_first: u64,
-    /// Number of requests.
+    /// Number of requests to complete.
     pub count: u64,
-    /// State of the task, for `step`; absent: the task is over.
+    /// Argument `token` of the next `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// A summary that was made.
+    /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known so far.
+    /// Members of the result that are known now; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -358,19 +376,19 @@ pub struct DoneInstruction {
     pub r#do: String,
     /// Result of the task.
     pub result: DriveResult,
-    /// State of the task, for `step`; absent: the task is over.
+    /// Argument `token` of the next `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// A summary that was made.
+    /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known so far.
+    /// Members of the result that are known now; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -382,19 +400,19 @@ pub struct FailInstruction {
     pub r#do: String,
     /// The error.
     pub error: CallError,
-    /// State of the task, for `step`; absent: the task is over.
+    /// Argument `token` of the next `step`; absent: the task is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// Upper bound of a random wait before the action, in milliseconds; absent: no wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// A summary that was made.
+    /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
-    /// Members of the result that are known so far.
+    /// Members of the result that are known now; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<InstructionNote>,
 }
@@ -406,7 +424,7 @@ pub struct CallError {
     pub code: String,
     /// One line for a person.
     pub message: String,
-    /// Index of the message at fault. Default: `null`.
+    /// Index of the message at fault, from 0; null: no message is at fault. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
 }
@@ -432,11 +450,11 @@ pub struct IntakeResult {
     pub revision: u64,
     /// Messages that the call stored.
     pub ingested: u32,
-    /// Messages that are already stored, and failed turns without content.
+    /// All other messages: those stored before, and failed turns without content.
     pub skipped: u32,
     /// Position of the first message stored, from 1; null: no message was stored.
     pub seq_first: Option<u64>,
-    /// Position of the last message stored; null: no message was stored.
+    /// Position of the last message stored, from 1; null: no message was stored.
     pub seq_last: Option<u64>,
     /// Estimated tokens of the stored context after the call.
     pub context_tokens: u32,
@@ -447,31 +465,32 @@ pub struct IntakeResult {
 pub struct CompactionResult {
     /// The way in which the compaction ended.
     pub status: CompactionStatus,
-    /// Reason of the end; empty: nothing to explain.
+    /// Name of the reason for which the compaction ended; empty: no reason.
     pub reason: String,
-    /// Completions that were requested, and summaries made without a model.
+    /// Number of completions, as the events counted them in `asked`.
     pub completions: u64,
-    /// Estimated tokens of the stored context before.
+    /// Estimated tokens of the stored context before the compaction.
     pub tokens_before: u64,
-    /// Estimated tokens of the stored context after.
+    /// Estimated tokens of the stored context after the compaction.
     pub tokens_after: u64,
     /// Last failure of a model; null: no model failed.
     pub failure: Option<CompletionFailure>,
 }
 
-/// Result of `maintain`, beside the noted `debt`.
+/// Result of `maintain`; `debt` of an earlier `note` also belongs to it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MaintenanceResult {
-    /// Result of the compaction; null: it was not time to compact, or the model refused.
+    /// Result of the compaction; null: it was not time to compact, or the model refused the key or
+    /// the content.
     pub compacted: Option<CompactionResult>,
-    /// Refusal of the model; null: the model did not refuse.
+    /// Refusal of the key or the content by the model; null: no refusal.
     pub failure: Option<CallError>,
 }
 
-/// Result of `turn`, beside the noted `decision`.
+/// Result of `turn`; `decision` of an earlier `note` also belongs to it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TurnResult {
-    /// Whether to compact now.
+    /// Whether the host should compact now.
     pub compact: bool,
     /// Whether compaction is due and left for `maintain`.
     pub deferred: bool,
@@ -496,7 +515,7 @@ pub enum DriveEvent {
 /// The call returned.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReturnedEvent {
-    /// Result of the call; a text as it is.
+    /// Result of the call as JSON; a result that is a text stays a string.
     pub result: Value,
 }
 
@@ -517,20 +536,20 @@ pub struct StagedEvent {
 /// The requests were completed.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AnsweredEvent {
-    /// State of each request.
+    /// State of each request, in the order of the requests.
     pub answers: Vec<RequestAnswer>,
 }
 
-/// The state of one request; an empty object is a request that nobody waits for.
+/// The state of one request; an empty object: the caller stopped the request.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct RequestAnswer {
-    /// Whether a model answered; the host keeps the text.
+    /// Whether a model answered; the host keeps the answer for `apply`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<bool>,
-    /// Failure of the last model.
+    /// Last failure of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<CompletionFailure>,
-    /// Number of completions that were requested.
+    /// Number of completions that models were asked for; absent: 1 with `done`, otherwise 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
 }

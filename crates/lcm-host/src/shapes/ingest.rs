@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `transcript`: messages that are already stored are skipped; `new`: every message is new unless
+/// `transcript`: messages that are stored already are skipped; `new`: every message is new unless
 /// its id or event key is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,34 +18,36 @@ pub enum AppendMode {
 /// Further options of `ingest.append`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AppendExtra {
-    /// This call repeats an earlier call with the same messages, `now` and `revision` whose outcome
-    /// is unknown. Default: `false`.
+    /// Whether this call repeats an earlier call of unknown outcome, with the same messages, `now`
+    /// and `revision`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
-    /// Name of the list that takes several calls; requires the append mode `new`.
+    /// Name of a list of messages that several calls store; requires the append mode `new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
-    /// Number of messages of the list before those of this call; requires `list`. Default: 0.
+    /// Number of messages of the list before the first message of this call; requires `list`.
+    /// Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_offset: Option<u64>,
-    /// Revision at which the conversation must be; otherwise the call is a `conflict`.
+    /// Revision at which the conversation must be; at another revision the call is a `conflict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// Whether a likely replay is an error. Default: `false`.
+    /// Whether messages that look like a replay are an error instead of a warning. Default:
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse_replay: Option<bool>,
-    /// Key of the family that the conversation belongs to or joins.
+    /// Key of the family that the conversation belongs to or joins; absent: no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
 
-/// Known facts about a text that is uploaded in pieces.
+/// Facts about a text that is uploaded in pieces.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageExtra {
-    /// Size of the whole text, so that a text over the limit is refused before the first write.
+    /// Size of the whole text in bytes; a size over the limit is refused before the first write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Key of the family that `append` will be given.
+    /// Key of the family that the later `append` will pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
@@ -53,50 +55,54 @@ pub struct StageExtra {
 /// The identity of a message, for `reconcile`; opaque to hosts.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageIdentity {
-    /// Id that the host gave the message.
+    /// Id that the host gave the message; null: no id.
     pub entry_id: Option<String>,
-    /// Event key that the host gave the message.
+    /// Event key that the host gave the message; null: no event key.
     pub event_key: Option<String>,
-    /// Id of the tool call of which the message is the call or the result.
+    /// Unique id of the tool call that the message makes or answers; null: no such id, or the
+    /// message has `entry_id` or `event_key`.
     pub call_id: Option<String>,
     /// Hash over content and ids, 32 hex digits.
     pub hash: String,
-    /// Whether equal content is evidence of the same message.
+    /// Whether equal content is evidence that two messages are the same message.
     pub discriminating: bool,
-    /// Whether `append` skips the message as a failed turn.
+    /// Whether `append` skips the message as a failed turn without content.
     pub empty: bool,
-    /// Condition on the original of a text with one redaction mark; null: no mark.
+    /// Condition on the original of a text with one redaction mark, opaque; null: the text has no
+    /// such mark.
     pub redacted: Option<String>,
-    /// Estimated tokens.
+    /// Estimated tokens of the message.
     pub tokens: u32,
     /// Whether a user wrote the message.
     pub user: bool,
 }
 
-/// The identity of an entry of a transcript, as `identify` returned it.
+/// An entry of a transcript: the identity that `identify` returned for its message.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptEntry {
-    /// Id that the host gave the message. Default: `null`.
+    /// Id that the host gave the message; null: no id. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
-    /// Event key that the host gave the message. Default: `null`.
+    /// Event key that the host gave the message; null: no event key. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_key: Option<String>,
-    /// Id of the tool call of which the message is the call or the result. Default: `null`.
+    /// Unique id of the tool call that the message makes or answers; null: no such id. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// Hash over content and ids, 32 hex digits.
     pub hash: String,
-    /// Whether equal content is evidence of the same message. Default: `false`.
+    /// Whether equal content is evidence that two messages are the same message. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminating: Option<bool>,
-    /// Whether `append` skips the message as a failed turn. Default: `false`.
+    /// Whether `append` skips the message as a failed turn without content. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<bool>,
-    /// Condition on the original of a text with one redaction mark; null: no mark. Default: `null`.
+    /// Condition on the original of a text with one redaction mark, opaque; null: the text has no
+    /// such mark. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<String>,
-    /// Estimated tokens. Default: 0.
+    /// Estimated tokens of the message. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u32>,
     /// Whether a user wrote the message. Default: `false`.
@@ -107,50 +113,52 @@ pub struct TranscriptEntry {
 /// A whole transcript as identities, for `reconcile`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptDocument {
-    /// Identity of every message of the transcript.
+    /// Identities of all messages of the transcript, in order.
     pub entries: Vec<TranscriptEntry>,
-    /// Number of first entries that the caller saw stored; these entries are never missing.
+    /// Number of first entries that the caller knows to be stored; these entries are never missing.
     /// Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<u64>,
     /// Name under which earlier calls of `append` may have stored entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
-    /// `new`: every entry is missing whose id or event key is not stored. Default: `transcript`.
+    /// Method of the comparison; `new`: an entry is missing unless its id or event key is stored.
+    /// Default: `transcript`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_mode: Option<AppendMode>,
-    /// Whether a likely replay is an error. Default: `false`.
+    /// Whether messages that look like a replay are an error instead of a warning. Default:
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse_replay: Option<bool>,
-    /// Whether the answer is bounded to a fifth of the stored messages, at least 50 entries, oldest
-    /// first. Default: `false`.
+    /// Whether the plan has at most a fifth as many missing entries as there are stored messages,
+    /// at least 50, oldest first. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounded: Option<bool>,
-    /// Whether the first import takes only the newest entries of `bootstrap_tokens_max` tokens.
-    /// Default: `false`.
+    /// Whether the first import of the transcript takes only its newest entries, up to
+    /// `bootstrap_tokens_max` tokens. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<bool>,
-    /// Id that the session gives itself. Default: `null`.
+    /// Id that the session gives itself; null: none. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
-    /// Checkpoint of the plan before. Default: `null`.
+    /// The `checkpoint` of the plan before; null: no earlier plan. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TranscriptCheckpoint>,
 }
 
-/// The last entry of a transcript up to which everything was stored; empty: no such entry.
+/// The entry of a transcript up to which everything was stored; an empty object: no such entry.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct TranscriptCheckpoint {
-    /// Id of the last entry. Default: `null`.
+    /// Id of that entry; null: the entry has no id. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
-    /// Hash of the last entry.
+    /// Hash of that entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Number of entries.
+    /// Number of entries up to that entry, included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
-    /// Id that the session gave itself. Default: `null`.
+    /// Id that the session gave itself; null: none. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
 }
@@ -160,7 +168,7 @@ pub struct TranscriptCheckpoint {
 pub struct EntryRange {
     /// Index of the first entry, from 0.
     pub index_first: u64,
-    /// Index of the last entry.
+    /// Index of the last entry, included.
     pub index_last: u64,
 }
 
@@ -182,33 +190,36 @@ pub enum AlignmentMethod {
     None,
 }
 
-/// The entries of a transcript that are not stored.
+/// The entries of a transcript that are not stored, and how the transcript was compared.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReconcilePlan {
-    /// Ranges of entries that are not stored.
+    /// Ranges of entries to store, ascending.
     pub missing_ranges: Vec<EntryRange>,
     /// Number of stored messages of the conversation.
     pub stored: u64,
-    /// Method of the alignment.
+    /// Method that aligned the transcript with the stored messages.
     pub by: AlignmentMethod,
     /// Revision of the conversation.
     pub revision: u64,
     /// Warnings, each one line that starts with the name of the warning.
     pub warnings: Vec<String>,
-    /// Reason for which nothing may be imported; null: no reason.
+    /// Reason for which nothing may be imported now; null: no reason.
     pub blocked: Option<ImportBlock>,
-    /// Checkpoint for the next plan; unchanged until nothing is missing.
+    /// Checkpoint for the next plan; while entries are missing, the checkpoint of the request, or
+    /// null.
     pub checkpoint: Option<TranscriptCheckpoint>,
-    /// Comparison of the session with the checkpoint; null: no checkpoint.
+    /// Comparison of the `epoch` of the request with that of its checkpoint; null: the request has
+    /// no checkpoint.
     pub epoch: Option<EpochStatus>,
-    /// Number of entries that were missing before a fork was cut.
+    /// Number of missing entries before the import of a fork was cut; absent: nothing was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork_entries: Option<u64>,
-    /// Whether further entries are missing.
+    /// Whether entries are missing beyond `missing_ranges`, because of `bounded`.
     pub more: bool,
 }
 
-/// A transcript without any overlap is larger than the bound of an import.
+/// The reason to import nothing: the transcript shares no message with the store, and has more
+/// entries than `bounded` allows.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImportBlock {

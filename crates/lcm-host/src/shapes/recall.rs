@@ -49,13 +49,15 @@ pub enum GrepSort {
 pub struct GrepQuery {
     /// Words or a regular expression.
     pub pattern: String,
-    /// Reading of the pattern. Default: `auto`.
+    /// How the pattern is read: as words (`full-text`) or a regular expression; `auto`: by its
+    /// look. Default: `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<GrepMode>,
     /// Texts that are searched. Default: `both`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<GrepScope>,
-    /// Order of the matches. Default: `relevance`.
+    /// Order of the matches; `hybrid`: relevance, with newer matches preferred. Default:
+    /// `relevance`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<GrepSort>,
     /// Earliest time of a match, ISO 8601, included.
@@ -64,7 +66,7 @@ pub struct GrepQuery {
     /// Latest time of a match, ISO 8601, excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Most matches. Default: 50.
+    /// Most matches to return. Default: 50.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Whether every conversation of the store is searched. Default: `false`.
@@ -77,7 +79,7 @@ pub struct GrepQuery {
     /// Messages to return before and after each match. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<u32>,
-    /// Files to search, with the scope `files`; absent: all.
+    /// Ids of the files to search, with the scope `files`; absent: all files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_ids: Option<Vec<String>>,
     /// The `cursor` of an answer to the same query, at which the search continues.
@@ -99,15 +101,15 @@ pub struct GrepQuery {
 pub struct GrepResult {
     /// Matches, in the requested order.
     pub matches: Vec<GrepMatch>,
-    /// Number of matches, those beyond `limit` included; of a search that was cut, the matches of
-    /// this part.
+    /// Number of matches, including those beyond `limit`; if the search was cut, of the part
+    /// searched by this call.
     pub total: u64,
-    /// Whether more matches exist than were returned.
+    /// Whether matches were left out: beyond `limit`, or in a part that was not searched.
     pub truncated: bool,
-    /// Reading of the pattern, and the limits that cut the search.
+    /// Names of notes: how the pattern was read, and what limited the search.
     pub notes: Vec<String>,
-    /// Cursor at which the same query continues a search that was cut; null: everything was
-    /// searched, and `truncated` says whether matches beyond `limit` were left out.
+    /// Cursor at which the same query continues; null: the search was not cut, and `truncated` says
+    /// whether matches beyond `limit` were left out.
     pub cursor: Option<String>,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,16 +153,16 @@ pub struct MessageMatch {
     pub latest_at: (),
     /// Always null.
     pub depth: (),
-    /// Score in thousandths; null: a regular expression was searched.
+    /// Score in thousandths, higher is better; null: the pattern was a regular expression.
     pub score: Option<u32>,
     /// Best passage on one line, at most 200 characters.
     pub snippet: String,
-    /// The snippet in parts; every second part matched the pattern.
+    /// The snippet in parts; the second, fourth and every further even part match the pattern.
     pub snippet_parts: Vec<String>,
     /// With `neighbours`: messages before the match, oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours_before: Option<Vec<NeighbourMessage>>,
-    /// With `neighbours`: messages after the match.
+    /// With `neighbours`: messages after the match, oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours_after: Option<Vec<NeighbourMessage>>,
 }
@@ -190,11 +192,11 @@ pub struct SummaryMatch {
     pub latest_at: String,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
-    /// Score in thousandths; null: a regular expression was searched.
+    /// Score in thousandths, higher is better; null: the pattern was a regular expression.
     pub score: Option<u32>,
     /// Best passage on one line, at most 200 characters.
     pub snippet: String,
-    /// The snippet in parts; every second part matched the pattern.
+    /// The snippet in parts; the second, fourth and every further even part match the pattern.
     pub snippet_parts: Vec<String>,
 }
 
@@ -209,9 +211,9 @@ pub struct FileMatch {
     pub id: String,
     /// Name of the file; null: the file has no name.
     pub name: Option<String>,
-    /// Id that the host gave the message; null: the host gave no id.
+    /// Id that the host gave the newest message that has the file; null: the host gave no id.
     pub entry_id: Option<String>,
-    /// Id of the conversation.
+    /// Id of the conversation of the message that has the file.
     pub conversation: String,
     /// Position of the newest message that has the file.
     pub seq: u64,
@@ -223,15 +225,15 @@ pub struct FileMatch {
     pub line: u64,
     /// Byte at which the passage begins, from 0.
     pub byte: u64,
-    /// Score in thousandths; null: a regular expression was searched.
+    /// Score in thousandths, higher is better; null: the pattern was a regular expression.
     pub score: Option<u32>,
     /// Passage on one line, at most 200 characters.
     pub snippet: String,
-    /// The snippet in parts; every second part matched the pattern.
+    /// The snippet in parts; the second, fourth and every further even part match the pattern.
     pub snippet_parts: Vec<String>,
 }
 
-/// A message beside a match.
+/// A message before or after a match.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NeighbourMessage {
     /// Id of the message.
@@ -242,21 +244,22 @@ pub struct NeighbourMessage {
     pub role: Role,
     /// Time of the message.
     pub created_at: String,
-    /// First 80 characters on one line.
+    /// First 80 characters of the message, on one line.
     pub snippet: String,
 }
 
 /// Vectors to attach to messages and summaries.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EmbedRequest {
-    /// Vectors; absent: the call only reports which messages and summaries have no vectors.
+    /// Vectors to store; absent: the call only reports which messages and summaries have no
+    /// vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<Vec<Embedding>>,
     /// Name of the model that made the vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether vectors are removed; the caller repeats the call until `stored` is 0. Default:
-    /// `false`.
+    /// Whether stored vectors are deleted; the caller repeats the call until `stored` is 0.
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forget: Option<bool>,
 }
@@ -266,51 +269,51 @@ pub struct EmbedRequest {
 pub struct Embedding {
     /// Id of the message or summary.
     pub id: String,
-    /// Finite numbers that are not all zero; null: the message or summary gets no vector.
+    /// Finite numbers, not all zero; null: the message or summary shall have no vector.
     pub vector: Option<Vec<f64>>,
 }
 
 /// The state of the vectors of a conversation.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct EmbedResult {
-    /// Numbers of each vector; null: no vector exists.
+    /// Number of dimensions of each vector; null: no vector is stored.
     pub dimensions: Option<u32>,
-    /// Entries of `vectors` that were stored, from the first on.
+    /// Number of entries of `vectors` that were stored, from the first on; the caller passes the
+    /// others again.
     pub kept: u64,
-    /// Messages and summaries for which no entry of `vectors` was stored.
+    /// Number of messages and summaries for which neither a vector nor null was stored.
     pub missing_count: u64,
-    /// Model of the vectors; null: no model was named.
+    /// Model of the stored vectors; null: no vector is stored, or no model was named.
     pub model: Option<String>,
-    /// Ids of messages and summaries for which no entry was stored; summaries first, each newest
-    /// first.
+    /// Ids of messages and summaries that `missing_count` counts: summaries, then messages, each
+    /// newest first.
     pub missing_ids: Vec<String>,
-    /// Vectors of the conversation.
+    /// Number of vectors of the conversation.
     pub stored: u64,
 }
 
-/// Options of `describe`: where the id is looked for and, if the id names a file, which part is
-/// read.
+/// Options of `describe`: where to look for the id and, if it names a file, which part to read.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DescribeRequest {
-    /// Whether the id is looked for in every conversation of the store. Default: `false`.
+    /// Whether every conversation of the store is searched for the id. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_conversations: Option<bool>,
-    /// Whether content of a file is returned. Default: `true`.
+    /// Whether the content of a file is returned. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_content: Option<bool>,
-    /// Most bytes of content. Default: 32,768.
+    /// Most bytes of the content. Default: 32,768.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u32>,
-    /// First line of the range, included; excludes `start_byte` and `end_byte`.
+    /// First line of the file to read, from 1; excludes `start_byte` and `end_byte`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_line: Option<u64>,
-    /// Last line of the range, included.
+    /// Last line to read, included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_line: Option<u64>,
-    /// First byte of the range, from 0.
+    /// First byte of the file to read, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_byte: Option<u64>,
-    /// First byte after the range.
+    /// First byte not to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_byte: Option<u64>,
 }
@@ -338,7 +341,7 @@ pub struct SummaryDescription {
     pub kind: SummaryKind,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
-    /// Prompt of the summary, or `fallback`.
+    /// Prompt with which the summary was made; `fallback`: made without a model.
     pub level: Level,
     /// Position of the first message that the summary covers.
     pub seq_first: u64,
@@ -358,34 +361,34 @@ pub struct SummaryDescription {
     pub source_tokens: u64,
     /// Estimated tokens of all messages that the summary covers.
     pub message_tokens: u64,
-    /// Ids of the summaries that were condensed into this summary.
+    /// Ids of the summaries from which this summary was made; empty for a leaf.
     pub source_ids: Vec<String>,
-    /// Ids of the summaries made from the summary, at most one.
+    /// Ids of the summaries made from the summary; at most one.
     pub derived_ids: Vec<String>,
     /// Ids of the messages of a leaf.
     pub message_ids: Vec<String>,
-    /// Ids of the files of its messages.
+    /// Ids of the files of the messages that the summary covers.
     pub file_ids: Vec<String>,
-    /// Findings of the check of the text.
+    /// What the verifier found in the text; empty: nothing.
     pub findings: Vec<String>,
     /// Least trust of the messages that the summary covers.
     pub trust: Trust,
-    /// Model that wrote the summary.
+    /// Name of the model that wrote the summary.
     pub model: String,
     /// Reason for which the model stopped writing; null: unknown.
     pub finish: Option<Finish>,
-    /// Whether the text was cut to its cap.
+    /// Whether the text was cut to its token limit.
     pub capped: bool,
     /// Version of the prompt.
     pub prompt_version: u32,
-    /// Number of summaries below the summary.
+    /// Number of summaries from which the summary was made, directly or over other summaries.
     pub descendant_count: u64,
-    /// Estimated tokens of the summaries below the summary.
+    /// Estimated tokens of the summaries that `descendant_count` counts.
     pub descendant_tokens: u64,
-    /// Cost of reading the summary and the summaries below, level by level, the summary first; no
-    /// deeper than the grant (see `subtree_complete`).
+    /// Tokens of the summary and of the summaries it was made from, level by level, the summary
+    /// first; no deeper than a grant allows.
     pub subtree: Vec<ReadCost>,
-    /// Whether `subtree` is complete.
+    /// Whether `subtree` has a row for every summary; false: rows were cut.
     pub subtree_complete: bool,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -410,7 +413,7 @@ pub struct MessageDescription {
     pub entry_id: Option<String>,
     /// Text of the message, byte for byte as it came.
     pub raw: String,
-    /// Estimated tokens.
+    /// Estimated tokens of the message.
     pub tokens: u32,
     /// Trust of the message.
     pub trust: Trust,
@@ -428,19 +431,19 @@ pub struct FileDescription {
     pub kind: String,
     /// Name of the file; null: the file has no name.
     pub name: Option<String>,
-    /// Media type.
+    /// Media type of the content.
     pub mime: String,
-    /// Size in bytes.
+    /// Size of the content in bytes.
     pub bytes: u64,
-    /// Number of lines.
+    /// Number of lines of the content.
     pub lines: u64,
-    /// Outline of the content, made without a model.
+    /// Outline of the content: what it is and where to look, made without a model.
     pub exploration: String,
-    /// Text of the range; null: no content was requested.
+    /// Text of the range that was read; null: no content was requested.
     pub content: Option<String>,
-    /// Whether content follows the range.
+    /// Whether the content continues after the range.
     pub truncated: bool,
-    /// First byte of the range; absent: no content was requested.
+    /// First byte of the range, from 0; absent: no content was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_byte: Option<u64>,
     /// First byte after the range, at which the next range begins; absent: no content was
@@ -479,43 +482,43 @@ pub struct ConversationDescription {
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
     pub archived: Option<ArchiveState>,
-    /// Cost of reading each summary of the context, oldest first.
+    /// Tokens of each summary of the context, oldest first.
     pub subtree: Vec<ReadCost>,
-    /// Whether `subtree` is complete.
+    /// Whether `subtree` has a row for every summary; false: rows were cut.
     pub subtree_complete: bool,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantCharge>,
 }
 
-/// The cost of reading a summary, in estimated tokens.
+/// The tokens that reading a summary, the summaries below it and its messages takes, estimated.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReadCost {
     /// Id of the summary.
     pub id: String,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
-    /// Tokens of its text.
+    /// Tokens of the text of the summary.
     pub tokens: u32,
-    /// Tokens of its text and of all summaries below.
+    /// Tokens of the text and of all summaries from which the summary was made.
     pub subtree_tokens: u64,
-    /// Tokens of all its messages.
+    /// Tokens of all messages that the summary covers.
     pub message_tokens: u64,
 }
 
-/// The extent of an expansion.
+/// Options of an expansion: how deep, and how much of it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ExpandRequest {
-    /// Most levels to descend; absent: 1, or all levels with `include_messages`.
+    /// Most levels below the summary; absent: 1, or all levels with `include_messages`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_max: Option<u32>,
-    /// Whether the messages of leaves are returned. Default: `false`.
+    /// Whether the messages of the leaves that are reached are returned. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_messages: Option<bool>,
     /// Most tokens of one page; absent: no bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u64>,
-    /// The `cursor` of the page before.
+    /// The `cursor` of the page before; absent: the first page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -536,7 +539,7 @@ pub struct ExpandResult {
     /// Cursor of the next page; null: no page follows, or the next source alone is over
     /// `tokens_max` (see `left_out`).
     pub cursor: Option<String>,
-    /// First source that did not fit `tokens_max`; null: the bound cut nothing.
+    /// First source that did not fit the token limit; null: the limit cut nothing.
     pub left_out: Option<OmittedSource>,
     /// Tokens spent of the grant; absent: the read used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -580,18 +583,18 @@ pub struct StoredMessage {
     pub entry_id: Option<String>,
     /// Text of the message, byte for byte as it came.
     pub raw: String,
-    /// Estimated tokens.
+    /// Estimated tokens of the message.
     pub tokens: u32,
     /// Trust of the message.
     pub trust: Trust,
 }
 
-/// A source that did not fit the bound of an expansion.
+/// A source that did not fit the token limit of an expansion.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct OmittedSource {
     /// Id of the message or summary.
     pub id: String,
-    /// Value of `tokens_max` that the source needs.
+    /// Least `tokens_max` with which the source fits.
     pub tokens: u64,
 }
 
@@ -601,20 +604,22 @@ pub struct GrantRequest {
     /// Ids of the conversations that the grant covers; absent: this conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversations: Option<Vec<String>>,
-    /// Ids of the summaries that the grant covers, down to their messages; absent: everything.
+    /// Ids of the summaries that the grant covers, with the messages that they cover; absent:
+    /// everything of the conversations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_ids: Option<Vec<String>>,
     /// Most levels of one expansion. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_max: Option<u32>,
-    /// Most tokens of text in all answers together; absent: `expand_tokens_max` of the
+    /// Most tokens of stored text in all answers together; absent: `expand_tokens_max` of the
     /// configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u32>,
-    /// Lifetime in milliseconds. Default: 300,000.
+    /// Lifetime of the grant in milliseconds. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u32>,
-    /// Id of the grant one level up; limits are at most those of that grant.
+    /// Id of a grant to inherit from; the new grant gets at most what that grant has left, and
+    /// expands one level less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }
@@ -626,19 +631,19 @@ pub struct Grant {
     pub id: String,
     /// Ids of the conversations that the grant covers.
     pub conversations: Vec<String>,
-    /// Ids of the summaries that the grant covers; null: everything.
+    /// Ids of the summaries that the grant covers; null: everything of the conversations.
     pub summary_ids: Option<Vec<String>>,
     /// Most levels of one expansion.
     pub depth_max: u32,
-    /// Most tokens of text in all answers together.
+    /// Most tokens of stored text in all answers together.
     pub tokens_max: u32,
-    /// Tokens that the grant still has.
+    /// Tokens that the grant has left.
     pub tokens_left: u32,
     /// Time at which the grant was made.
     pub issued_at: String,
-    /// Time at which the grant ends.
+    /// Time from which the grant allows nothing.
     pub expires_at: String,
-    /// Id of the grant one level up; null: there is no grant above.
+    /// Id of the grant from which this grant inherits; null: the grant inherits from none.
     pub parent: Option<String>,
     /// Whether the grant was revoked.
     pub revoked: bool,

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The published shape in which messages come in and go out.
+/// The message format of a provider, or the format `lcm` of this project.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -132,18 +132,18 @@ pub enum ArchiveCause {
     Idle,
 }
 
-/// A request to a language model, self-contained.
+/// A request to a language model, which needs no other data.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompletionRequest {
-    /// Name of the task; opaque, at most 200 bytes of ASCII.
+    /// Name of the task; opaque; ASCII, at most 200 bytes.
     pub id: String,
     /// Purpose of the completion.
     pub purpose: Purpose,
-    /// Prompt that was chosen.
+    /// Level of the prompt.
     pub level: Level,
     /// System text.
     pub system: String,
-    /// User text: instructions, and the material between markers.
+    /// User text: the instructions, and the material between markers.
     pub prompt: String,
     /// Estimated tokens of `system` and `prompt` together.
     pub input_tokens: u32,
@@ -182,19 +182,19 @@ pub struct ModelFailure {
 pub struct GrantCharge {
     /// Tokens that the read spent.
     pub tokens: u64,
-    /// Tokens that the grant still has.
+    /// Tokens that the grant has left after the read.
     pub tokens_left: u64,
-    /// Whether the tokens left in the grant cut the answer.
+    /// Whether the answer was cut because the grant had too few tokens left.
     pub truncated: bool,
 }
 
 /// The state of an archived conversation.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ArchiveState {
-    /// Reason of the archival.
+    /// Reason for which the conversation was archived.
     pub cause: ArchiveCause,
-    /// Id of the conversation that continues this conversation; null: no conversation does.
+    /// Id of the conversation that continues this conversation; null: no conversation continues it.
     pub successor: Option<String>,
-    /// Time of the archival.
+    /// Time at which the conversation was archived.
     pub archived_at: String,
 }

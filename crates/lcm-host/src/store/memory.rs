@@ -1,10 +1,11 @@
-//! A store in memory that ends with the process (no durability, S2).
+//! A store in memory, which is lost when its handle is dropped; it does not keep promise S2,
+//! durability.
 
 use std::{collections::BTreeMap, ops::Bound};
 
 use super::{Guard, KeyValueStore, Page, Put, Scan, StoreError};
 
-/// A store in memory.
+/// A store in memory. A clone is a copy of all entries.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     entries: BTreeMap<String, Vec<u8>>,

@@ -1,8 +1,9 @@
-//! The store interface, and the stores of this host.
+//! The interface of stores, and the stores of this crate.
 //!
 //! A store keeps an ordered map from short printable ASCII keys to bytes that only the component
 //! understands. A store never interprets a value and never retries. The feature `postgres` adds
-//! PostgreSQL; any type that meets the obligations of [`KeyValueStore`] is a store.
+//! PostgreSQL; a host can implement [`KeyValueStore`] for any other store. S1 to S6 are the
+//! promises of a store in `wit/store.wit`.
 
 mod memory;
 #[cfg(feature = "postgres")]
@@ -23,7 +24,7 @@ pub use sqlite::{STORE_FORMAT, Sqlite};
 pub struct Guard {
     /// Key to compare.
     pub key: String,
-    /// Required value; `None`: the key must be absent.
+    /// Value that the key must have; `None`: the key must be absent.
     pub value: Option<Vec<u8>>,
 }
 
@@ -32,41 +33,41 @@ pub struct Guard {
 pub struct Put {
     /// Key to write.
     pub key: String,
-    /// The new value; `None` deletes the key.
+    /// The new value; `None`: the key is deleted, and need not exist.
     pub value: Option<Vec<u8>>,
 }
 
 /// Arguments of a scan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Scan<'a> {
-    /// First key of the range.
+    /// Least key of the range, included.
     pub start: &'a str,
-    /// First key after the range.
+    /// End of the range, excluded.
     pub end: &'a str,
     /// Whether the entries are in descending order.
     pub reverse: bool,
     /// Most entries; 0 counts as 1.
     pub entries_max: u32,
-    /// Most bytes of keys and values; the first entry always fits.
+    /// Most bytes of keys and values together; the first entry is returned at any size.
     pub bytes_max: u32,
 }
 
 /// One page of a scan.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Page {
-    /// Keys with their values, in the requested order.
+    /// Keys with their values, in the order that [`Scan::reverse`] names.
     pub entries: Vec<(String, Vec<u8>)>,
     /// Whether more entries of the range follow.
     pub more: bool,
 }
 
 impl Page {
-    /// Returns the entries of a range, in the requested order, up to a bound of `scan`; the first
-    /// entry always fits.
+    /// Takes `entries` up to the bounds of `scan`, and at least one. `entries` must be those of the
+    /// range, in the order of `scan`.
     ///
     /// # Errors
     ///
-    /// The first error among the entries.
+    /// The first error of `entries`.
     pub fn fill<E>(
         scan: &Scan<'_>,
         entries: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
@@ -89,23 +90,23 @@ impl Page {
     }
 }
 
-/// Error of a store.
+/// The error of a failed read or commit of a store.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum StoreError {
-    /// The store could not begin; nothing was written.
+    /// The store is locked or could not be reached; nothing was written.
     #[error("{0}")]
     Busy(String),
     /// A guard did not hold; nothing was written.
     #[error("another writer was first")]
     Conflict,
-    /// The store failed. After a commit the outcome is unknown.
+    /// The store failed. If a commit failed, the puts may be written or not.
     #[error("{0}")]
     Unavailable(String),
-    /// The store is not writable; nothing was written.
+    /// The store is read-only, foreign or of another format; nothing was written.
     #[error("{0}")]
     Unsupported(String),
-    /// The values must be fetched first; nothing changed.
-    #[error("must be fetched first")]
+    /// The caller must fetch the requested values first; nothing changed.
+    #[error("the store must fetch the requested values first")]
     WouldBlock,
 }
 
@@ -128,9 +129,9 @@ impl From<StoreError> for Error {
     }
 }
 
-/// The store a host provides: an ordered key-value map with atomic, guarded commits.
+/// The store that a host provides: an ordered key-value map with atomic, guarded commits.
 ///
-/// A handle owns its store. A pool has one store for each handle, over the same data
+/// A handle owns its store. The handles of a pool have one store each, all over the same data
 /// ([`Builder::stores`](crate::Builder::stores)).
 ///
 /// ```
@@ -177,24 +178,26 @@ impl From<StoreError> for Error {
 pub trait KeyValueStore: Send {
     /// Returns the values of `keys`, in order; `None`: the key is absent.
     ///
-    /// At most 1,000 keys. A later read, by any client, sees every commit that returned (S4).
+    /// The component passes at most 1,000 keys. The read sees every commit that returned before it,
+    /// of any client (S4).
     ///
     /// # Errors
     ///
     /// Any error but [`StoreError::Conflict`]; nothing changed.
     fn get_many(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
 
-    /// Returns entries with `start <= key < end` in bytewise key order (S1), or in reverse.
+    /// Returns one page of the entries with `start <= key < end`, in the order of the bytes of the
+    /// keys (S1), or in reverse.
     ///
     /// # Errors
     ///
     /// Errors of [`KeyValueStore::get_many`].
     fn scan(&mut self, scan: &Scan<'_>) -> Result<Page, StoreError>;
 
-    /// Checks all guards and writes all puts in one atomic step, or nothing (S3).
+    /// Writes all puts in one atomic step if all guards hold, and nothing otherwise (S3).
     ///
     /// A commit that returned survives process and power failure (S2), unless the store documents
-    /// otherwise. The last of several puts of a key counts.
+    /// otherwise. Of several puts of one key the last counts.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! A store in a PostgreSQL database, or in another one that speaks its protocol, for many processes
-//! on many machines.
+//! A store in a PostgreSQL database or a database with the same protocol, for processes on many
+//! machines.
 //!
-//! In: a connection URL. Out: a [`KeyValueStore`] over the table `kv(k, v)` of the schema that the
-//! connection names first, beside which `lcm_store` says the format. Commits are serializable
-//! transactions, so that nothing is asked of a server but the standard. Connections are not
-//! encrypted: to another machine they go through a tunnel, or within a network that is trusted.
+//! In: a connection URL. Out: a [`KeyValueStore`] over the table `kv(k, v)`; the table `lcm_store`
+//! has the format. Both are in the first schema of the connection's search path. Commits are
+//! serializable transactions, which other servers of the protocol offer, too. Connections are not
+//! encrypted: use a tunnel or a trusted network to reach another machine.
 
 use std::str::FromStr as _;
 
@@ -14,7 +14,7 @@ use postgres::{
 
 use super::{Guard, KeyValueStore, Page, Put, STORE_FORMAT, Scan, StoreError};
 
-/// Rows that are fetched at a time: a page ends by its bytes, which only its rows tell.
+/// Rows to fetch at a time. A page is limited in bytes, so its number of rows is not known before.
 const ROWS: i32 = 64;
 const TABLES: &str = "
     CREATE TABLE kv (k text COLLATE \"C\" PRIMARY KEY, v bytea NOT NULL);
@@ -26,11 +26,11 @@ const INSERT: &str = "
     ON CONFLICT (k) DO UPDATE SET v = excluded.v";
 const DELETE: &str = "DELETE FROM kv WHERE k = ANY($1)";
 
-/// A store in a PostgreSQL database. A lost connection is made anew by the next call.
+/// A store in a PostgreSQL database. After a lost connection the next call connects again.
 pub struct Postgres {
     config: Config,
     client: Option<Client>,
-    /// Whether the tables have been seen; without them the store is empty.
+    /// Whether the tables are known to exist; without tables the store is empty.
     has_tables: bool,
 }
 
@@ -40,13 +40,15 @@ impl std::fmt::Debug for Postgres {
     }
 }
 
-/// How far a commit came before it failed.
+/// The step at which a commit failed.
 enum Broken {
-    /// Nothing can have been written.
+    /// A statement before the commit failed; nothing was written.
     Before(postgres::Error),
+    /// A guard did not hold; nothing was written.
     Guard,
+    /// The tables are not those of a store of this format; nothing was written.
     Foreign(StoreError),
-    /// The server was asked to commit.
+    /// The commit itself failed; the outcome is unknown.
     Commit(postgres::Error),
 }
 
@@ -57,29 +59,31 @@ impl From<postgres::Error> for Broken {
 }
 
 impl Postgres {
-    /// Connects to `postgres://USER:PASSWORD@HOST/DATABASE`. Without its tables the store is empty,
-    /// and the first commit makes them.
+    /// Connects to `postgres://USER:PASSWORD@HOST/DATABASE`. If the tables do not exist, the store
+    /// is empty, and the first commit creates the tables.
     ///
     /// # Errors
     ///
-    /// - [`StoreError::Unsupported`]: the URL is none, or the tables are of another program or
+    /// - [`StoreError::Unsupported`]: the URL is invalid, or the tables are of another program or
     ///   format.
-    /// - [`StoreError::Busy`]: there is no connection.
+    /// - [`StoreError::Busy`]: the connection failed.
     pub fn open(url: &str) -> Result<Self, StoreError> {
-        // What is wrong with it may be next to a password.
-        let config = Config::from_str(url)
-            .map_err(|_| StoreError::Unsupported("this is no URL of PostgreSQL".to_owned()))?;
+        // The parser's message is dropped, because it may contain a part of the password.
+        let config = Config::from_str(url).map_err(|_| {
+            let form = "the store must be a URL such as postgres://USER:PASSWORD@HOST/DATABASE";
+            StoreError::Unsupported(form.to_owned())
+        })?;
         let mut store = Self { config, client: None, has_tables: false };
         store.client()?;
         Ok(store)
     }
 
-    /// What it is called in messages: its database, without user and password.
+    /// Returns the name of the store in messages: the database, without user and password.
     fn name(&self) -> String {
         format!("postgres database `{}`", self.config.get_dbname().unwrap_or("(default)"))
     }
 
-    /// The connection, and the tables looked for.
+    /// Returns the connection, after connecting and looking for the tables where necessary.
     fn client(&mut self) -> Result<&mut Client, StoreError> {
         if self.client.as_ref().is_none_or(Client::is_closed) {
             let connected = self.config.connect(NoTls);
@@ -100,17 +104,18 @@ impl Postgres {
         line(&self.name(), error)
     }
 
-    /// What a failed read is; the connection is not used again.
+    /// Converts the error of a read, and drops the connection.
     fn unreadable(&mut self, error: &postgres::Error) -> StoreError {
         self.client = None;
         StoreError::Unavailable(self.line(error))
     }
 
+    /// Converts the error of a commit; drops the connection unless the server undid the commit.
     fn failed(&mut self, broken: Broken) -> StoreError {
         match broken {
             Broken::Guard => StoreError::Conflict,
             Broken::Foreign(error) => error,
-            // The server says that it undid the transaction.
+            // The server reported that it undid the transaction.
             Broken::Before(error) | Broken::Commit(error) if was_later(&error) => {
                 StoreError::Conflict
             }
@@ -183,7 +188,7 @@ fn write(
             return Err(Broken::Guard);
         }
     }
-    // Of several puts of one key the last counts, and one statement may write a key once.
+    // Of several puts of one key the last counts; `INSERT` must not have a key twice.
     let last: std::collections::BTreeMap<&str, Option<&[u8]>> =
         puts.iter().map(|put| (put.key.as_str(), put.value.as_deref())).collect();
     let deleted: Vec<&str> =
@@ -199,7 +204,7 @@ fn write(
     transaction.commit().map_err(Broken::Commit)
 }
 
-/// Makes the tables, unless another process was first.
+/// Creates the tables and writes the format, unless another process created them meanwhile.
 fn make(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Broken> {
     let found = tables(transaction)?;
     if is_store(name, found).map_err(Broken::Foreign)? {
@@ -211,7 +216,8 @@ fn make(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Which of the tables `kv` and `lcm_store` there are, and the format that the latter says.
+/// Returns whether the table `kv` exists, and the format in the table `lcm_store`: `None` if that
+/// table is absent, 0 if it is empty.
 fn tables(
     client: &mut impl postgres::GenericClient,
 ) -> Result<(bool, Option<i32>), postgres::Error> {
@@ -224,7 +230,11 @@ fn tables(
     Ok((has_values, Some(format.map_or(Ok(0), |row| row.try_get(0))?)))
 }
 
-/// Whether what was found is a store; false: there is nothing yet.
+/// Returns whether the result of [`tables`] is a store of this format; false: neither table exists.
+///
+/// # Errors
+///
+/// [`StoreError::Unsupported`]: another format, or only one of the tables.
 fn is_store(name: &str, found: (bool, Option<i32>)) -> Result<bool, StoreError> {
     match found {
         (false, None) => Ok(false),
@@ -263,12 +273,12 @@ fn entry(row: &Row) -> Result<(String, Vec<u8>), postgres::Error> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
-/// Whether another transaction was first: nothing was written.
+/// Returns whether the server undid the transaction because another transaction was first.
 fn was_later(error: &postgres::Error) -> bool {
     let later = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
-        // The tables were made at the same time.
+        // Another process created the tables at the same time.
         SqlState::DUPLICATE_TABLE,
         SqlState::UNIQUE_VIOLATION,
     ];

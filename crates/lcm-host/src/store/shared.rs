@@ -1,11 +1,11 @@
-//! One store behind several handles of this process.
+//! Shares one store between several handles of this process, such as those of a pool.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Guard, KeyValueStore, Page, Put, Scan, StoreError};
 
-/// A store that clones share: each call has it alone. For a store that cannot be opened twice; of
-/// a file every handle opens its own.
+/// A store that its clones share; a lock admits one call at a time. Use it for a store that cannot
+/// be opened twice, such as [`Memory`](super::Memory). Handles on a file each open the file.
 #[derive(Debug, Default)]
 pub struct Shared<S> {
     store: Arc<Mutex<S>>,
@@ -18,13 +18,13 @@ impl<S> Clone for Shared<S> {
 }
 
 impl<S> Shared<S> {
-    /// The first handle on this store.
+    /// Creates the first of the clones that share `store`.
     #[must_use]
     pub fn new(store: S) -> Self {
         Self { store: Arc::new(Mutex::new(store)) }
     }
 
-    /// A call that panicked leaves a store whose commits are whole or not at all.
+    /// Locks the store. A poisoned lock is ignored, because a commit is atomic also if it panics.
     fn store(&self) -> MutexGuard<'_, S> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,7 @@
-//! The default store on disk: one SQLite file that the Rust, Node and Python hosts share.
+//! The default store on disk: one SQLite file, which the Rust, Node and Python hosts can share.
 //!
-//! In: a path. Out: a [`KeyValueStore`] over the table `kv(k, v)`. A file that is no store of this
-//! format, or must not be written, is refused before anything in it changes. Which values stand in
-//! it is not known here.
+//! In: a path. Out: a [`KeyValueStore`] over the table `kv(k, v)` of the file. A file that is
+//! read-only, or no store of this format, is refused before anything in the file changes.
 
 use std::{
     fs::{self, File},
@@ -18,58 +17,64 @@ use rusqlite::{
 
 use super::{Guard, KeyValueStore, Page, Put, Scan, StoreError};
 
-/// The format of the store that this host writes, as `user_version` of the file says it.
+/// The format of the stores that this crate reads and writes; `user_version` of an SQLite file.
 pub const STORE_FORMAT: u32 = 1;
 
-/// `lcm1` in ASCII: marks a file as a store.
+/// `application_id` of a store's file: `lcm1` in ASCII.
 const APPLICATION_ID: u32 = 0x6C63_6D31;
+/// Longest wait for a lock, unless the caller sets another.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
-/// For so long SQLite looks at a lock every 1 or 2 ms.
+/// Longest wait of one attempt to begin a transaction; SQLite tries 1, 3 and 5 ms after its start.
 const LOOK: Duration = Duration::from_millis(5);
-/// Pages of the write-ahead log, 16 MiB, after which they are copied into the file. Commits write
-/// the same pages again and again; with SQLite's 1,000 a commit of 100 messages took 15 % longer.
+/// Pages in the write-ahead log, about 16 MB, from which SQLite copies them into the file. Commits
+/// write the same pages again and again; with SQLite's default of 1,000 pages a commit of 100
+/// messages took 15 % longer.
 const LOG_PAGES: u32 = 4_000;
-/// 32 MB of pages in memory, as SQLite counts them: below zero in thousands of bytes.
+/// Size of SQLite's page cache: 32,000 KiB. A positive number would count pages.
 const CACHE_SIZE: i32 = -32_000;
+/// First bytes of every SQLite file that is not empty.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS kv (k TEXT PRIMARY KEY, v BLOB NOT NULL)";
 const SELECT: &str = "SELECT v FROM kv WHERE k = ?1";
 
-/// What stands under each of several keys.
+/// The values of several keys, in the order of the keys; `None`: the key is absent.
 type Values = Vec<Option<Vec<u8>>>;
 
 /// A store in one SQLite file.
 #[derive(Debug)]
 pub struct Sqlite {
-    /// `None`: there is no file yet; the first commit makes it.
+    /// Connection to the file; `None`: the file did not exist, or was empty, at the last call.
     connection: Option<Connection>,
     path: PathBuf,
     busy_timeout: Duration,
 }
 
-/// What stands at a path, as its first bytes tell.
+/// What is at a path, judged by the first 100 bytes of the file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum PathContent {
+    /// No file, or an empty file.
     Nothing,
+    /// An SQLite file with [`APPLICATION_ID`].
     Store,
-    /// A database without the mark, which may still stand in the write-ahead log.
+    /// An SQLite file without [`APPLICATION_ID`], which may still be in the write-ahead log only.
     Unmarked,
 }
 
 impl Sqlite {
-    /// Opens the store at `path`. When there is no file, or an empty one, the store is empty and
-    /// the first commit makes it.
+    /// Opens the store at `path`. If the file does not exist or is empty, the store is empty, and
+    /// the first commit creates the file. A call waits at most 5 seconds for locks.
     ///
     /// # Errors
     ///
     /// - [`StoreError::Unsupported`]: the file is read-only, foreign, or of another format.
-    /// - [`StoreError::Busy`]: another process holds its lock.
-    /// - [`StoreError::Unavailable`]: it cannot be read.
+    /// - [`StoreError::Busy`]: another process holds the lock of the file.
+    /// - [`StoreError::Unavailable`]: the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_waiting(path, BUSY_TIMEOUT)
     }
 
-    /// Opens the store at `path`; this and every later call waits at most `busy_timeout` for locks.
+    /// Opens the store at `path` as [`Sqlite::open`] does; this and every later call waits at most
+    /// `busy_timeout` for locks.
     ///
     /// # Errors
     ///
@@ -82,7 +87,7 @@ impl Sqlite {
         Ok(store)
     }
 
-    /// The connection to the file that exists now; `None`: none does.
+    /// Returns the connection, and opens the file if necessary; `None`: no file, or an empty file.
     fn find(&mut self) -> Result<Option<&mut Connection>, StoreError> {
         if self.connection.is_none() {
             let found = inspect(&self.path)?;
@@ -93,7 +98,7 @@ impl Sqlite {
         Ok(self.connection.as_mut())
     }
 
-    /// The connection to the file, which is made when there is none.
+    /// Returns the connection, and creates the store if the file does not exist or is empty.
     fn make(&mut self) -> Result<&mut Connection, StoreError> {
         if self.connection.is_none() {
             let found = inspect(&self.path)?;
@@ -102,6 +107,8 @@ impl Sqlite {
         self.connection.as_mut().ok_or_else(|| foreign(&self.path))
     }
 
+    /// Opens the file as a database, creates the store for [`PathContent::Nothing`], and checks the
+    /// format.
     fn connect(&self, found: PathContent) -> Result<Connection, StoreError> {
         if found == PathContent::Unmarked && !has_log(&self.path) {
             return Err(foreign(&self.path));
@@ -158,7 +165,7 @@ impl KeyValueStore for Sqlite {
     fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError> {
         let path = self.path.clone();
         let patience = self.busy_timeout;
-        // Until `BEGIN IMMEDIATE` returned, nothing can have been written.
+        // An error before `BEGIN IMMEDIATE` has returned means that nothing was written.
         let transaction = begin(self.make()?, patience).map_err(|error| failure(&path, &error))?;
         let unknown = |error: rusqlite::Error| match failure(&path, &error) {
             StoreError::Busy(message) => StoreError::Unavailable(message),
@@ -191,15 +198,17 @@ fn read(connection: &mut Connection, keys: &[String]) -> rusqlite::Result<Values
     Ok(values)
 }
 
-/// Begins to write, waiting at most so long for other writers.
+/// Begins a write transaction, and waits at most `patience` for other writers.
 ///
-/// SQLite waits up to 100 ms between two looks at the lock, and whoever writes without a pause is
-/// first again each time: others waited for as long as it wrote. So it is looked at often here.
+/// While SQLite waits for a lock, it sleeps up to 100 ms between two attempts. A process that
+/// writes without a pause would take the lock again each time. So this function repeats short
+/// waits.
 fn begin(connection: &mut Connection, patience: Duration) -> rusqlite::Result<Transaction<'_>> {
     let began = Instant::now();
     connection.busy_timeout(LOOK.min(patience))?;
     let transaction = loop {
-        // Unchecked is that there is no other: the connection is borrowed whole.
+        // `new_unchecked` does not check for an open transaction; there is none, because every
+        // function of this module ends the transaction that it begins.
         match Transaction::new_unchecked(connection, TransactionBehavior::Immediate) {
             Err(error) if is_busy(&error) && began.elapsed() < patience => {}
             other => break other,
@@ -214,6 +223,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// Returns whether a guard holds.
 fn holds(transaction: &Transaction<'_>, guard: &Guard) -> rusqlite::Result<bool> {
     let mut statement = transaction.prepare_cached(SELECT)?;
     let equal = statement
@@ -236,15 +246,15 @@ fn write(transaction: &Transaction<'_>, puts: &[Put]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Makes an empty file a store.
+/// Writes [`APPLICATION_ID`], the format and the table into an empty file.
 ///
-/// The mark goes into the file itself before the write-ahead log exists, so that a glance at the
-/// first bytes is enough to know a store.
+/// This happens before the write-ahead log exists, so [`APPLICATION_ID`] is in the file itself,
+/// where [`inspect`] finds it.
 fn mark(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let empty: bool =
         transaction.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
-    // Another process may have been first.
+    // Another process may have created the store meanwhile.
     if empty {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", STORE_FORMAT)?;
@@ -253,7 +263,7 @@ fn mark(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// How the file is written: what returned from a commit survives a power failure.
+/// Sets the pragmas of the connection. A commit that returned then survives a power failure.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -261,7 +271,7 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", CACHE_SIZE)
 }
 
-/// Looks at the first bytes of the file without opening it as a database, which could change it.
+/// Reads the first bytes of the file. Opening the file as a database could change the file.
 fn inspect(path: &Path) -> Result<PathContent, StoreError> {
     let unreadable = |error: std::io::Error| {
         StoreError::Unavailable(format!("cannot read `{}`: {error}", path.display()))
@@ -299,6 +309,7 @@ fn log_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Returns whether the file has a write-ahead log that is not empty.
 fn has_log(path: &Path) -> bool {
     fs::metadata(log_path(path)).is_ok_and(|found| found.len() > 0)
 }

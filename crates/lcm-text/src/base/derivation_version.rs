@@ -16,8 +16,8 @@
 /// Raise the version with any change of these rules.
 pub const DERIVATION_VERSION: u32 = 1;
 
-/// Returns [`DERIVATION_VERSION`] if all `versions` are equal to the constant, else 0, which no
-/// rules have.
+/// Returns [`DERIVATION_VERSION`] if all `versions` are equal to the constant, else 0, which is not
+/// the version of any rules.
 pub fn common_version(versions: impl IntoIterator<Item = u32>) -> u32 {
     let is_current = |version| version == DERIVATION_VERSION;
     if versions.into_iter().all(is_current) { DERIVATION_VERSION } else { 0 }

@@ -1,36 +1,37 @@
 //! The error type of the engine: a code for programs and a message for people.
 //!
-//! A message is one line in lower case without a final full stop. Ids stand in backticks. How a
-//! host should react to a code is described in `docs/operations.md`.
+//! A message is one line that begins in lower case and has no final full stop. Ids are in
+//! backticks. `docs/operations.md` describes how a host should react to each code.
 
 use alloc::{boxed::Box, string::String};
 use core::{fmt, ops::Deref};
 
-/// The kind of a failure. The list is closed: a new case breaks every binding.
+/// The kind of a failure. The list is closed: a new code would break the bindings of every host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ErrorCode {
     /// The arguments are invalid; the same call would fail again.
     InvalidInput,
-    /// The conversation, message, summary or file does not exist.
+    /// A conversation, message, summary, file or cursor that the call names does not exist.
     NotFound,
-    /// Something with this name exists already.
+    /// The call would create what exists already, such as a conversation.
     Exists,
-    /// The call would exceed a documented bound; the message names the bound.
+    /// The call exceeds a documented bound; the message names the bound.
     LimitExceeded,
     /// The request is valid, but this version does not offer it.
     Unsupported,
     /// A grant does not allow the call. The code is the same for expired, exhausted, revoked and
     /// foreign grants.
     Denied,
-    /// Another instance committed first. Nothing was written; repeat the call.
+    /// Another commit changed the conversation first. Nothing was written; repeat the call.
     Conflict,
-    /// The store failed. After a commit the outcome is unknown.
+    /// The store failed. If a commit failed, the store may contain the commit or not.
     StoreUnavailable,
-    /// The store must first fetch the values that were read. Nothing was written; repeat the call.
+    /// The store must first fetch the values that the call reads. Nothing was written; repeat the
+    /// call.
     WouldBlock,
     /// The provider of the model could not be reached or refused the request.
     CompletionFailed,
-    /// Stored content contradicts itself.
+    /// Stored records are damaged, missing, or contradict each other.
     Corrupt,
 }
 
@@ -56,8 +57,8 @@ impl ErrorCode {
 
 /// A failed call. Programs read `code`, people read `message`; both are fields of [`Failure`].
 ///
-/// The type is one pointer wide, because nearly every function of the engine returns it and none
-/// returns it on a fast path.
+/// The type is one pointer wide, so that every `Result` stays small. An allocation for an error is
+/// acceptable, because no fast path returns errors.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}: {}", self.code.as_str(), self.message)]
 pub struct Error(Box<Failure>);
@@ -67,7 +68,7 @@ pub struct Error(Box<Failure>);
 pub struct Failure {
     /// The kind of the failure.
     pub code: ErrorCode,
-    /// One line for a person, naming the field, id or bound.
+    /// One line for a person that names the field, id or bound.
     pub message: String,
 }
 

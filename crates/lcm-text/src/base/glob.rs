@@ -1,8 +1,9 @@
-//! Patterns for the names of sessions and models.
+//! Matches names of sessions and models with patterns of the configuration.
 //!
-//! Input: a pattern and a name. `*` matches any characters except colons, `**` matches any
-//! characters; both also match nothing. Any other character matches itself. A pattern matches a
-//! whole name. The time is at most the product of both lengths.
+//! Input: a pattern and a name. `*` matches any number of characters except colons, and `**`
+//! matches any number of any characters; the number may be 0. Any other character matches itself.
+//! A pattern must match the whole name. The time is at most proportional to the product of the
+//! lengths of pattern and name.
 
 use alloc::vec::Vec;
 
@@ -26,8 +27,8 @@ enum GlobToken {
 /// ```
 pub fn matches(pattern: &str, name: &str) -> bool {
     let tokens = parse_tokens(pattern);
-    // For each token, whether the text so far can be matched up to that token; the last entry is
-    // the end.
+    // `reachable[i]`: whether the tokens before token `i` match the bytes of the name read so far.
+    // The last entry is for all tokens.
     let mut reachable: Vec<bool> = Vec::with_capacity(tokens.len() + 1);
     reachable.push(true);
     reachable.resize(tokens.len() + 1, false);
@@ -60,7 +61,7 @@ fn parse_tokens(pattern: &str) -> Vec<GlobToken> {
     tokens
 }
 
-/// Marks every state that is reachable by letting wildcards match nothing.
+/// Marks the states that become reachable when wildcards match the empty text.
 fn skip_wildcards(tokens: &[GlobToken], reachable: &mut [bool]) {
     let mut entered = false;
     for (state, token) in reachable.iter_mut().zip(tokens) {

@@ -1,4 +1,6 @@
-//! Hashes and their text forms: SHA-256 over fields, hex and base64url.
+//! Computes SHA-256 over fields, and encodes hashes as hex or base64url.
+//!
+//! Input: bytes. Output: hashes, and texts for ids and keys.
 
 use alloc::{string::String, vec::Vec};
 
@@ -8,14 +10,14 @@ use crate::base::int;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Returns the base64url of `bytes` without padding, cut to `characters`.
+/// Returns the base64url of `bytes` without padding, cut to at most `characters` characters.
 pub fn encode_base64url(bytes: &[u8], characters: usize) -> String {
     let mut out = String::with_capacity(characters + 4);
     push_base64url(&mut out, bytes, characters);
     out
 }
 
-/// Appends the first `characters` of the base64url of `bytes` to a text.
+/// Appends at most the first `characters` characters of the base64url of `bytes` to `out`.
 pub fn push_base64url(out: &mut String, bytes: &[u8], characters: usize) {
     let end = out.len() + characters;
     for group in bytes.chunks(3).take(characters.div_ceil(4)) {
@@ -41,12 +43,12 @@ pub fn hex(bytes: &[u8]) -> String {
     string_from_ascii(out)
 }
 
-/// Returns the text of these bytes, which must be ASCII.
+/// Returns the text of `characters`, which must be ASCII.
 fn string_from_ascii(characters: Vec<u8>) -> String {
     String::from_utf8(characters).unwrap_or_default()
 }
 
-/// Parses lower-case hex; `None`: `text` is anything else.
+/// Parses lower-case hex; `None`: an odd number of characters, or any other character.
 pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2)
         || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -62,7 +64,8 @@ pub fn decode_hex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Returns the SHA-256 over length-prefixed fields; two different lists never give the same input.
+/// Returns the SHA-256 over `fields`, each after its length as eight big-endian bytes. The lengths
+/// make the hashed bytes of two different lists different.
 pub fn hash_fields(fields: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for field in fields {
@@ -72,7 +75,7 @@ pub fn hash_fields(fields: &[&[u8]]) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// Returns the first `N` bytes of a hash.
+/// Returns the first `N` bytes of a hash; zeros follow a shorter hash.
 pub fn hash_prefix<const N: usize>(hash: &[u8]) -> [u8; N] {
     let mut out = [0u8; N];
     for (to, from) in out.iter_mut().zip(hash) {

@@ -1,13 +1,13 @@
 //! Lossless or saturating conversions between integer widths, and numbers formatted for people.
 //!
-//! The crates have no `as` casts, because `usize` has 32 bits in the component and 64 bits in
-//! native tests. Every conversion uses a function of this module.
+//! The crates convert lengths and offsets with these functions instead of `as` casts, because
+//! `usize` has 32 bits in the component and 64 bits in native tests.
 
 use alloc::string::{String, ToString};
 
 pub use lcm_loops::int::{to_u32, to_u64, to_usize};
 
-/// Returns a token count for the public interface, which has 32 bits; a larger count becomes
+/// Converts a token count to the 32 bits of the public interface; a larger count becomes
 /// `u32::MAX`.
 pub fn saturate_tokens(tokens: u64) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! Bounds that the engine keeps under every configuration, with the reason for each.
+//! Bounds that the engine keeps under every configuration. All modules read them.
 
 /// Most keys of one `get-many`.
 pub const KEYS_MAX: usize = 1_000;
@@ -11,86 +11,90 @@ pub const VALUE_BYTES_MAX: usize = 256 << 10;
 pub const PUTS_MAX: usize = 256;
 /// Most messages of one append.
 pub const BATCH_MESSAGES_MAX: usize = 100;
-/// Most raw bytes of one append; uploaded messages are not counted.
+/// Most bytes of the messages of one append; uploaded messages are not counted.
 pub const BATCH_BYTES_MAX: usize = 512 << 10;
 /// Most bytes of one message.
 pub const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 /// Most messages of one pack.
 pub const PACK_MESSAGES_MAX: usize = 64;
-/// Most raw bytes of one pack, and of one message inside a pack; a larger message is stored apart.
+/// Most bytes of all message texts inside one pack, and so of one text; a larger text is stored in
+/// chunks outside the pack.
 pub const PACK_BYTES_MAX: usize = 64 << 10;
-/// Least bytes of text of a compressed pack; with these bytes the pack ends at the next seq
-/// divisible by [`COMPRESSED_PACK_ALIGNMENT`]. Measured on chats: twice as many bytes save 1 % of
-/// the raw text, and reading one message takes twice as long.
+/// Bytes of text from which a compressed pack ends at the next seq divisible by
+/// [`COMPRESSED_PACK_ALIGNMENT`]. Measured on chats: twice as many bytes save 1 % of the raw text,
+/// and reading one message takes twice as long.
 pub const COMPRESSED_TEXTS_BYTES_MIN: usize = 32 << 10;
 /// Most bytes of text of one compressed pack. Reading one message inflates half of a pack on
 /// average.
 pub const COMPRESSED_TEXTS_BYTES_MAX: usize = 128 << 10;
-/// A compressed pack ends at a seq divisible by this number, unless this many messages do not fit
-/// one pack.
+/// A compressed pack that is large enough ends at a seq divisible by this number. It ends earlier
+/// if the next message does not fit the pack or has another dialect.
 pub const COMPRESSED_PACK_ALIGNMENT: u64 = 64;
-/// Most bytes of text that one commit compresses.
+/// Bytes of compressed text after which a commit compresses no further pack.
 pub const PACK_COMPACTION_BYTES_MAX: usize = 256 << 10;
 /// Most bytes of one chunk of a large text.
 pub const CHUNK_BYTES_MAX: usize = 192 << 10;
 /// Most bytes of a conversation id.
 pub const CONVERSATION_BYTES_MAX: usize = 512;
-/// Messages that one directory node covers.
+/// Consecutive messages that one directory node covers.
 pub const DIRECTORY_SPAN: u64 = 1_024;
-/// Most pack references that the head holds; above this number, all but the newest 8 move to the
-/// directory.
+/// Most pack references in the head. When an append exceeds this number, all references but the
+/// newest 8 move to the directory.
 pub const RECENT_PACKS_MAX: usize = 28;
-/// Identities of the newest messages that the head holds for alignment. There are more than one
-/// batch has messages, so that a repeated batch lies inside.
+/// Most identities in the head: those of the newest messages, for alignment. The number is above
+/// [`BATCH_MESSAGES_MAX`], so that the head recognises a whole repeated batch.
 pub const RECENT_HASHES_MAX: usize = 119;
-/// Latest `append` calls that are recognised when they are repeated.
+/// Most records of `append` calls in the head; a repeated call is recognised by its record.
 pub const RECENT_BATCHES_MAX: usize = 8;
-/// Context items that the head holds itself.
+/// Most context items in the head itself; context nodes hold the others.
 pub const INLINE_ITEMS_MAX: usize = 32;
-/// Context items of one node.
+/// Most context items of one context node.
 pub const NODE_ITEMS_MAX: usize = 128;
-/// Context nodes of one conversation.
+/// Most context nodes of one conversation.
 pub const NODES_MAX: usize = 32;
-/// Least number of context items with which summaries are merged before new summaries are made:
-/// three quarters of the items that the root can refer to.
+/// Number of context items from which summaries are condensed before new leaves are made: three
+/// quarters of the items that [`NODES_MAX`] full nodes hold.
 pub const CONTEXT_ITEMS_MERGE_MIN: u64 = 3_072;
 /// Most sources of one condensed summary, so that its commit stays within [`PUTS_MAX`].
 pub const SOURCES_MAX: usize = 128;
-/// Bytes of values that an engine instance caches in memory.
+/// Most bytes of raw values and inflated compressed packs that an engine instance caches. Decoded
+/// packs and directory nodes have bounds of their own.
 pub const CACHE_BYTES_MAX: usize = 16 << 20;
-/// Most bytes of inflated compressed packs in that cache.
+/// The part of [`CACHE_BYTES_MAX`], in bytes, for inflated compressed packs.
 pub const OPEN_PACKS_BYTES_MAX: usize = 4 << 20;
 /// Most completions for one set of sources before the fallback.
 pub const ATTEMPTS_MAX: u32 = 3;
-/// Most tokens of a run between two summaries that is not summarised alone, because a model call
-/// would cost more. The next condensed summary includes the run.
+/// A run between two summaries with fewer tokens than this number is not summarised alone, because
+/// a model call would cost more. The next condensed summary includes the run.
 pub const BRIDGE_TOKENS_MAX: u64 = 32;
-/// Bytes of text on one page of `expand`.
+/// Most bytes of text on one page of `expand`; the first entry of a page may be larger.
 pub const PAGE_BYTES_MAX: usize = 512 << 10;
-/// Directory nodes that an assembly reads ahead: 65,536 messages.
+/// Most directory nodes that an assembly reads ahead; 64 nodes cover 65,536 messages.
 pub const DIRECTORY_NODES_READAHEAD_MAX: usize = 64;
-/// Most bytes of a model's name, in a summary and in a report of tokens.
+/// Most bytes of a model's name in a stored record.
 pub const MODEL_BYTES_MAX: usize = 128;
-/// Most file ids that a summary lists. The bound keeps a record small when a text quotes many ids.
+/// Most payload ids that a summary lists or a filter of `grep` names. The bound keeps the record of
+/// a summary small when its sources quote many ids.
 pub const FILE_IDS_MAX: usize = 64;
 /// Most bytes of uploaded text that one append reads: one message of the largest size.
 pub const BATCH_UPLOADED_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
-/// Fewest numbers of an embedding; fewer do not distinguish documents.
+/// Fewest numbers of a vector; fewer do not distinguish documents.
 pub const VECTOR_DIMENSIONS_MIN: usize = 8;
-/// Most numbers of an embedding, so that a block of sign bits and a vector each fit a value several
-/// times.
+/// Most numbers of a vector. A block of sign bits and a stored vector then take at most an eighth
+/// of [`VALUE_BYTES_MAX`] each.
 pub const VECTOR_DIMENSIONS_MAX: usize = 4_096;
 /// Most entries of one call of `embed`: as many as a commit has puts.
 pub const VECTOR_ENTRIES_MAX: usize = PUTS_MAX;
-/// Most ids that `embed` returns for the next call. Vectors of any dimensions fit one commit when
-/// their ids are neighbours.
+/// Most ids that `embed` returns for the next call. The vectors of so many consecutive documents
+/// fit one commit.
 pub const VECTOR_NEXT_MAX: usize = 200;
-/// Most bytes of sign bits that a query reads: 16,384 documents of 1,536 dimensions.
+/// Most bytes of sign bits that a query reads: for example, 16,384 documents of 1,536 dimensions.
 pub const VECTOR_SIGNS_BYTES_MAX: usize = 3 << 20;
-/// Least bytes that a document counts, so that a query reads at most 32,768 documents. With 16
-/// dimensions, a query over 100,000 messages took 103 to 152 ms in the component.
+/// Least bytes that each document counts towards [`VECTOR_SIGNS_BYTES_MAX`], so that a query reads
+/// at most 32,768 documents. With 16 dimensions, a query over 100,000 messages took 103 to 152 ms
+/// in the component.
 pub const VECTOR_DOCUMENT_BYTES_MIN: usize = 96;
-/// Most documents whose full vectors a query reads: those nearest by sign bits, as far as they fit
-/// one host call. For random vectors, so many are needed to find the nearest ten of thousands; for
-/// real ones, a tenth would do.
+/// Most documents whose full vectors a query reads: the nearest by sign bits, as far as their
+/// vectors fit one host call. Random vectors need about 512 documents to find the nearest ten of
+/// thousands; vectors of a real model need a tenth.
 pub const VECTOR_RESCORED_MAX: usize = 512;

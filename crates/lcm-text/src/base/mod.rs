@@ -1,5 +1,5 @@
-//! Helpers without a dependency: errors, integers, sorting, limits, time, JSON, tokens, hashes,
-//! compression.
+//! Helpers for all other folders: errors, integers, sorting, limits, time, JSON, tokens, hashes,
+//! compression, name patterns. No helper imports another folder of this crate.
 
 pub mod deflate;
 pub mod derivation_version;

@@ -1,15 +1,15 @@
-//! Sorting, and a map that is a sorted list.
+//! Sorts lists, and provides a map that is a sorted list. All modules use these functions.
 //!
-//! A generic sort is compiled once for each type, and the library's sort and tree are large. To
-//! keep the component small, there is one sort for numbers and one sort of indexes for all other
-//! types. Maps from texts to numbers that grow in any order use the library's tree.
+//! A generic sort is compiled once for each type, and the sort and the tree of Rust's library are
+//! large. To keep the component small, numbers have one sort, and all other types share one sort of
+//! indexes. Maps from texts to numbers that grow in any order use `BTreeMap`.
 
 use alloc::{borrow::Borrow, vec::Vec};
 use core::{cmp::Ordering, mem};
 
 pub use lcm_loops::radix_sort::sort_numbers;
 
-/// Sorts numbers and removes duplicates.
+/// Sorts numbers in ascending order and removes duplicates.
 #[inline(never)]
 pub fn sort_and_dedup_numbers(list: &mut Vec<u64>) {
     sort_numbers(list);
@@ -21,7 +21,7 @@ pub fn sort<T: Ord>(list: &mut [T]) {
     sort_by(list, &mut T::cmp);
 }
 
-/// Sorts and removes duplicates.
+/// Sorts in ascending order and removes duplicates.
 pub fn sort_and_dedup<T: Ord>(list: &mut Vec<T>) {
     sort(list);
     list.dedup();
@@ -39,7 +39,8 @@ pub fn sort_by<T>(list: &mut [T], compare: &mut dyn FnMut(&T, &T) -> Ordering) {
     }
 }
 
-/// Returns the swaps that sort a list of `length` items; `compare` orders two items by index.
+/// Returns the swaps that sort a list of `length` items, to be done in order. `compare` compares
+/// the items at two indexes.
 #[inline(never)]
 fn plan_swaps(
     length: usize,
@@ -64,8 +65,8 @@ fn plan_swaps(
 }
 
 /// Finds an item in a sorted list of `length` items: `Ok` with its index, or `Err` with the index
-/// to insert at. `compare` compares the item at an index with the sought item. The last item is
-/// compared first, because appending in order is the usual case.
+/// at which an insertion keeps the order. `compare` compares the item at an index with the sought
+/// item. The last item is compared first, because keys are mostly inserted in order.
 #[inline(never)]
 fn search_sorted(
     length: usize,
@@ -84,7 +85,7 @@ fn search_sorted(
     Err(from)
 }
 
-/// A map that is a list sorted by key, for few entries or entries that mostly come in order.
+/// A map that is a list sorted by key, for few entries or for keys inserted mostly in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SortedMap<K, V> {
     entries: Vec<(K, V)>,
@@ -97,7 +98,7 @@ impl<K, V> Default for SortedMap<K, V> {
 }
 
 impl<K: Ord, V> SortedMap<K, V> {
-    /// Builds a map from entries in any order; of equal keys the last one counts.
+    /// Builds a map from entries in any order; of entries with equal keys, the last is kept.
     pub fn from_entries(mut entries: Vec<(K, V)>) -> Self {
         entries.reverse();
         sort_by(&mut entries, &mut |left, right| left.0.cmp(&right.0));
@@ -116,7 +117,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         })
     }
 
-    /// Returns the value of `key`.
+    /// Returns the value of `key`; `None`: `key` is absent.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -124,7 +125,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.entries.get(self.search_key(key).ok()?).map(|(_, value)| value)
     }
 
-    /// Returns the value of `key` for writing.
+    /// Returns the value of `key` for writing; `None`: `key` is absent.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -141,7 +142,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.search_key(key).is_ok()
     }
 
-    /// Sets the value of `key` and returns the previous value.
+    /// Sets the value of `key` and returns the previous value; `None`: `key` was absent.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.search_key(&key) {
             Ok(index) => {
@@ -154,7 +155,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         }
     }
 
-    /// Removes `key` and returns its value.
+    /// Removes `key` and returns its value; `None`: `key` was absent.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -163,7 +164,8 @@ impl<K: Ord, V> SortedMap<K, V> {
         Some(self.entries.remove(index).1)
     }
 
-    /// Returns the value of `key` for writing; inserts a default value if `key` is absent.
+    /// Returns the value of `key` for writing, always `Some`; inserts a default value if `key` is
+    /// absent.
     pub fn get_or_insert_default(&mut self, key: K) -> Option<&mut V>
     where
         V: Default,
@@ -188,7 +190,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.entries.clear();
     }
 
-    /// Returns whether there is no key.
+    /// Returns whether the map has no key.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,7 +1,7 @@
-//! Conversion between ISO 8601 text and milliseconds since the Unix epoch.
+//! Converts between ISO 8601 text and milliseconds since the Unix epoch.
 //!
 //! Dates are in the proleptic Gregorian calendar; output is in UTC. Named time zones are not
-//! supported. The current time is always an argument.
+//! supported. No function reads a clock.
 
 use alloc::{format, string::String};
 
@@ -22,10 +22,11 @@ const ERA_DAYS: i64 = 146_097;
 
 /// Parses an ISO 8601 date, or date and time, into milliseconds since the epoch.
 ///
-/// The date is `2026-01-02` or `20260102`. `T`, `t` or a space separates the time, `03:04`,
-/// `03:04:05` or `03:04:05.678`; a comma and a form without colons are accepted. Digits beyond
-/// milliseconds are dropped; second 60 is the next second. The zone is `Z`, `+01:00`, `+0100` or
-/// `+01`; without a zone the time is UTC.
+/// The date is `2026-01-02` or `20260102`. `T`, `t` or one space separates the date from the time:
+/// `03:04`, `03:04:05`, `03:04:05.678`, with a comma for the point, or without colons. Digits
+/// beyond milliseconds are dropped; second 60 is second 0 of the next minute. The zone is `Z`, `z`,
+/// `+01:00`, `+0100` or `+01`, also with `-`; without a zone the time is UTC. Whitespace around the
+/// text is ignored.
 ///
 /// `None`: any other text, or a time outside the years 1970 to 9999 UTC.
 ///
@@ -67,14 +68,14 @@ pub fn iso_millis(ms: Timestamp) -> String {
     format!("{}.{:03}Z", iso_seconds(ms), ms % 1000)
 }
 
-/// Formats a time as `2026-01-02T03:04:05` in UTC without a zone, as the summary element has it.
+/// Formats a time as `2026-01-02T03:04:05` in UTC without a zone, for summaries in a context.
 #[must_use]
 pub fn iso_seconds(ms: Timestamp) -> String {
     let (date, hour, minute) = split_date_and_minutes(ms);
     format!("{date}T{hour:02}:{minute:02}:{:02}", ms / 1000 % 60)
 }
 
-/// Formats a time as `2026-01-02 03:04` in UTC without a zone, as prompts have it.
+/// Formats a time as `2026-01-02 03:04` in UTC without a zone, for prompts.
 #[must_use]
 pub fn iso_minutes(ms: Timestamp) -> String {
     let (date, hour, minute) = split_date_and_minutes(ms);
@@ -85,15 +86,15 @@ fn split_date_and_minutes(ms: Timestamp) -> (String, u64, u64) {
     (format_date(ms), ms / 3_600_000 % 24, ms / 60_000 % 60)
 }
 
-/// Formats the date of a time.
+/// Formats the date of a time as `2026-01-02`, in UTC.
 fn format_date(ms: Timestamp) -> String {
     let (year, month, day) = civil_from_days(ms / MS_PER_DAY);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Returns year, month and day for days since the epoch. Years are counted from 1 March, so that
-/// the leap day comes last.
+/// Returns year, month and day for a number of days since the epoch.
 pub const fn civil_from_days(days: u64) -> (u64, u64, u64) {
+    // The calculation begins each year on 1 March, so that the leap day is the last day.
     let days = days.saturating_add(EPOCH_DAYS.unsigned_abs());
     let era = days / ERA_DAYS.unsigned_abs();
     let day_of_era = days % ERA_DAYS.unsigned_abs();
@@ -114,7 +115,8 @@ pub fn epoch_day_of_date(year: u64, month: u64, day: u64) -> Option<u64> {
     u64::try_from(days_from_civil(year?, month?, day?)?).ok()
 }
 
-/// Returns the days since the epoch, negative before; `None`: the date does not exist.
+/// Returns the days since the epoch for a date, negative before the epoch; `None`: the date does
+/// not exist.
 fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -164,7 +166,7 @@ impl TimeParser<'_> {
         self.rest.starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Reads a time of day as milliseconds since midnight.
+    /// Reads a time of day as milliseconds since midnight; `None`: no valid time.
     fn take_time_of_day(&mut self) -> Option<i64> {
         let hour = self.take_digits(2)?;
         let colons = self.take_char(':');
@@ -186,7 +188,8 @@ impl TimeParser<'_> {
         Some(ms)
     }
 
-    /// Reads the zone as minutes ahead of UTC.
+    /// Reads the zone as minutes ahead of UTC, negative behind UTC, 0 at the end of the text;
+    /// `None`: no valid zone.
     fn take_offset_minutes(&mut self) -> Option<i64> {
         if self.rest.is_empty() || self.take_char('Z') || self.take_char('z') {
             return Some(0);

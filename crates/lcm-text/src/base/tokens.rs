@@ -1,8 +1,8 @@
 //! Estimates the tokens of a text without a tokenizer.
 //!
-//! Input: any text. Output: tokens, or quarter tokens where several texts are added before
-//! rounding. The weights depend on code points alone, so that every host counts alike. Which parts
-//! of a message are counted is decided in [`crate::message`].
+//! Input: any text. Output: tokens, or quarter tokens where a caller adds several texts before
+//! rounding. The weights depend only on code points, so that every host gets the same estimate.
+//! [`crate::message`] decides which parts of a message are counted.
 
 pub use lcm_loops::cjk::is_cjk;
 
@@ -34,7 +34,8 @@ pub const fn char_quarter_tokens(c: char) -> u32 {
 pub fn estimate_quarter_tokens(text: &str) -> u64 {
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     // Eight bytes at once: each byte that begins a character counts 1. Only characters from
-    // `HEAVY_FIRST` on weigh more; their first byte is 0xE0 or more, and they are looked at singly.
+    // `HEAVY_FIRST` on can weigh more. Their first byte is at least 0xE0, so the character at each
+    // such byte is weighed singly.
     let heavy = |at: usize| {
         text.get(at..)
             .and_then(|rest| rest.chars().next())

@@ -1,4 +1,7 @@
-//! The numbers that a configuration gives for one budget.
+//! Derives the numbers for one call from a configuration and a budget.
+//!
+//! Input: a [`Config`], the budget in tokens, and the override that applies. Output: a
+//! [`BudgetPolicy`] for compaction and assembly.
 
 use super::{
     config_override::ConfigOverride,
@@ -9,19 +12,19 @@ use crate::{
     types::model::Level,
 };
 
-/// Least tokens of a derived fallback limit, so that the fallback's note fits.
+/// Least derived limit of a fallback summary, in tokens, so that the note of the summary fits.
 const FALLBACK_TOKENS_MIN: u32 = 64;
 
 /// The numbers that decide one call, in tokens unless a field says otherwise.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BudgetPolicy {
-    /// The budget of the call, cut to `assembly_tokens_max`.
+    /// The budget of the call, at most `assembly_tokens_max`.
     pub budget: u32,
-    /// Compaction is due when the context exceeds this.
+    /// Compaction is due when the context exceeds this number.
     pub threshold: u32,
-    /// Messages of the fresh tail; 0: no tail.
+    /// Most messages of the fresh tail; 0: no tail.
     pub fresh_tail_messages_max: u32,
-    /// Tokens of the fresh tail; `None`: no cap.
+    /// Most tokens of the fresh tail; `None`: no cap.
     pub fresh_tail_tokens_max: Option<u32>,
     /// Most source tokens of a leaf.
     pub leaf_chunk_tokens_max: u32,
@@ -34,11 +37,12 @@ pub struct BudgetPolicy {
     pub condense_leaves_min: u32,
     /// Least number of condensed summaries that are condensed together.
     pub condense_summaries_min: u32,
-    /// Least number of either under pressure.
+    /// Least number of leaves, or of condensed summaries, that are condensed together under
+    /// pressure.
     pub condense_min_hard: u32,
-    /// Greatest depth a sweep makes without pressure; `None`: unlimited.
+    /// Greatest depth of a summary that a sweep makes without pressure; `None`: unlimited.
     pub sweep_depth_max: Option<u32>,
-    /// Summaries are condensed when their tokens exceed this.
+    /// Summaries are condensed when all summaries of the context together exceed this number.
     pub summary_prefix_tokens_target: u32,
     /// Most passes of one sweep.
     pub sweep_passes_max: u32,
@@ -46,7 +50,7 @@ pub struct BudgetPolicy {
     pub until_under_rounds_max: u32,
     /// Most tokens of a fallback summary, its note included.
     pub fallback_tokens_max: u32,
-    /// Factor of the target above which a summary is cut.
+    /// A summary is cut above this factor times its target.
     pub summary_overage_factor: u32,
 }
 
@@ -71,8 +75,8 @@ impl Config {
 
     /// Derives the numbers for one budget in tokens with one of `context_threshold_overrides`.
     ///
-    /// The override is given by its index (see [`Config::find_override`]); without a valid index no
-    /// override applies.
+    /// [`Config::find_override`] finds the index of the override; without a valid index no override
+    /// applies.
     ///
     /// # Errors
     ///
@@ -124,7 +128,7 @@ impl Config {
 
 impl BudgetPolicy {
     /// Returns the policy with `reserve_tokens` subtracted from the budget; at least 1 token
-    /// remains, and the fresh tail stays within the budget.
+    /// remains. The cap of the fresh tail becomes at most the new budget.
     #[must_use]
     pub fn with_reserve(mut self, reserve_tokens: u32) -> Self {
         self.budget = self.budget.saturating_sub(reserve_tokens).max(1);
@@ -132,8 +136,10 @@ impl BudgetPolicy {
         self
     }
 
-    /// Returns the target of a leaf with `source_tokens`: 35 % of the source, or 20 % at any
-    /// other level than normal, between a floor and the configured target.
+    /// Returns the target of a leaf from `source_tokens`, in tokens.
+    ///
+    /// Level `Normal`: 35 % of the source, at most the configured target, at least 192. Other
+    /// levels: 20 % of the source, at most 55 % of the configured target, at least 96.
     #[must_use]
     pub fn leaf_target(&self, source_tokens: u32, level: Level) -> u32 {
         let target = self.leaf_tokens_target;
@@ -144,8 +150,10 @@ impl BudgetPolicy {
         }
     }
 
-    /// Returns the target of a condensed summary with `source_tokens`: the configured target, at
-    /// least 512, but at most half of the sources. When aggressive, 55 % of this. Never below 64.
+    /// Returns the target of a condensed summary from `source_tokens`, in tokens.
+    ///
+    /// Level `Normal`: the configured target or 512, whichever is greater, but at most half of the
+    /// source, at least 64. Other levels: 55 % of this number, at least 64.
     #[must_use]
     pub fn condensed_target(&self, source_tokens: u32, level: Level) -> u32 {
         let normal = self.condensed_tokens_target.max(512).min((source_tokens / 2).max(64));

@@ -1,7 +1,8 @@
-//! One override: other settings for some models, sessions or windows.
+//! An override: a rule that changes settings for some models, sessions or budgets.
 //!
-//! Input: the facts of a call. Output: whether the rule applies, and its weight. The conditions of
-//! a rule add up to its weight: a model outweighs a session, and a session outweighs a window.
+//! Input: model, session and budget of a call. Output: the weight of the rule, if the rule applies.
+//! The weight is the sum over the conditions of the rule. A condition on the model outweighs all
+//! others together, and a condition on the session outweighs both bounds of the budget.
 
 use alloc::string::String;
 
@@ -11,7 +12,7 @@ const MODEL_WEIGHT: u32 = 100;
 const SESSION_WEIGHT: u32 = 50;
 const WINDOW_WEIGHT: u32 = 20;
 
-/// One rule. An absent condition always holds.
+/// One rule: up to four conditions and up to three settings. An absent condition always holds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ConfigOverride {
     /// Pattern for the `model` of a call; `None`: any model, or no model.
@@ -22,20 +23,20 @@ pub struct ConfigOverride {
     pub window_min: Option<u32>,
     /// Greatest budget of a call, in tokens; `None`: no bound.
     pub window_max: Option<u32>,
-    /// Value of the setting with this name; `None`: unchanged.
+    /// Replaces [`Config::context_threshold_permille`](super::Config); `None`: unchanged.
     pub context_threshold_permille: Option<u32>,
-    /// Value of the setting with this name; `None`: unchanged.
+    /// Replaces [`Config::fresh_tail_messages_max`](super::Config); `None`: unchanged.
     pub fresh_tail_messages_max: Option<u32>,
-    /// Value of the setting with this name; `None`: unchanged.
+    /// Replaces [`Config::leaf_chunk_tokens_max`](super::Config); `None`: unchanged.
     pub leaf_chunk_tokens_max: Option<u32>,
 }
 
-/// The facts of a call that rules are compared with.
+/// The properties of a call that the conditions of rules are compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct OverrideContext<'a> {
     /// The model of the call; `None`: the call names no model.
     pub model: Option<&'a str>,
-    /// Name of the session: the key of its family, else the id of the conversation.
+    /// Name of the session: the key of the conversation's family, else the conversation's id.
     pub session: &'a str,
     /// The budget of the call, in tokens.
     pub budget: u32,

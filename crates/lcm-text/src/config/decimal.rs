@@ -1,7 +1,9 @@
-//! Parses JSON numbers exactly, without floating point.
+//! Parses JSON numbers of the configuration exactly, without floating point.
+//!
+//! Input: the text of a JSON number. Output: a whole number, or the number times a power of ten.
 
-/// Parses a JSON number that is whole in any notation (`2e4`, `20000.0`); `None`: not whole, or too
-/// large.
+/// Parses a JSON number that is whole in any notation (`2e4`, `20000.0`); `None`: not whole,
+/// negative, or above `u32::MAX`.
 pub(super) fn parse_whole(number: &str) -> Option<u32> {
     let scaled = scale_decimal(number, 0).filter(|scaled| scaled.exact)?;
     u32::try_from(scaled.floor).ok()
@@ -9,14 +11,16 @@ pub(super) fn parse_whole(number: &str) -> Option<u32> {
 
 /// A decimal number multiplied by a power of ten.
 pub(super) struct ScaledDecimal {
+    /// The product without its fraction.
     pub(super) floor: u64,
     /// Whether the dropped fraction is a half or more.
     pub(super) rounds_up: bool,
-    /// Whether no fraction was dropped.
+    /// Whether the product has no fraction.
     pub(super) exact: bool,
 }
 
-/// Multiplies a JSON number by ten to the power of `places`; `None`: negative, or too large.
+/// Multiplies a JSON number by ten to the power of `places`; `None`: the number is negative, or the
+/// product or the exponent is too large.
 pub(super) fn scale_decimal(number: &str, places: i64) -> Option<ScaledDecimal> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -44,7 +48,7 @@ pub(super) fn scale_decimal(number: &str, places: i64) -> Option<ScaledDecimal> 
         at += 1;
     }
     while at < kept {
-        // This loop ends soon: the floor is not 0 here, so the multiplication overflows.
+        // The floor is not 0 here, so an overflow ends the loop after at most 20 rounds.
         scaled.floor = scaled.floor.checked_mul(10)?;
         at += 1;
     }

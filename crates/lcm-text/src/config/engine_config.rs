@@ -1,4 +1,7 @@
 //! The settings of one engine, with their bounds and defaults.
+//!
+//! [`parse`](super::parse) makes a [`Config`] from JSON; every call of the engine reads its
+//! settings.
 
 use alloc::{
     string::{String, ToString},
@@ -16,12 +19,12 @@ pub enum TailCap {
     Derived,
     /// The key was `null`: no cap.
     Unlimited,
-    /// This many, at least 1.
+    /// The key was this number of tokens, at least 1.
     Tokens(u32),
 }
 
-/// The settings of one engine. A `None` is derived from the budget unless the field's text says
-/// otherwise; numbers are at most `u32::MAX`.
+/// The settings of one engine. A setting that is `None` is derived from the budget of a call,
+/// unless its comment says otherwise. Numbers are at most `u32::MAX`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     /// Whether compaction acts and assembly uses summaries; default true.
@@ -30,9 +33,9 @@ pub struct Config {
     pub context_threshold_permille: u32,
     /// Settings for some models, sessions or windows only; default none.
     pub context_threshold_overrides: Vec<ConfigOverride>,
-    /// Messages of the fresh tail; 0: no tail; default 64.
+    /// Most messages of the fresh tail; 0: no tail; default 64.
     pub fresh_tail_messages_max: u32,
-    /// Tokens of the fresh tail.
+    /// Most tokens of the fresh tail.
     pub fresh_tail_tokens_max: TailCap,
     /// Most source tokens of a leaf, at least 1.
     pub leaf_chunk_tokens_max: Option<u32>,
@@ -44,11 +47,13 @@ pub struct Config {
     pub condense_leaves_min: u32,
     /// Least number of condensed summaries that are condensed together; at least 2, default 4.
     pub condense_summaries_min: u32,
-    /// Least number of either under pressure; at least 2, default 2.
+    /// Least number of leaves, or of condensed summaries, that are condensed together under
+    /// pressure; at least 2, default 2.
     pub condense_min_hard: u32,
-    /// Greatest depth that a sweep makes without pressure; `None`: unlimited (JSON -1); default 1.
+    /// Greatest depth of a summary that a sweep makes without pressure; `None`: unlimited (JSON
+    /// -1); default 1.
     pub sweep_depth_max: Option<u32>,
-    /// Tokens of summaries above which they are condensed, at least 1.
+    /// Tokens of all summaries of a context above which summaries are condensed, at least 1.
     pub summary_prefix_tokens_target: Option<u32>,
     /// Most passes of one sweep, at least 1, default 12.
     pub sweep_passes_max: u32,
@@ -56,11 +61,12 @@ pub struct Config {
     pub until_under_rounds_max: u32,
     /// Most tokens of a fallback summary, its note included; at least 64.
     pub fallback_tokens_max: Option<u32>,
-    /// Factor of the target above which a summary is cut; 1 to 1000, default 3.
+    /// A summary is cut above this factor times its target; 1 to 1000, default 3.
     pub summary_overage_factor: u32,
-    /// Most tokens that one expansion by a tool or a grant returns, at least 1, default 4000.
+    /// Most tokens of stored text for one call of the tool `lcm_expand` or for one question, at
+    /// least 1, default 4000.
     pub expand_tokens_max: u32,
-    /// Least tokens of a payload that is stored apart from its message; at least 1,000, default
+    /// Least tokens of a payload that a reference replaces in contexts; at least 1,000, default
     /// 25,000.
     pub large_payload_tokens_min: u32,
     /// Least depth of the summaries that a new session keeps; `None`: all items are kept (JSON -1);
@@ -68,48 +74,55 @@ pub struct Config {
     pub new_session_retain_depth: Option<u32>,
     /// Upper bound of every budget in tokens, at least 1000; `None`: no bound.
     pub assembly_tokens_max: Option<u32>,
-    /// Tokens that a forked session takes over, at least 1; `None`: 30 % of a leaf's chunk, at
-    /// least 6,000.
+    /// Most tokens of the first import of a forked session, at least 1; `None`: 30 % of
+    /// `leaf_chunk_tokens_max`, at least 6,000.
     pub bootstrap_tokens_max: Option<u32>,
     /// Policy that selects older items when the call names no policy; default layered.
     pub eviction_policy: api::EvictionPolicy,
-    /// Whether references replace large tool outputs only outside the fresh tail; default false:
-    /// everywhere.
+    /// Whether the fresh tail shows its newest large tool outputs in full, as far as the budget
+    /// allows; default false: references replace all large tool outputs.
     pub stub_large_tool_payloads: bool,
     /// Whether a context shows summaries and a focus brief as plain text between two marker lines;
     /// default false: as XML elements.
     pub plain_summaries: bool,
-    /// The operator's instructions for every summary prompt; default empty.
+    /// The operator's instructions, added to every summary prompt; default empty.
     pub custom_instructions: String,
     /// Texts that replace the task paragraph of a prompt, each at most
     /// [`crate::summary::prompts::OVERRIDE_BYTES_MAX`] bytes and not blank; default none.
     pub prompt_overrides: Vec<(PromptTemplate, String)>,
     /// Model for summaries; `None`: the host chooses.
     pub summary_model: Option<String>,
-    /// Model for descriptions of large files; `None`: the host chooses.
+    /// Model for descriptions of large files; `None`: the host chooses. No request uses the model
+    /// in this version.
     pub large_file_summary_model: Option<String>,
-    /// Model for answers from expanded evidence; `None`: the host chooses.
+    /// Model for answers to questions; `None`: the host chooses.
     pub expansion_model: Option<String>,
-    /// Whether summary models get output tokens for reasoning beyond the target; default true.
+    /// Whether models get output tokens for reasoning beyond those of the answer; default true.
     pub enable_summary_thinking: bool,
-    /// Length of the window in which summary calls are counted, at least 1, default 600,000.
+    /// Length of the window in which rejected answers are counted, in milliseconds, at least 1,
+    /// default 600,000.
     pub summary_call_window_ms: u64,
-    /// Most summary calls in one window, at least 1, default 24.
+    /// Rejected answers of one window, with no accepted answer between them, that start a pause; at
+    /// least 1, default 24.
     pub summary_max_calls_per_window: u32,
-    /// Pause after a window is used up, in milliseconds, at least 1, default 1,800,000.
+    /// Length of the pause in which no model is asked, in milliseconds, at least 1, default
+    /// 1,800,000.
     pub summary_spend_backoff_ms: u64,
-    /// Consecutive failures that open the breaker of a model, at least 1, default 5.
+    /// Consecutive refused keys, or refusals by policy, that open the breaker of a model; at least
+    /// 1, default 5.
     pub circuit_breaker_threshold: u32,
     /// Time for which the breaker stays open, in milliseconds, at least 1, default 1,800,000.
     pub circuit_breaker_cooldown_ms: u64,
-    /// Repeated user messages in one batch that count as a suspected replay, at least 1, default 3.
+    /// Least number of user messages in one batch, equal to stored messages, that are a suspected
+    /// replay; at least 1, default 3.
     pub replay_flood_threshold_external: u32,
-    /// The same for repeats of one message with any other role, at least 1, default 32.
+    /// Least number of messages of all other roles in one batch, equal to stored messages, that are
+    /// a suspected replay; at least 1, default 32.
     pub replay_flood_threshold_internal: u32,
-    /// Names of elements that a summariser does not see: at most 32, each at most 64 bytes; empty:
-    /// none.
+    /// Names of elements that are removed from the text for a summariser: at most 32, each of at
+    /// most 64 bytes; empty: none is removed; default: the elements of common memory plugins.
     pub strip_injected_context_tags: Vec<String>,
-    /// Patterns of sessions of which no message is stored; default none.
+    /// Patterns of sessions whose messages are not stored; default none.
     pub ignore_session_patterns: Vec<String>,
     /// Patterns of stateless sessions, which are read but never written; default none.
     pub stateless_session_patterns: Vec<String>,
@@ -117,11 +130,12 @@ pub struct Config {
     pub skip_stateless_sessions: bool,
 }
 
-/// Output tokens for a model that reasons before it writes.
+/// Output tokens for the reasoning of a model, if `enable_summary_thinking` is set.
 const THINKING_TOKENS: u32 = 2_048;
 
 impl Config {
-    /// Returns the output tokens for reasoning, in addition to the answer's.
+    /// Returns the output tokens for reasoning, to be added to the tokens of the answer; 0 if
+    /// `enable_summary_thinking` is not set.
     pub const fn thinking_tokens(&self) -> u32 {
         if self.enable_summary_thinking { THINKING_TOKENS } else { 0 }
     }
@@ -176,6 +190,6 @@ impl Default for Config {
     }
 }
 
-/// Elements that common memory plugins insert into messages.
+/// Names of the elements that common memory plugins insert into messages.
 const INJECTED_CONTEXT_TAGS: [&str; 4] =
     ["active_memory_plugin", "relevant-memories", "relevant_memories", "hindsight_memories"];

@@ -1,8 +1,8 @@
-//! Configuration, and the numbers derived from it for one token budget.
+//! Reads the configuration, and derives the numbers that apply to one token budget.
 //!
 //! Input: the caller's JSON object, which [`parse`] checks, and the budget of a call. Output: a
-//! [`BudgetPolicy`] of plain numbers. Derived defaults scale with the budget. Environment variables
-//! and files are read by the host.
+//! [`Config`], and a [`BudgetPolicy`] of plain numbers for compaction and assembly. Hosts read
+//! environment variables and files.
 
 mod budget_policy;
 mod config_override;

@@ -1,7 +1,7 @@
-//! Parses the overrides of a configuration, and finds the one that applies to a call.
+//! Parses the overrides of a configuration, and finds the override that applies to a call.
 //!
-//! Input: rules as JSON, and the facts of a call. Output: the rules, and the index of the rule that
-//! applies, if any.
+//! Input: rules as JSON; model, session and budget of a call. Output: the rules, and the index of
+//! the rule that applies, if any.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -15,12 +15,12 @@ use crate::base::{
     json::{self, JsonFields, JsonKind},
 };
 
-/// Most rules of one configuration, because every call compares all of them.
+/// Most rules of one configuration, because every call is compared with every rule.
 const RULES_MAX: usize = 64;
 
 impl Config {
-    /// Returns the index of the rule that applies: the rule with the greatest weight, and of equal
-    /// weights the first.
+    /// Returns the index of the rule that applies: of the rules whose conditions hold, the first
+    /// with the greatest weight; `None`: no rule applies.
     #[must_use]
     pub fn find_override(&self, call: &OverrideContext<'_>) -> Option<usize> {
         let mut best: Option<(u32, usize)> = None;
@@ -44,8 +44,9 @@ impl Config {
 ///
 /// # Errors
 ///
-/// `invalid-input` naming the rule by its number from 1: an unknown field, a value out of bounds,
-/// no condition, no setting, or `window_min` above `window_max`.
+/// `invalid-input`: more than [`RULES_MAX`] rules. Or, with the number of the rule from 1: no
+/// object, an unknown field, a value out of bounds, no condition, no setting, or `window_min` above
+/// `window_max`.
 pub(super) fn read_overrides(raw: &str, list: &[json::JsonValue]) -> Result<Vec<ConfigOverride>> {
     if list.len() > RULES_MAX {
         return Err(Error::invalid_input(format_args!(
@@ -107,14 +108,14 @@ fn read_rule(name: &str, mut fields: JsonFields<'_>) -> Result<ConfigOverride> {
     }
 }
 
-/// Takes a number by its own name or by the reference system's name.
+/// Takes a number by its own name, or else by its alias, the name of the reference system.
 fn read_aliased_number(fields: &mut JsonFields<'_>, [ours, alias]: [&str; 2]) -> Option<u32> {
     let aliased = fields.take_optional_u32(alias);
     fields.take_optional_u32(ours).or(aliased)
 }
 
-/// Takes a threshold: thousandths by its own name, a decimal from 0 to 1 by the reference system's
-/// name.
+/// Takes a threshold in thousandths by its own name, or else a decimal from 0 to 1 by its alias,
+/// the name of the reference system.
 fn read_permille(fields: &mut JsonFields<'_>) -> Option<u32> {
     const OURS: &str = "context_threshold_permille";
     const ALIAS: &str = "contextThreshold";

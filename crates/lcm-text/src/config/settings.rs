@@ -1,7 +1,9 @@
 //! Parses a configuration from JSON and reports how each key was treated.
 //!
-//! A setting has one name of its own and may have names of the reference system, in camel or snake
-//! case. If several names are given, its own name wins, then the order of the table. Keys of hosts
+//! Input: a JSON object. Output: a [`Config`] and a report as JSON. A setting has one own name and
+//! may have aliases. Aliases are names of the reference system, an older context engine whose
+//! configuration is accepted. Every name is read in camel case and in snake case. If several names
+//! of a setting are given, its own name wins, then the first alias in [`SETTINGS`]. Keys of hosts
 //! are reported and not read.
 
 use alloc::{
@@ -30,7 +32,7 @@ use crate::{
 /// One setting.
 struct Setting {
     name: &'static str,
-    /// Names of the reference system, in camel case.
+    /// Names of the setting in the reference system, in camel case; the first wins.
     aliases: &'static [&'static str],
     value_type: SettingType,
 }
@@ -45,10 +47,10 @@ enum SettingType {
     Depth(fn(&mut Config, Option<u32>)),
     Flag(fn(&mut Config, bool)),
     Text(fn(&mut Config, String)),
-    /// A string; empty or `null` for `None`.
+    /// A string; the empty string and `null` give `None`.
     Name(fn(&mut Config, Option<String>)),
     Texts(fn(&mut Config, Vec<String>)),
-    /// Thousandths for the own name, a decimal from 0 to 1 for the alias.
+    /// Thousandths under the own name, a decimal from 0 to 1 under the alias.
     Threshold,
     /// An array of override rules.
     Overrides,
@@ -56,7 +58,8 @@ enum SettingType {
     Prompts,
     /// An array of element names.
     Tags,
-    /// The name of a policy for the own name; for an alias, whether the policy is `prompt-aware`.
+    /// The name of a policy under the own name. Under an alias, `true` is `prompt-aware` and
+    /// `false` is `chronological`.
     Eviction,
 }
 
@@ -259,19 +262,20 @@ static SETTINGS: [Setting; 42] = [
     ),
 ];
 
-/// Most element names, and most bytes of one name.
+/// Most element names of `strip_injected_context_tags`.
 const TAGS_MAX: usize = 32;
+/// Most bytes of one element name.
 const TAG_BYTES_MAX: usize = 64;
-/// The rule for element names, as error messages state the rule.
+/// The rule for `strip_injected_context_tags` in error messages.
 const TAGS_RULE: &str = "\
 an array of strings, at most 32 names of elements of at most 64 bytes: ASCII letters, digits, `_`, \
 `-`, `.` and `:`, beginning with a letter or `_`";
 
-/// Keys of the reference system without an effect, in camel case.
+/// Keys of the reference system that have no effect here, in camel case.
 const DEPRECATED_KEYS: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
 
-/// Keys of the reference system that a host must implement, in camel case. Deadlines are among
-/// them, because the engine has no clock.
+/// Keys of the reference system for which only a host can have an effect, in camel case. They
+/// include deadlines, because the engine has no clock.
 const HOST_KEYS: [&str; 18] = [
     "autoRotateSessionFiles",
     "compactUntilUnderDeadlineMs",
@@ -298,13 +302,17 @@ const HOST_KEYS: [&str; 18] = [
 struct ConfigReport {
     /// Own names of the settings that were given by any name.
     accepted: Vec<&'static str>,
+    /// The accepted settings that are in [`RESERVED_SETTINGS`].
     reserved: Vec<&'static str>,
     /// Own names of the settings that were not given.
     defaulted: Vec<&'static str>,
     /// Given keys that are not the own name of their setting.
     aliased: Vec<AliasedKey>,
+    /// Given keys that are in [`DEPRECATED_KEYS`].
     deprecated: Vec<String>,
+    /// Given keys that are in [`HOST_KEYS`].
     host: Vec<String>,
+    /// All other given keys.
     unknown: Vec<String>,
 }
 
@@ -346,6 +354,7 @@ struct GivenSetting {
     setting: usize,
     /// 0 for the own name, else 1 + the index of the alias.
     name_rank: usize,
+    /// The key as given.
     spelled: String,
     value: JsonMember,
 }
@@ -353,9 +362,9 @@ struct GivenSetting {
 /// Parses a configuration, one JSON object. Absent keys have their defaults; of a repeated key the
 /// last counts.
 ///
-/// The second result is a JSON object that reports keys; none of its entries is an error. The lists
-/// are `accepted`, `reserved` (accepted without an effect), `defaulted`, `aliased` (each `{"key",
-/// "as"}`), `deprecated`, `host` and `unknown`.
+/// The second result is a JSON object that reports how keys were treated; none of its entries is an
+/// error. Its lists are `accepted`, `reserved`, `defaulted`, `aliased` (each `{"key", "as"}`),
+/// `deprecated`, `host` and `unknown`.
 ///
 /// # Errors
 ///
@@ -394,7 +403,7 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
             report.unknown.push(spelled);
         }
     }
-    // Every value is checked; the name that wins is set last.
+    // Every value is checked. The value under the name that wins is set last.
     sort::sort_by(&mut given_settings, &mut |a, b| {
         let order = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
         order(a).cmp(&order(b)).then_with(|| a.spelled.cmp(&b.spelled))
@@ -423,10 +432,11 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     Ok((config, report.to_json()))
 }
 
-/// Finds the setting with this name and the rank of the name.
+/// Returns the index of the setting with this name, and the rank of the name as in
+/// [`GivenSetting::name_rank`]; `None`: no setting has this name.
 fn find_setting(spelled: &str, camel: &str) -> Option<(usize, usize)> {
     SETTINGS.iter().enumerate().find_map(|(setting, key)| {
-        // Environment variables arrive in camel case, also for own names.
+        // Own names are accepted in camel case, too.
         if key.name == spelled || camel_case(key.name) == camel {
             return Some((setting, 0));
         }
@@ -447,7 +457,8 @@ fn camel_case(name: &str) -> String {
     out
 }
 
-/// Settings without an effect: checked, kept, and reported as reserved.
+/// Settings that the report lists as `reserved`. Of them, only `large_file_summary_model` is never
+/// read by the engine.
 static RESERVED_SETTINGS: [&str; 6] = [
     "expand_tokens_max",
     "expansion_model",
@@ -513,7 +524,7 @@ fn set_value(
     Ok(())
 }
 
-/// Whether a text can be the name of an element.
+/// Returns whether a text can be the name of an element, as [`TAGS_RULE`] states.
 fn is_element_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';

@@ -1,8 +1,8 @@
 //! Reads messages of the Anthropic Messages API, as requests and responses have them.
 //!
 //! In: the JSON text of one message. Out: its projection. A user message that has only tool results
-//! gets the role of the tool. Undocumented blocks become [`Part::Other`]; only a missing or unknown
-//! role is an error. Deliberately elsewhere: the provider's rules ([`super::validate`]).
+//! gets the role `tool`. Undocumented blocks become [`Part::Other`]; in a JSON object, only a
+//! missing or unknown role is an error. The provider's rules are in [`super::validate`].
 
 use alloc::vec::Vec;
 
@@ -22,8 +22,8 @@ use crate::{
 /// Most elements of `content` that become separate parts.
 const LISTED_MAX: usize = 1_023;
 
-/// Names of roles. A request has the system prompt outside its messages, but hosts store it as a
-/// message.
+/// Values of `role` in this dialect, each with its role. A request has the system prompt outside
+/// its messages, but hosts may append a system prompt as a message.
 const ROLES: RoleNames =
     &[("user", Role::User), ("assistant", Role::Assistant), ("system", Role::System)];
 
@@ -45,7 +45,7 @@ const MEMBERS: [&str; 14] = [
     "trust",
 ];
 
-/// Reads the projection of one message.
+/// Parses one message.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let message = JsonObject::new(raw, json::parse_object(raw)?);
     let mut role = blocks::read_role(&message, Dialect::Anthropic, ROLES)?;
@@ -58,7 +58,7 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-/// Returns all blocks of a stored message, without a limit on their number.
+/// Returns all parts of a stored message with their JSON values, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
@@ -66,7 +66,7 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
-/// Calls `emit` with each block of a message.
+/// Calls `emit` with the part of each block of a message.
 fn each_block(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(MessageBlock)) {
     let Some(content) = message.get_field("content") else { return };
     let whole = content.value;
@@ -81,14 +81,15 @@ fn each_block(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(MessageB
     }
 }
 
-/// Reads one block as a part; [`Part::Other`] if a required field of its type is missing.
+/// Reads one block as a part; [`Part::Other`] if the block has an undocumented type or lacks a
+/// required field.
 pub(crate) fn read_block(raw: &str, value: JsonValue) -> Part {
     JsonObject::from_value(raw, value)
         .and_then(|block| read_known_block(raw, &block))
         .unwrap_or(Part::Other { value: value.span })
 }
 
-/// Reads a block of a documented type; `None` for another type or a missing field.
+/// Reads a block of a documented type; `None`: another type, or a required field is missing.
 fn read_known_block(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     Some(match &*block.get_text("type") {
         "text" => Part::Text { text: block.get_string("text")? },
@@ -121,9 +122,8 @@ pub fn is_result_type(kind: &str) -> bool {
     kind == "tool_result" || kind.ends_with("_tool_result")
 }
 
-/// Reads an image or document whose content is inside the message; `None` for a mere reference.
-///
-/// The text of a document can be a list of blocks.
+/// Reads an image or document whose content is inside the message; `None`: the content is elsewhere
+/// or missing. The text of a document can be a list of blocks.
 fn read_source(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     let source = block.get_object("source")?;
     let data = source.get_string("data");
@@ -143,7 +143,7 @@ fn read_source(raw: &str, block: &JsonObject<'_>) -> Option<Part> {
     })
 }
 
-/// Returns the title of a document or search result; `None` when the title is empty.
+/// Returns the title of a document or search result; `None`: no title, or an empty title.
 fn read_title(raw: &str, block: &JsonObject<'_>) -> Option<ByteSpan> {
     block.get_string("title").filter(|title| json::slice_span(raw, *title) != "\"\"")
 }

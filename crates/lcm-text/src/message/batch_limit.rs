@@ -1,7 +1,7 @@
-//! The limit of messages and bytes in one call.
+//! Checks the number and the bytes of the messages of one `append`.
 //!
-//! In: a list of raw messages. Out: the beginning of the list that fits one commit. Deliberately
-//! elsewhere: limits that depend on stored records (`lcm-core`).
+//! In: a list of raw messages. Out: the beginning of the list that one append may have. `lcm-core`
+//! checks limits that depend on stored records.
 
 use alloc::string::String;
 
@@ -10,12 +10,13 @@ use crate::base::{
     limits,
 };
 
-/// Returns the beginning of the list that fits one commit.
+/// Returns the longest beginning of the list within [`limits::BATCH_MESSAGES_MAX`] and
+/// [`limits::BATCH_BYTES_MAX`].
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the first message does not fit, or `partial` is false and the list does not
-/// fit.
+/// `limit-exceeded`: the first message alone is too large, or `partial` is false and the list
+/// exceeds a limit.
 pub fn take_fitting(messages: &[String], partial: bool) -> Result<&[String]> {
     let mut bytes = 0usize;
     let mut count = 0usize;

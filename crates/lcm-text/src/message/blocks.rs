@@ -1,7 +1,7 @@
 //! Helpers of the dialect readers: typed fields of an object, roles, and the bounded list of parts.
 //!
-//! In: an object of a message. Out: spans of its fields, its role, or its parts. Deliberately
-//! elsewhere: which fields and roles a dialect has (the reader of the dialect).
+//! In: an object of a message. Out: spans of its fields, its role, or its parts. The reader of each
+//! dialect decides which fields and roles the dialect has.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -14,10 +14,10 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Names of the roles of a dialect.
+/// The values of `role` in a dialect, each with its role.
 pub(super) type RoleNames = &'static [(&'static str, Role)];
 
-/// Characters of an unknown role that an error shows.
+/// Most characters of an unknown role that an error shows.
 const SHOWN_CHARACTERS_MAX: usize = 40;
 
 /// A part with its JSON value.
@@ -25,7 +25,7 @@ const SHOWN_CHARACTERS_MAX: usize = 40;
 pub struct MessageBlock {
     /// The part.
     pub part: Part,
-    /// The whole value: an object of a list, or the string that replaces a list.
+    /// The whole JSON value from which the part was read.
     pub whole: ByteSpan,
 }
 
@@ -37,7 +37,7 @@ pub struct JsonObject<'a> {
 }
 
 impl<'a> JsonObject<'a> {
-    /// Reads the object at a value; `None` when the value is no object.
+    /// Reads the members of `value`; `None`: `value` is no object.
     pub fn from_value(raw: &'a str, value: JsonValue) -> Option<Self> {
         (value.kind == JsonKind::Object)
             .then(|| Self { raw, members: json::list_members(raw, value.span) })
@@ -48,33 +48,34 @@ impl<'a> JsonObject<'a> {
         Self { raw, members }
     }
 
-    /// Returns a field that is present and not `null`.
+    /// Returns a field; `None`: absent or `null`.
     pub fn get_field(&self, key: &str) -> Option<&JsonMember> {
         json::find_member(&self.members, self.raw, key)
             .filter(|member| member.kind != JsonKind::Null)
     }
 
-    /// Returns the value of a field of any kind except `null`.
+    /// Returns the value of a field; `None`: absent or `null`.
     pub fn get_value(&self, key: &str) -> Option<ByteSpan> {
         self.get_field(key).map(|member| member.value)
     }
 
-    /// Returns the value of a field of this kind.
+    /// Returns the value of a field of type `kind`; `None`: absent or of another type.
     fn get_of_kind(&self, key: &str, kind: JsonKind) -> Option<ByteSpan> {
         self.get_field(key).filter(|member| member.kind == kind).map(|member| member.value)
     }
 
-    /// Returns the value of a string field, quotes included.
+    /// Returns the value of a string field, quotes included; `None`: absent or no string.
     pub fn get_string(&self, key: &str) -> Option<ByteSpan> {
         self.get_of_kind(key, JsonKind::String)
     }
 
-    /// Returns the decoded text of a string field; empty when there is no such field.
+    /// Returns the decoded text of a string field; empty if the field is absent or no string.
     pub fn get_text(&self, key: &str) -> Cow<'a, str> {
         self.get_string(key).map_or(Cow::Borrowed(""), |span| json::text(self.raw, span))
     }
 
-    /// Returns the value of a field that can be an id: a number or a string that is not empty.
+    /// Returns the value of a field that can be an id, a number or a string; `None`: absent, an
+    /// empty string, or any other type.
     pub fn get_id(&self, key: &str) -> Option<ByteSpan> {
         self.get_field(key).and_then(read_id)
     }
@@ -85,13 +86,13 @@ impl<'a> JsonObject<'a> {
             .is_some_and(|span| json::slice_span(self.raw, span) == "true")
     }
 
-    /// Returns the object in a field.
+    /// Returns the object in a field; `None`: absent or no object.
     pub fn get_object(&self, key: &str) -> Option<Self> {
         let member = self.get_field(key)?;
         Self::from_value(self.raw, JsonValue { span: member.value, kind: member.kind })
     }
 
-    /// Returns the elements of the array in a field; empty when there is no such field.
+    /// Returns the elements of the array in a field; empty if the field is absent or no array.
     pub fn get_list(&self, key: &str) -> Vec<JsonValue> {
         self.get_of_kind(key, JsonKind::Array)
             .map_or_else(Vec::new, |span| json::list_elements(self.raw, span))
@@ -100,13 +101,13 @@ impl<'a> JsonObject<'a> {
 
 /// Collector of the parts of a message.
 ///
-/// From each list, at most `listed_max` elements become separate parts; the last of these parts
-/// then covers the rest of the list.
+/// From each list, at most `listed_max` elements become separate parts. In a longer list, the last
+/// of these parts becomes a [`Part::Other`] that also covers the rest of the list.
 pub(super) struct PartCollector {
     listed_max: usize,
     list: u8,
     listed: usize,
-    /// Value of the newest separate part.
+    /// JSON value of the newest separate part.
     newest: ByteSpan,
     parts: Vec<Part>,
 }
@@ -145,15 +146,15 @@ impl PartCollector {
     }
 }
 
-/// Returns the role of a message; `None` when it is missing or no role of the dialect.
+/// Returns the role of a message; `None`: the role is missing or not a role of the dialect.
 pub(super) fn find_role(message: &JsonObject<'_>, roles: RoleNames) -> Option<Role> {
     let name = message.get_text("role");
     roles.iter().find(|(role_name, _)| *role_name == name).map(|(_, role)| *role)
 }
 
-/// Returns the role `tool` for a user message that has tool results only, else `role`.
+/// Returns the role `tool` for a user message that has only tool results, else `role`.
 ///
-/// Two providers send the results of tools in messages of the user.
+/// Anthropic and Gemini have the results of tools in user messages.
 pub(super) fn tool_role(role: Role, parts: &[Part]) -> Role {
     let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
     let is_tool = role == Role::User && !parts.is_empty() && parts.iter().all(is_result);
@@ -164,7 +165,7 @@ pub(super) fn tool_role(role: Role, parts: &[Part]) -> Role {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the role is missing, or no role of the dialect.
+/// `invalid-input`: the role is missing, or not a role of the dialect.
 pub(super) fn read_role(
     message: &JsonObject<'_>,
     dialect: Dialect,
@@ -187,7 +188,8 @@ pub(super) fn read_role(
     })
 }
 
-/// Returns the value of a member that can be an id: a number or a string that is not empty.
+/// Returns the value of a member that can be an id, a number or a string; `None`: an empty string
+/// or any other type.
 pub(super) fn read_id(member: &JsonMember) -> Option<ByteSpan> {
     let is_id = match member.kind {
         JsonKind::String => member.value.length > 2,
@@ -197,7 +199,7 @@ pub(super) fn read_id(member: &JsonMember) -> Option<ByteSpan> {
     is_id.then_some(member.value)
 }
 
-/// Returns whether all members of a message are documented.
+/// Returns whether all members of a message are in `documented`.
 pub(super) fn has_only_documented(message: &JsonObject<'_>, documented: &[&str]) -> bool {
     message.members.iter().all(|member| documented.contains(&&*json::text(message.raw, member.key)))
 }

@@ -16,7 +16,7 @@
 //!
 //! Strings are hashed as WTF-8: each unpaired surrogate is encoded like a character. `id` and
 //! `event_key` are hashed, too, if their values are no string, number or `null` and so cannot be
-//! ids. `id` is also hashed in types where it refers to another item.
+//! ids. `id` is also hashed in Responses items whose `id` refers to another item.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -45,11 +45,11 @@ pub(super) fn hash_content_with_id(raw: &str, members: &[JsonMember]) -> [u8; 16
     hash_members_without(raw, members, &[event_key])
 }
 
-/// Hashes all members except those of `id_keys` whose values can be ids.
+/// Hashes all members except those whose key is in `id_keys` and whose value can be an id.
 fn hash_members_without(raw: &str, members: &[JsonMember], id_keys: &[&str]) -> [u8; 16] {
     let key = |member: &JsonMember| json::slice_span(raw, member.key);
     let mut sorted: Vec<&JsonMember> = members.iter().collect();
-    // Equal keys are ordered by position, so that the last of them stays last.
+    // Members with equal keys are ordered by position, so that the last member stays last.
     sort::sort_by(&mut sorted, &mut |a, b| {
         compare_keys(key(a), key(b)).then_with(|| a.key.start.cmp(&b.key.start))
     });
@@ -69,17 +69,17 @@ fn hash_members_without(raw: &str, members: &[JsonMember], id_keys: &[&str]) -> 
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-/// Returns whether the value of an id member can be an id or states that there is no id.
+/// Returns whether the value of `id` or `event_key` can be an id, or is `null`.
 ///
-/// Any other value must be hashed: no lookup by id finds it, and two messages could differ in
-/// nothing else.
+/// Any other value must be hashed: no lookup by id finds the message, and two messages may differ
+/// only in this value.
 const fn can_be_id(member: &JsonMember) -> bool {
     matches!(member.kind, JsonKind::String | JsonKind::Number | JsonKind::Null)
 }
 
-/// Compares two keys by their decoded bytes; keys without escapes are not copied.
+/// Compares two keys, given as string literals, by their decoded bytes.
 fn compare_keys(a: &str, b: &str) -> Ordering {
-    // Without the quotes, which would sort after some bytes of a longer key.
+    // The quotes are left out, because a quote would sort after some bytes of a longer key.
     let plain = |key| json::string_body(key).filter(|key| !key.as_bytes().contains(&b'\\'));
     match (plain(a), plain(b)) {
         (Some(a), Some(b)) => a.cmp(b),
@@ -137,7 +137,7 @@ fn add_length(hash: &mut Sha256, length: usize) {
     hash.update(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
 }
 
-/// Emits the decoded bytes of a string literal as WTF-8.
+/// Calls `emit` with the decoded bytes of a string literal as WTF-8, in pieces.
 fn each_bytes(literal: &str, emit: &mut dyn FnMut(&[u8])) {
     json::each_piece(literal, &mut |piece| match piece {
         StringPiece::Plain(plain) => emit(plain.as_bytes()),

@@ -1,10 +1,10 @@
-//! Detection of messages that are in another dialect than the declared dialect.
+//! Detects messages that are in another dialect than the declared dialect.
 //!
-//! In: the members of a message and the parts that its dialect's reader found. Out: a mismatch, and
-//! the dialect that the message resembles. The detection looks only at values that the reader did
-//! not understand, so an ordinary message costs a few key comparisons. Two cases are no mismatch:
-//! an unknown part in a message that otherwise has the form of its dialect, and a message without
-//! content. Deliberately elsewhere: the warning (`lcm-core`). A mismatch does not prevent storing.
+//! In: the members of a message and the parts that the reader of the declared dialect found. Out: a
+//! [`DialectMismatch`] with the dialect that the message resembles. Only values that the reader did
+//! not understand are examined, so an ordinary message costs a few key comparisons. Two cases are
+//! no mismatch: an unknown part in a message that otherwise has the form of its dialect, and a
+//! message without content. `lcm-core` stores the message anyway and returns a warning.
 
 use crate::{
     base::json::{self, ByteSpan, JsonKind, JsonMember, JsonScanner, JsonTokenKind},
@@ -12,11 +12,11 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Most parts of one message that are examined.
+/// Most parts of one message that are examined, of those that the reader did not understand.
 const PARTS_MAX: usize = 16;
 
-/// Part types that identify a dialect. `tool_result` is a type of two dialects: here it counts for
-/// Anthropic, and fields of the `lcm` dialect correct the choice.
+/// Part types that identify a dialect. `tool_result` is a type of two dialects: it identifies `lcm`
+/// if the part has `call_id` or `output`, else Anthropic.
 const TYPE_DIALECTS: [(&str, Dialect); 10] = [
     ("tool_use", Dialect::Anthropic),
     ("tool_result", Dialect::Anthropic),
@@ -30,7 +30,7 @@ const TYPE_DIALECTS: [(&str, Dialect); 10] = [
     ("tool_call", Dialect::Lcm),
 ];
 
-/// Keys that identify a Gemini part, which has no `type`.
+/// Keys of which any identifies a part without `type` as a Gemini part.
 const GEMINI_KEYS: [&str; 8] = [
     "text",
     "functionCall",
@@ -42,10 +42,10 @@ const GEMINI_KEYS: [&str; 8] = [
     "executableCode",
 ];
 
-/// Evidence that a message is not in its declared dialect.
+/// The finding that a message is probably not in its declared dialect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DialectMismatch {
-    /// The dialect that the message resembles; `None` when no dialect is recognised.
+    /// The dialect that the message resembles; `None`: no dialect is recognised.
     pub looks_like: Option<Dialect>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct DialectReading<'a> {
 }
 
 impl DialectReading<'_> {
-    /// Returns the evidence that the message is in another dialect; `None`: no evidence.
+    /// Returns the finding that the message is in another dialect; `None`: no finding.
     pub(super) fn find_mismatch(&self) -> Option<DialectMismatch> {
         let is_empty = |part: &&Part| match part {
             Part::Other { value } => json::slice_span(self.raw, *value) == "null",
@@ -80,7 +80,7 @@ impl DialectReading<'_> {
             .then_some(DialectMismatch { looks_like: None })
     }
 
-    /// Returns a member whose value is not empty.
+    /// Returns the member `key`; `None`: absent, `null`, or an empty string, array or object.
     fn find_filled(&self, key: &str) -> Option<&JsonMember> {
         json::find_member(self.members, self.raw, key).filter(|member| match member.kind {
             JsonKind::Null => false,
@@ -90,7 +90,8 @@ impl DialectReading<'_> {
         })
     }
 
-    /// Returns the dialect of calls and results in members outside the content.
+    /// Returns [`Dialect::OpenaiChat`] if the message has `tool_calls` or `tool_call_id` outside
+    /// its content, where the declared dialect has no calls or results; else `None`.
     fn find_outside_content(&self) -> Option<Dialect> {
         let is_call = |part: &Part| matches!(part, Part::ToolCall { .. });
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
@@ -108,7 +109,8 @@ impl DialectReading<'_> {
     fn find_in_parts(&self) -> Option<Dialect> {
         let other = |part: &Part| match *part {
             Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),
-            // `tool_result` is a type of two dialects; this part has no field of the declared one.
+            // `tool_result` is a type of two dialects. This part has no field of the declared
+            // dialect.
             Part::ToolResult { call_id: None, output: None, name: None, .. } => {
                 match self.dialect {
                     Dialect::Lcm => Some(Some(Dialect::Anthropic)),
@@ -125,9 +127,10 @@ impl DialectReading<'_> {
         shapes.find(|dialect| *dialect != self.dialect)
     }
 
-    /// Returns a mismatch if a message without parts has content in a member of another dialect.
+    /// Returns a mismatch if a message without content in its parts has content in a member of
+    /// another dialect.
     fn find_unread_content(&self) -> Option<DialectMismatch> {
-        // The member in which other dialects have their content.
+        // A member in which another dialect has its content.
         let (key, dialect_of_key) = match self.dialect {
             Dialect::Lcm => ("text", None),
             Dialect::Gemini => ("content", None),
@@ -140,8 +143,8 @@ impl DialectReading<'_> {
         Some(DialectMismatch { looks_like: found.or(dialect_of_key.filter(|_| is_key)) })
     }
 
-    /// Returns whether an unknown part has the general form of the dialect's parts; `None` when the
-    /// value is in no member for parts.
+    /// Returns whether an unknown part has the general form of the declared dialect's parts;
+    /// `None`: the part is known, or the message has no `role` or no `content`.
     fn has_dialect_form(&self, part: &Part) -> Option<bool> {
         let Part::Other { value } = *part else { return None };
         let shape = PartShape::from_span(self.raw, value);
@@ -157,17 +160,17 @@ impl DialectReading<'_> {
     }
 }
 
-/// The form of a part, by its first fields.
+/// The form of a part, as its fields show.
 struct PartShape {
     is_object: bool,
     /// Whether the part has a `type`.
     is_typed: bool,
-    /// The dialect that the part's type or keys identify.
+    /// The dialect that the part's type or keys identify; `None`: unknown.
     dialect: Option<Dialect>,
 }
 
 impl PartShape {
-    /// Reads the fields of a part, and stops as soon as its dialect is certain.
+    /// Reads the fields of a part, up to a `type` other than `tool_result`.
     fn from_span(raw: &str, value: ByteSpan) -> Self {
         let value = json::slice_span(raw, value);
         let mut shape = Self { is_object: value.starts_with('{'), is_typed: false, dialect: None };

@@ -1,7 +1,6 @@
-//! Reading a message of any dialect: calls the reader of the dialect.
+//! Reads a message of any dialect with the reader of the dialect.
 //!
-//! In: a dialect and a JSON text. Out: the projection, the blocks or the token cost of the text.
-//! Deliberately elsewhere: the rules of each dialect, in the reader modules.
+//! In: a dialect and a JSON text. Out: the projection, the parts or the token cost of the text.
 
 use alloc::vec::Vec;
 
@@ -17,11 +16,12 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Reads one message of a dialect.
+/// Parses one message of a dialect.
 ///
 /// # Errors
 ///
-/// `invalid-input`: no JSON object, no role of the dialect, or nesting deeper than 512.
+/// `invalid-input`: no JSON object, no role of the dialect, or nesting deeper than
+/// [`DEPTH_MAX`](crate::base::json::DEPTH_MAX).
 pub fn parse(dialect: Dialect, raw: &str) -> Result<ParsedMessage> {
     match dialect {
         Dialect::Lcm => lcm::read(raw),
@@ -32,9 +32,8 @@ pub fn parse(dialect: Dialect, raw: &str) -> Result<ParsedMessage> {
     }
 }
 
-/// Returns all parts of a stored message, each with its JSON value.
-///
-/// The list is complete for a provider's dialect and empty for `lcm`.
+/// Returns all parts of a stored message, each with its JSON value, without a limit on their
+/// number; empty for dialect `lcm`.
 pub fn read_blocks(dialect: Dialect, raw: &str) -> Vec<MessageBlock> {
     match dialect {
         Dialect::Anthropic => anthropic::read_blocks(raw),
@@ -45,10 +44,10 @@ pub fn read_blocks(dialect: Dialect, raw: &str) -> Vec<MessageBlock> {
     }
 }
 
-/// Returns the cost of a rendered piece in quarter tokens; 0 when the text cannot be read.
+/// Returns the cost of a rendered piece in quarter tokens.
 ///
 /// A piece is one block of an `anthropic` message, one part of a `gemini` content, or one whole
-/// message of any other dialect.
+/// message of any other dialect. A whole message that is malformed costs 0.
 pub fn quarter_tokens(dialect: Dialect, raw: &str) -> u64 {
     let whole = JsonValue { span: ByteSpan::from_range(0, raw.len()), kind: JsonKind::Object };
     match dialect {

@@ -1,10 +1,10 @@
 //! Reads contents of the Gemini API, as requests and responses have them.
 //!
-//! In: the JSON text of one content. Out: its projection. A user content that has only function
-//! responses gets the role of the tool. Field names are read in camel case and in snake case, like
-//! the provider does. Undocumented parts become [`Part::Other`]. A content without a role is the
-//! user's if the content has `parts`; any other missing or unknown role is an error.
-//! Deliberately elsewhere: the provider's rules ([`super::validate`]).
+//! In: the JSON text of one content, which is Gemini's word for a message. Out: its projection. A
+//! user content that has only function responses gets the role `tool`. Field names are read in
+//! camel case and in snake case, as the provider reads them. Undocumented parts become
+//! [`Part::Other`]. A content without a role is the user's if the content has `parts`; any other
+//! missing or unknown role is an error. The provider's rules are in [`super::validate`].
 
 use alloc::vec::Vec;
 
@@ -24,8 +24,9 @@ use crate::{
 /// Most elements of `parts` that become separate parts.
 const LISTED_MAX: usize = 1_023;
 
-/// Names of roles. A request has `system_instruction` outside its contents, but hosts store it as a
-/// content. Older requests give results the role `function`.
+/// Values of `role` in this dialect, each with its role. A request has `system_instruction` outside
+/// its contents, but hosts may append the instruction as a content. In older requests, function
+/// responses have the role `function`.
 const ROLES: RoleNames = &[
     ("user", Role::User),
     ("model", Role::Assistant),
@@ -37,10 +38,10 @@ const ROLES: RoleNames = &[
 const MEMBERS: [&str; 7] =
     ["role", "parts", "id", "stop_reason", "timestamp", "event_key", "trust"];
 
-/// Keys by which a function response can wrap its whole value.
+/// Keys under which a function response can wrap its whole output.
 const OUTPUTS: [&str; 3] = ["output", "result", "error"];
 
-/// Reads the projection of one content.
+/// Parses one content.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let content = JsonObject::new(raw, json::parse_object(raw)?);
     let is_roleless = json::find_member(&content.members, raw, "role").is_none();
@@ -58,7 +59,7 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-/// Returns all blocks of a stored content, without a limit on their number.
+/// Returns all parts of a stored content with their JSON values, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let content = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
@@ -78,14 +79,16 @@ fn each_block(raw: &str, content: &JsonObject<'_>, emit: &mut dyn FnMut(MessageB
     }
 }
 
-/// Reads one part; [`Part::Other`] if a required field of its kind is missing.
+/// Reads one part; [`Part::Other`] if the part is of an undocumented kind or lacks a required
+/// field.
 pub(crate) fn read_part(raw: &str, value: JsonValue) -> Part {
     JsonObject::from_value(raw, value)
         .and_then(|part| read_known_part(raw, &part))
         .unwrap_or(Part::Other { value: value.span })
 }
 
-/// Returns the object under a key in camel case or, if absent, in snake case.
+/// Returns the object under the key `camel`, or else under the key `snake`; `None`: neither is an
+/// object.
 pub fn get_object_either<'a>(
     part: &JsonObject<'a>,
     camel: &str,
@@ -94,7 +97,7 @@ pub fn get_object_either<'a>(
     part.get_object(camel).or_else(|| part.get_object(snake))
 }
 
-/// Reads a part of a documented kind; `None` for another kind or a missing field.
+/// Reads a part of a documented kind; `None`: another kind, or a required field is missing.
 fn read_known_part(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     if let Some(text) = part.get_string("text") {
         let is_thought = part.get_bool("thought");
@@ -121,7 +124,8 @@ fn read_known_part(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     read_code(raw, part)
 }
 
-/// Reads code that the provider runs, or its result; the part's key is the name of the tool.
+/// Reads code that the provider runs as a call, whose tool name is the key of the code; or reads
+/// the result of such code. `None`: the part has neither.
 fn read_code(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     let either = |camel, snake| part.get_field(camel).or_else(|| part.get_field(snake));
     if let Some(code) = either("executableCode", "executable_code") {
@@ -141,15 +145,15 @@ fn read_code(raw: &str, part: &JsonObject<'_>) -> Option<Part> {
     })
 }
 
-/// Returns the value of a member with its kind.
+/// Returns the value of a member with its type.
 const fn member_value(member: &JsonMember) -> JsonValue {
     JsonValue { span: member.value, kind: member.kind }
 }
 
 /// Reads the output of a function and whether the function failed.
 ///
-/// By the provider's convention, a response with one key of [`OUTPUTS`] wraps the output; any other
-/// response is the output.
+/// By the provider's convention, a response whose only key is in [`OUTPUTS`] wraps the output; any
+/// other response is the output. The function failed if this key is `error`.
 fn read_output(raw: &str, result: &JsonObject<'_>) -> (Option<ByteSpan>, bool) {
     let response = result.get_value("response");
     if let Some(object) = result.get_object("response")

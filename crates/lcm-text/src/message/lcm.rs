@@ -1,8 +1,7 @@
 //! Reads messages of the `lcm` dialect: a role, and `content` or `parts`.
 //!
 //! In: the JSON text of one message. Out: its projection. Values without the documented shape
-//! become [`Part::Other`]. Errors: the text is not one JSON object, or the role is missing or
-//! unknown.
+//! become [`Part::Other`]. In a JSON object, only a missing or unknown role is an error.
 
 use alloc::vec::Vec;
 
@@ -22,10 +21,10 @@ use crate::{
 /// Most parts of one message. The projection is stored beside the text and must stay small.
 const PARTS_MAX: usize = 1_024;
 
-/// Most parts from one list; one more is kept for a string in `content` beside `parts`.
+/// Most parts from one list; one more part can come from a string in `content` beside `parts`.
 const LISTED_MAX: usize = PARTS_MAX - 1;
 
-/// Names of roles.
+/// Values of `role` in this dialect, each with its role.
 const ROLES: RoleNames = &[
     ("system", Role::System),
     ("user", Role::User),
@@ -51,7 +50,7 @@ const MEMBERS: [&str; 10] = [
 const FIELDS: [&str; 10] =
     ["type", "text", "id", "call_id", "name", "input", "output", "is_error", "mime", "data"];
 
-/// Reads the projection of one message.
+/// Parses one message.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let message = JsonObject::new(raw, json::parse_object(raw)?);
     let role = blocks::read_role(&message, Dialect::Lcm, ROLES)?;
@@ -61,11 +60,11 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-/// Returns the parts, and whether they cover all of `content`.
+/// Returns the parts, and whether the parts cover all of `content`.
 ///
-/// The parts come from `parts` if it is an array with elements, else from `content`. If both are
-/// present, a string in `content` becomes the first part. The string is skipped when it is empty or
-/// when `parts` has a text, because hosts repeat the text there.
+/// The parts come from `parts` if `parts` is an array with elements, else from `content`. If both
+/// are present, a string in `content` becomes the first part. The string is skipped if it is empty,
+/// or if `parts` has a text, because hosts repeat the text in `content`.
 fn read_parts(raw: &str, members: &[JsonMember]) -> (Vec<Part>, bool) {
     let content = json::find_member(members, raw, "content");
     let list = json::find_member(members, raw, "parts");
@@ -122,8 +121,8 @@ fn read_list(raw: &str, list: ByteSpan) -> Vec<Part> {
     parts
 }
 
-/// Reads one part; `None` for an undocumented part, for a field of the wrong type, and for a
-/// missing required text.
+/// Reads one part; `None`: the part is undocumented, has a field of a wrong type, or lacks a
+/// required text.
 fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     if value.kind != JsonKind::Object {
         return None;
@@ -161,17 +160,17 @@ fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     }
 }
 
-/// The fields of a part.
+/// The fields of a part, read by type.
 ///
-/// In a result, the outer `None` means a field of the wrong type; the inner `None` means that the
-/// field is absent or `null`.
+/// The outer `None` of a result means that the field has a wrong type; the inner `None` means that
+/// the field is absent or `null`.
 struct PartFields<'a> {
     raw: &'a str,
     members: &'a [JsonMember],
 }
 
 impl PartFields<'_> {
-    /// Returns a field that is present and not `null`.
+    /// Returns a field; `None`: absent or `null`.
     fn find_present(&self, key: &str) -> Option<&JsonMember> {
         json::find_member(self.members, self.raw, key)
             .filter(|member| member.kind != JsonKind::Null)
@@ -208,7 +207,7 @@ impl PartFields<'_> {
         }
     }
 
-    /// Returns any value, `null` included.
+    /// Returns the value of a field, `null` included; `None`: absent.
     fn get_value(&self, key: &str) -> Option<ByteSpan> {
         json::find_member(self.members, self.raw, key).map(|member| member.value)
     }

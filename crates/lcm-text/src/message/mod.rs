@@ -1,9 +1,9 @@
 //! Messages of the providers' dialects and of the `lcm` dialect.
 //!
-//! In: the JSON text of one message and its dialect. Out: a projection beside the raw text, never a
-//! copy: role, parts as spans, and derived values (token cost, identity, evidence). A dialect
-//! reader finds role and parts; the derived values follow the same rules in every dialect.
-//! Deliberately elsewhere: rendering (`lcm-core`).
+//! In: the JSON text of one message and its dialect. Out: a projection, [`ParsedMessage`]: role,
+//! parts as spans of the text, and derived values such as token cost and identity. A dialect reader
+//! finds role and parts; the derived values follow the same rules in every dialect. Rendering is in
+//! `lcm-core`.
 
 mod anthropic;
 pub mod batch_limit;

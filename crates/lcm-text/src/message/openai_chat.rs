@@ -1,8 +1,8 @@
 //! Reads messages of the `OpenAI` Chat Completions API, as requests and responses have them.
 //!
 //! In: the JSON text of one message. Out: its projection. A `tool` message is one result, whose
-//! output is the whole `content`. Undocumented values become [`Part::Other`]; only a missing or
-//! unknown role is an error. Deliberately elsewhere: the provider's rules ([`super::validate`]).
+//! output is the whole `content`. Undocumented values become [`Part::Other`]. In a JSON object,
+//! only a missing or unknown role is an error. The provider's rules are in [`super::validate`].
 
 use alloc::vec::Vec;
 
@@ -22,7 +22,7 @@ use crate::{
 /// Most elements of one list that become separate parts; a message has three lists.
 const LISTED_MAX: usize = 340;
 
-/// Names of roles.
+/// Values of `role` in this dialect, each with its role.
 const ROLES: RoleNames = &[
     ("system", Role::System),
     ("developer", Role::System),
@@ -52,14 +52,14 @@ const MEMBERS: [&str; 16] = [
     "trust",
 ];
 
-/// Number of the elements of `content` as a list of parts.
+/// List number of the parts in `content`, for [`PartCollector`].
 const CONTENT_LIST: u8 = 0;
-/// Number of the elements of `tool_calls` as a list of parts.
+/// List number of the parts in `tool_calls`.
 const CALLS_LIST: u8 = 1;
-/// Number of the list of single values outside `content` and `tool_calls`; at most five.
+/// List number of the parts from members with a single value, such as `refusal`; at most five.
 const SINGLES_LIST: u8 = 2;
 
-/// Reads the projection of one message.
+/// Parses one message.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let message = JsonObject::new(raw, json::parse_object(raw)?);
     let role = blocks::read_role(&message, Dialect::OpenaiChat, ROLES)?;
@@ -70,7 +70,7 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     Ok(MessageReading { dialect, raw, members, role, parts, has_more }.into_message())
 }
 
-/// Returns all blocks of a stored message, without a limit on their number.
+/// Returns all parts of a stored message with their JSON values, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
@@ -79,7 +79,7 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
-/// Calls `emit` with each block of a message and the number of its list.
+/// Calls `emit` with the list number and the part of each block of a message.
 fn each_block(
     raw: &str,
     message: &JsonObject<'_>,
@@ -141,7 +141,7 @@ fn each_content(raw: &str, content: &JsonMember, emit: &mut dyn FnMut(u8, Messag
     }
 }
 
-/// Reads one element of `content`.
+/// Reads one element of `content`; [`Part::Other`] if the element is undocumented or incomplete.
 fn read_part(raw: &str, value: JsonValue) -> Part {
     let other = Part::Other { value: value.span };
     let Some(part) = JsonObject::from_value(raw, value) else { return other };
@@ -162,7 +162,7 @@ fn read_part(raw: &str, value: JsonValue) -> Part {
     known.unwrap_or(other)
 }
 
-/// Reads one element of `tool_calls`.
+/// Reads one element of `tool_calls`; [`Part::Other`] if the element is undocumented or incomplete.
 fn read_call(raw: &str, value: JsonValue) -> Part {
     let read = || {
         let call = JsonObject::from_value(raw, value)?;

@@ -1,9 +1,9 @@
 //! Reads items of the `OpenAI` Responses API, both input items and output items.
 //!
-//! In: the JSON text of one item. Out: its projection. A message has its own role; any other item
-//! has the role of its author. An item of a tool that the provider runs is both call and result.
-//! Undocumented items become [`Part::Other`]. Only an item without a type and without a known role
-//! is an error. Deliberately elsewhere: the provider's rules ([`super::validate`]).
+//! In: the JSON text of one item. Out: its projection. A message item has its `role`; an item of
+//! another type has the role of its author. An item of a tool that the provider runs is both call
+//! and result. Undocumented items become [`Part::Other`]. In a JSON object, only a message item
+//! without a known role is an error. The provider's rules are in [`super::validate`].
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,7 @@ use crate::{
 /// Most elements of one list that become separate parts; an item has three lists.
 const LISTED_MAX: usize = 340;
 
-/// Names of roles.
+/// Values of `role` in this dialect, each with its role.
 const ROLES: RoleNames = &[
     ("user", Role::User),
     ("assistant", Role::Assistant),
@@ -46,7 +46,8 @@ const MEMBERS: [&str; 10] = [
     "trust",
 ];
 
-/// Types of calls that the host answers; the type of the answer adds `_output`.
+/// Types of calls that the host answers; the type of the answer is the type of the call and
+/// `_output`.
 pub const HOST_CALLS: [&str; 6] = [
     "function_call",
     "custom_tool_call",
@@ -60,16 +61,16 @@ pub const HOST_CALLS: [&str; 6] = [
 const SERVER_CALLS: [&str; 4] =
     ["web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"];
 
-/// Members that can hold the arguments of a call; the first present member counts.
+/// Members that can hold the arguments of a call; the first that is present and not `null` counts.
 const INPUTS: [&str; 7] =
     ["arguments", "input", "action", "actions", "operation", "queries", "code"];
 
-/// Members that can hold the result of a call; the first present member counts.
+/// Members that can hold the result of a call; the first that is present and not `null` counts.
 ///
-/// `status` is the result of a call that has no output.
+/// So `status` is the result only if the call has none of the other members.
 const OUTPUTS: [&str; 5] = ["output", "outputs", "results", "error", "status"];
 
-/// Reads the projection of one item.
+/// Parses one item.
 pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     let item = JsonObject::new(raw, json::parse_object(raw)?);
     let role = read_role(&item)?;
@@ -87,7 +88,7 @@ pub(super) fn read(raw: &str) -> Result<ParsedMessage> {
     Ok(message)
 }
 
-/// Returns all blocks of a stored item, without a limit on their number.
+/// Returns all parts of a stored item with their JSON values, without a limit on their number.
 pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     let mut out = Vec::new();
     let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
@@ -95,14 +96,15 @@ pub(super) fn read_blocks(raw: &str) -> Vec<MessageBlock> {
     out
 }
 
-/// Returns the type of an item; empty for a type without rules here.
+/// Returns the type of an item; empty for a type that this module does not list.
 ///
-/// Messages and references may omit `type`; their type is inferred from their members.
+/// An item without `type` is an `item_reference` if `id` is its only other member, else a
+/// `message`.
 pub fn item_kind(raw: &str) -> &'static str {
     read_kind(&JsonObject::new(raw, json::parse_object(raw).unwrap_or_default()))
 }
 
-/// Types other than calls that have rules here.
+/// The types that [`item_kind`] returns besides [`HOST_CALLS`] and [`SERVER_CALLS`].
 const KINDS: [&str; 7] = [
     "message",
     "reasoning",
@@ -125,7 +127,7 @@ fn read_kind(item: &JsonObject<'_>) -> &'static str {
     kinds.find(|kind| **kind == declared).copied().unwrap_or("")
 }
 
-/// Returns the role of an item: a message's own role, otherwise the role of the item's author.
+/// Returns the role of an item: the `role` of a message, otherwise the role of the item's author.
 fn read_role(item: &JsonObject<'_>) -> Result<Role> {
     match read_kind(item) {
         "message" => blocks::read_role(item, Dialect::OpenaiResponses, ROLES),
@@ -136,15 +138,17 @@ fn read_role(item: &JsonObject<'_>) -> Result<Role> {
     }
 }
 
-/// Returns the type of the calls that items of type `kind` answer; `None` for other types.
+/// Returns the type of the calls that items of type `kind` answer; `None`: items of this type
+/// answer no call of [`HOST_CALLS`].
 pub fn answered_call_type(kind: &str) -> Option<&'static str> {
     let call = kind.strip_suffix("_output")?;
     HOST_CALLS.iter().find(|kind| **kind == call).copied()
 }
 
-/// Calls `emit` with each block of an item and the number of its list.
+/// Calls `emit` with the list number and the part of each block of an item.
 ///
-/// For reasoning, list 0 is `summary`, 1 is `content` and 2 is a value that cannot be read.
+/// For reasoning, list 0 is `summary` and list 1 is `content`. List 2 is the encrypted content, or
+/// the whole item if it has no content at all.
 fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let trimmed = raw.trim_start();
     let start = raw.len() - trimmed.len();
@@ -165,7 +169,7 @@ fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Message
                 is_empty = false;
             }
         }
-        // Encrypted reasoning is readable by the provider only, so it is no reasoning text.
+        // Only the provider can read encrypted reasoning, so its part is not `Part::Reasoning`.
         let opaque = item.get_value("encrypted_content").or(is_empty.then_some(whole));
         if let Some(value) = opaque {
             emit(2, MessageBlock { part: Part::Other { value }, whole: value });
@@ -194,7 +198,7 @@ fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Message
     }
 }
 
-/// Calls `emit` with each block of a message's content.
+/// Calls `emit` with list number 0 and the part of each block of a message's content.
 fn each_content(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let Some(content) = message.get_field("content") else { return };
     let whole = content.value;
@@ -210,7 +214,7 @@ fn each_content(raw: &str, message: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Me
     }
 }
 
-/// Reads one element of a message's content; `None` for an undocumented element.
+/// Reads one element of a message's content; `None`: the element is undocumented or incomplete.
 fn read_part(raw: &str, value: JsonValue) -> Option<Part> {
     let part = JsonObject::from_value(raw, value)?;
     Some(match &*part.get_text("type") {

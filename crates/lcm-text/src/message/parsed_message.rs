@@ -1,8 +1,8 @@
-//! The projection of one message: its parts and everything that the engine derives from them.
+//! The projection of one message: its role, its parts, and the values derived from them.
 //!
-//! In: the raw text, and the role and parts that a dialect reader found. Out: [`ParsedMessage`]
-//! with token cost, content identity and evidence for recognising the message again. The rules are
-//! the same for all dialects. Deliberately elsewhere: finding role and parts (the dialect readers).
+//! In: the raw text, and the role and parts that a dialect reader found. Out: a [`ParsedMessage`]
+//! with token cost, content identity and other values by which a message is recognised again. The
+//! rules are the same for all dialects.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ use crate::{
     types::api::{Dialect, Timestamp},
 };
 
-/// Least characters, without whitespace, of an equal text that is evidence of the same message.
+/// Least characters, whitespace not counted, of content that is long enough to recognise a message.
 const DISCRIMINATING_CHARACTERS_MIN: usize = 24;
 
 /// The projection of one message.
@@ -29,39 +29,39 @@ const DISCRIMINATING_CHARACTERS_MIN: usize = 24;
 pub struct ParsedMessage {
     /// Author of the message.
     pub role: Role,
-    /// Parts in order, at most 1,024; the last part can cover the rest of a longer list.
+    /// Parts in order, at most 1,024; the last part of a long list covers the rest of the list.
     pub parts: Vec<Part>,
-    /// Estimated tokens of its texts, tool names, inputs and outputs.
+    /// Estimated tokens of the parts: texts, names, inputs, outputs and files.
     pub tokens: u32,
-    /// Time of the message; `None` when the message has no valid `timestamp`.
+    /// Time of the message; `None`: the message has no valid `timestamp`.
     pub timestamp: Option<Timestamp>,
-    /// The host's id of the entry.
+    /// The member `id`, the host's id of the entry; `None`: absent, empty, or no string or number.
     pub entry_id: Option<ByteSpan>,
-    /// The host's key of the event.
+    /// The member `event_key`; `None`: absent, empty, or no string or number.
     pub event_key: Option<ByteSpan>,
     /// Content identity: a hash that ignores spacing, escapes and the order of top-level keys.
     ///
     /// `id` and `event_key` are hashed only if their values cannot be ids.
     pub identity: [u8; 16],
-    /// Call id of a message that is exactly one tool result and whose id looks globally unique.
+    /// Call id of the only part, a tool result; `None`: other parts, or the call id does not look
+    /// globally unique.
     pub unique_call_id: Option<ByteSpan>,
-    /// Whether equal content is evidence of the same message: the content is long, has a time, or
-    /// has a unique call id.
+    /// Whether two messages with this content are probably the same message: the message has a
+    /// valid time, a call id that looks globally unique, or at least 24 visible characters.
     pub is_discriminating: bool,
     /// Whether the message is an assistant's failed turn without content.
     ///
-    /// Its `stop_reason` is `error` or `aborted`, and it has neither a part with content nor a
-    /// member that the dialect does not know.
+    /// The `stop_reason` of such a message is `error` or `aborted`. The message has no part with
+    /// content and no member that the dialect does not know.
     pub is_failed_and_empty: bool,
-    /// Evidence that the message is in another dialect; `None` when there is no evidence.
+    /// Finding that the message is probably in another dialect; `None`: no such finding.
     pub dialect_mismatch: Option<DialectMismatch>,
     /// Whether the message has a `timestamp` that cannot be read as a time.
     pub has_invalid_timestamp: bool,
 }
 
 impl ParsedMessage {
-    /// Returns whether the message is a user's own text. A message with a tool result is not,
-    /// because a result belongs to its call.
+    /// Returns whether the message has the role `user` and no tool result.
     pub fn is_user_text(&self) -> bool {
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
         self.role == Role::User && !self.parts.iter().any(is_result)
@@ -71,7 +71,7 @@ impl ParsedMessage {
 /// Returns whether a call id looks globally unique: `toolu_` or `call_`, then only ASCII letters or
 /// digits, at least 12.
 ///
-/// Short ids such as `functions.exec:0` come again in later turns, so they identify nothing.
+/// Short ids such as `functions.exec:0` occur again in later turns, so they identify no call.
 #[must_use]
 pub fn is_unique_call_id(id: &str) -> bool {
     id.strip_prefix("toolu_")
@@ -87,12 +87,12 @@ pub(super) struct MessageReading<'a> {
     pub(super) members: &'a [JsonMember],
     pub(super) role: Role,
     pub(super) parts: Vec<Part>,
-    /// Whether the message has content that no part covers.
+    /// Whether the message has undocumented members or content that no part covers.
     pub(super) has_more: bool,
 }
 
 impl MessageReading<'_> {
-    /// Derives the projection of the message.
+    /// Derives the other values and returns the projection.
     pub(super) fn into_message(self) -> ParsedMessage {
         let Self { dialect, raw, members, role, parts, has_more } = self;
         let time =
@@ -144,7 +144,8 @@ fn is_failure(stop_reason: &str) -> bool {
     matches!(stop_reason, "error" | "aborted")
 }
 
-/// Reads a time: ISO 8601, or a number of milliseconds, whose fraction is dropped.
+/// Reads a time: a string in ISO 8601, or a number of milliseconds since the Unix epoch, whose
+/// fraction is dropped; `None`: no such time, or after the year 9999.
 fn read_time(raw: &str, member: &JsonMember) -> Option<Timestamp> {
     let text = json::text(raw, member.value);
     match member.kind {

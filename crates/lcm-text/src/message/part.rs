@@ -1,8 +1,7 @@
 //! The role of a message and the parts of its content, as spans of the raw text.
 //!
-//! In: spans that a dialect reader found. Out: ids and texts of a part. Deliberately elsewhere:
-//! which fields of a dialect become which part (the readers), and the projection of a whole message
-//! ([`super::ParsedMessage`]).
+//! In: spans that a dialect reader found. Out: ids and texts of a part. The readers decide which
+//! fields of a dialect become which part. [`super::ParsedMessage`] has the parts of a message.
 
 use alloc::borrow::Cow;
 
@@ -38,8 +37,8 @@ impl Role {
 
 /// One part of a message.
 ///
-/// Every span covers a whole JSON value of the raw text, quotes included; [`Part::Other`] has one
-/// exception. [`crate::base::json::text`] decodes a span.
+/// Every span covers a whole JSON value of the raw text, quotes included, or several values in one
+/// case of [`Part::Other`]. [`crate::base::json::text`] decodes a span.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Part {
     /// Visible text.
@@ -54,29 +53,29 @@ pub enum Part {
     },
     /// A tool call.
     ToolCall {
-        /// Id by which the result refers to the call; absent if the message has no id.
+        /// Id by which the result refers to the call; `None`: the call has no id.
         id: Option<ByteSpan>,
-        /// Name of the tool.
+        /// Name of the tool; `None`: the call has no name.
         name: Option<ByteSpan>,
-        /// Arguments: any JSON value.
+        /// Arguments, any JSON value; `None`: the call has no arguments.
         input: Option<ByteSpan>,
     },
     /// The result of a tool call.
     ToolResult {
-        /// Id of the call.
+        /// Id of the call; `None`: the result names no call.
         call_id: Option<ByteSpan>,
-        /// Name of the tool.
+        /// Name of the tool; `None`: the result names no tool.
         name: Option<ByteSpan>,
-        /// A string or any other JSON value.
+        /// Output, any JSON value; `None`: the result has no output.
         output: Option<ByteSpan>,
         /// Whether the tool failed.
         is_error: bool,
     },
     /// A file.
     File {
-        /// Name of the file.
+        /// Name of the file; `None`: not given.
         name: Option<ByteSpan>,
-        /// Media type of the file.
+        /// Media type of the file; `None`: not given.
         mime: Option<ByteSpan>,
         /// Text of a text file: a string, or a list of blocks as in a tool's output.
         text: Option<ByteSpan>,
@@ -85,16 +84,16 @@ pub enum Part {
     },
     /// Any other part, kept unchanged.
     ///
-    /// When a message has more parts than the limit, its last part covers the rest of the list.
-    /// The span then holds several JSON values with the commas between them.
+    /// In a list with more elements than the limit, the last part covers the rest of the list. The
+    /// span then covers several JSON values and the commas between them.
     Other {
-        /// The whole part, or the list's text from the first covered part to the last.
+        /// The whole value, or the text of the list from the first covered element to the last.
         value: ByteSpan,
     },
 }
 
 impl Part {
-    /// Returns the id of a tool call; `None` for any other part and for a call without an id.
+    /// Returns the decoded id of a tool call; `None`: any other part, or a call without an id.
     #[must_use]
     pub fn call_id<'a>(&self, raw: &'a str) -> Option<Cow<'a, str>> {
         match self {
@@ -103,8 +102,8 @@ impl Part {
         }
     }
 
-    /// Returns the call id that a tool result answers; `None` for any other part and for a result
-    /// without an id.
+    /// Returns the decoded id of the call that a tool result answers; `None`: any other part, or a
+    /// result without an id.
     #[must_use]
     pub fn result_id<'a>(&self, raw: &'a str) -> Option<Cow<'a, str>> {
         match self {
@@ -136,18 +135,18 @@ impl Part {
         first.into_iter().chain(second)
     }
 
-    /// Returns whether the part is more than blank text or `null`.
+    /// Returns whether the part is neither blank text, blank reasoning nor `null`.
     pub(super) fn is_content(&self, raw: &str) -> bool {
         match self {
             Self::Text { text } | Self::Reasoning { text } => has_visible_text(raw, [*text], 1),
-            // The JSON kind does not decide: a span over several values can begin with `null`.
+            // The text is compared, because a span over several values can begin with `null`.
             Self::Other { value } => json::slice_span(raw, *value) != "null",
             Self::ToolCall { .. } | Self::ToolResult { .. } | Self::File { .. } => true,
         }
     }
 }
 
-/// Returns whether every span of these parts lies inside the raw text.
+/// Returns whether every span of these parts lies inside the raw text, on character boundaries.
 pub fn contains_parts(raw: &str, parts: &[Part]) -> bool {
     // A JSON value is never empty, so an empty slice means a span out of range.
     let has = |span: &ByteSpan| !json::slice_span(raw, *span).is_empty();

@@ -1,8 +1,8 @@
 //! Limits of the providers on ids, names, parts and blocks, for rendering and for validation.
 //!
 //! In: an id, a name, a part or a block. Out: whether the provider accepts the value, or an
-//! accepted form of the value. Deliberately elsewhere: rules about the order of messages
-//! ([`crate::message::validate`]).
+//! accepted form of the value. Rules about the order of messages are in
+//! [`crate::message::validate`].
 
 use alloc::{borrow::Cow, format, string::String};
 
@@ -12,11 +12,11 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Most characters of a call id in Chat Completions.
+/// Most characters of a call id in the `OpenAI` Chat Completions API.
 const OPENAI_ID_CHARACTERS_MAX: usize = 40;
-/// Most characters of a call id in Responses.
+/// Most characters of a call id in the `OpenAI` Responses API.
 const RESPONSES_ID_CHARACTERS_MAX: usize = 64;
-/// Most characters of a call id that Messages and Gemini get unchanged; they publish no limit.
+/// Most characters of a call id in all other dialects, whose providers publish no limit.
 const ID_CHARACTERS_MAX: usize = 128;
 /// Most characters of the name of a tool or a speaker, published by `OpenAI`.
 const NAME_CHARACTERS_MAX: usize = 64;
@@ -24,12 +24,13 @@ const NAME_CHARACTERS_MAX: usize = 64;
 const LONG_NAME_CHARACTERS_MAX: usize = 128;
 /// Name for a tool without a name.
 const UNNAMED_TOOL: &str = "tool";
-/// Key of a block that ends a prefix for the provider's prompt cache.
+/// Member of an Anthropic block at which a cached prefix of the prompt ends.
 const CACHE_CONTROL: &str = "cache_control";
-/// Most blocks with `cache_control` in one request.
+/// Most blocks with `cache_control` in one request to Anthropic.
 pub const CACHE_CONTROLS_MAX: usize = 4;
 
-/// Returns whether a character is allowed in names, and in ids of Messages.
+/// Returns whether a character is allowed in tool names of every provider, and in call ids of
+/// Anthropic.
 pub fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
@@ -45,8 +46,8 @@ pub fn is_valid_call_id(dialect: Dialect, id: &str) -> bool {
     !id.is_empty() && id.chars().count() <= max && id.chars().all(is_allowed)
 }
 
-/// Returns whether Responses accepts the id of an item; ids of messages, function calls and
-/// reasoning have fixed prefixes.
+/// Returns whether the Responses API accepts the id of an item of type `kind`. Ids of messages,
+/// function calls and reasoning have fixed prefixes.
 pub fn is_valid_item_id(kind: &str, id: &str) -> bool {
     match kind {
         "message" => id.starts_with("msg"),
@@ -77,8 +78,8 @@ pub fn sanitize_tool_name(dialect: Dialect, name: &str) -> Cow<'_, str> {
     Cow::Owned(prefix.chars().chain(plain).take(max).collect())
 }
 
-/// Returns the input of a call as a JSON object: the object itself, the object inside a string, or
-/// any other value wrapped as `{"input":...}`.
+/// Returns the input of a call as a JSON object: the object itself, or the object that a string
+/// contains. `null` and a blank string become `{}`; any other value becomes `{"input":...}`.
 pub fn to_input_object(input: &str) -> String {
     let whole = ByteSpan::from_range(0, input.len());
     match json::kind(input, whole) {
@@ -104,7 +105,7 @@ pub fn is_valid_speaker_name(name: &str) -> bool {
     !name.is_empty() && name.chars().count() <= NAME_CHARACTERS_MAX && name.chars().all(is_allowed)
 }
 
-/// Returns whether a thinking block has the signature or data that Messages requires.
+/// Returns whether a thinking block has the signature or data that Anthropic requires.
 pub fn is_signed(block: &JsonObject<'_>) -> bool {
     match &*block.get_text("type") {
         "redacted_thinking" => !block.get_text("data").is_empty(),
@@ -112,11 +113,11 @@ pub fn is_signed(block: &JsonObject<'_>) -> bool {
     }
 }
 
-/// Media types of images that Messages accepts.
+/// Media types of images that Anthropic accepts.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Returns whether an image, document or search result of Messages has a valid `source`; true for
-/// any other block.
+/// Returns whether an Anthropic image, document or search result has a valid `source`; true for any
+/// other block, and for a `source` of an unknown type.
 pub fn has_valid_source(block: &JsonObject<'_>) -> bool {
     let kind = block.get_text("type");
     let mimes: &[&str] = match &*kind {
@@ -134,12 +135,13 @@ pub fn has_valid_source(block: &JsonObject<'_>) -> bool {
         "text" if kind == "document" => source.get_string("data").is_some(),
         "content" if kind == "document" => source.get_value("content").is_some(),
         "" | "text" | "content" => false,
-        // A type of a newer provider.
+        // An unknown type may be newer than this code.
         _ => true,
     }
 }
 
-/// Returns whether the `content` of a Responses message is a list of parts that its role can have.
+/// Returns whether the `content` of a Responses message is a list, not empty, of parts that its
+/// role can have.
 pub fn has_valid_item_parts(raw: &str, message: &JsonObject<'_>, is_assistant: bool) -> bool {
     let fits = |value: &JsonValue| {
         JsonObject::from_value(raw, *value).is_some_and(|part| {
@@ -151,8 +153,8 @@ pub fn has_valid_item_parts(raw: &str, message: &JsonObject<'_>, is_assistant: b
     !parts.is_empty() && parts.iter().all(fits)
 }
 
-/// Returns whether Responses accepts a part of a content or of an output. Parts of unknown types
-/// are accepted: a newer provider made them.
+/// Returns whether the Responses API accepts a part of a content or of an output. Parts of unknown
+/// types are accepted, because the types may be newer than this code.
 pub fn is_valid_item_part(part: &JsonObject<'_>) -> bool {
     let has = |key| !part.get_text(key).is_empty();
     match &*part.get_text("type") {
@@ -170,8 +172,8 @@ pub fn is_valid_item_part(part: &JsonObject<'_>) -> bool {
     }
 }
 
-/// Returns whether the `content` of a Chat Completions message is a list of parts of these types.
-/// An empty list of types allows all types of a user's parts.
+/// Returns whether the `content` of a Chat Completions message is a list, not empty, of parts with
+/// these types. An empty list of types allows all types except `refusal`.
 pub fn has_valid_chat_parts(raw: &str, message: &JsonObject<'_>, types: &[&str]) -> bool {
     let parts = message.get_list("content");
     let fits = |value: &JsonValue| {
@@ -186,7 +188,7 @@ pub fn has_valid_chat_parts(raw: &str, message: &JsonObject<'_>, types: &[&str])
 }
 
 /// Returns whether Chat Completions accepts a part of a content. Parts of unknown types are
-/// accepted: a newer provider made them.
+/// accepted, because the types may be newer than this code.
 pub fn is_valid_chat_part(part: &JsonObject<'_>) -> bool {
     match &*part.get_text("type") {
         "text" => part.get_string("text").is_some(),
@@ -206,8 +208,8 @@ pub fn is_valid_chat_part(part: &JsonObject<'_>) -> bool {
     }
 }
 
-/// Members that hold the data of a Gemini part, in camel case and in snake case. A part has at most
-/// one of them.
+/// Members that hold the data of a Gemini part, in camel case and in snake case. A valid part has
+/// at most one of these members.
 const PART_KINDS: [(&str, &str); 7] = [
     ("text", "text"),
     ("inlineData", "inline_data"),
@@ -226,7 +228,7 @@ pub fn has_several_kinds(part: &JsonObject<'_>) -> bool {
     PART_KINDS.iter().filter(is_present).count() > 1
 }
 
-/// Members of a Gemini part that describe its data and are no data themselves.
+/// Members of a Gemini part that describe its data.
 const PART_METADATA: [&str; 9] = [
     "thought",
     "thoughtSignature",
@@ -239,12 +241,12 @@ const PART_METADATA: [&str; 9] = [
     "part_metadata",
 ];
 
-/// Returns whether a part of a Gemini content has metadata and no data.
+/// Returns whether a part of a Gemini content has no members except metadata.
 pub fn has_only_metadata(raw: &str, part: &JsonObject<'_>) -> bool {
     part.members.iter().all(|member| PART_METADATA.contains(&&*json::text(raw, member.key)))
 }
 
-/// Counts `cache_control` members of a block and of the blocks in its content.
+/// Counts the `cache_control` members of a block and of the blocks directly in its `content`.
 pub fn count_cache_controls(block: &str) -> usize {
     let span = ByteSpan::from_range(0, block.len());
     let Some(object) =
@@ -259,14 +261,15 @@ pub fn count_cache_controls(block: &str) -> usize {
     usize::from(object.get_value(CACHE_CONTROL).is_some()) + inner.count()
 }
 
-/// Removes `cache_control` from a block and from the blocks in its content.
+/// Returns a block without `cache_control`, also in the blocks directly in its `content`.
 pub fn strip_cache_controls(block: &str) -> String {
     let mut out = String::with_capacity(block.len());
     push_stripped_object(&mut out, block, ByteSpan::from_range(0, block.len()), true);
     out
 }
 
-/// Appends an object without `cache_control`; `is_outer`: also strip the objects in its `content`.
+/// Appends an object without `cache_control`; if `is_outer`, also removes `cache_control` from the
+/// objects directly in its `content`.
 fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer: bool) {
     let mut separator = '{';
     for member in json::list_members(raw, object) {

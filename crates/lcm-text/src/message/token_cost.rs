@@ -1,8 +1,8 @@
-//! Token cost of a part, in quarter tokens.
+//! Estimates the token cost of a part, in quarter tokens.
 //!
 //! In: a part. Out: the cost of its texts, names, inputs and outputs, without the JSON around them.
-//! A long base64 or other opaque string has a flat price: its size says nothing about the
-//! provider's price. Deliberately elsewhere: the estimate of a text ([`crate::base::tokens`]).
+//! A long base64 string or data URL is *opaque* and has a flat price, because its length says
+//! nothing about the provider's price. [`crate::base::tokens`] estimates texts.
 
 use crate::{
     base::{
@@ -12,19 +12,19 @@ use crate::{
     message::part::Part,
 };
 
-/// Price of a long opaque string, in quarter tokens.
+/// Price of an opaque string, in quarter tokens.
 const OPAQUE_QUARTERS: u64 = 4 * 1600;
 
-/// Fewest characters of an opaque string.
+/// Fewest characters of the data of a file, or bytes of another string, that can be opaque.
 const OPAQUE_CHARACTERS_MIN: usize = 4096;
 
-/// Characters at the beginning of a string that are tested for base64.
+/// Number of bytes at the beginning of a string that are tested for base64.
 const OPAQUE_SAMPLE_CHARACTERS: usize = 512;
 
 /// Bytes at the beginning of a data URL that must contain its comma.
 const MEDIA_TYPE_BYTES_MAX: usize = 256;
 
-/// Keys whose long strings are opaque if they look like base64.
+/// Keys under which a long string is opaque if it looks like base64.
 const OPAQUE_KEYS: [&str; 7] =
     ["data", "image", "imageData", "image_data", "base64", "bytes", "source"];
 
@@ -61,14 +61,15 @@ fn text_quarters(value: &str) -> u64 {
     sum
 }
 
-/// Returns the quarter tokens of base64 data: the flat price if the data is long.
+/// Returns the quarter tokens of a file's data: the flat price if the data has at least
+/// [`OPAQUE_CHARACTERS_MIN`] characters.
 fn data_quarters(value: &str) -> u64 {
     let mut characters = 0_usize;
     json::each_text(value, &mut |piece| characters += piece.chars().count());
     if characters >= OPAQUE_CHARACTERS_MIN { OPAQUE_QUARTERS } else { text_quarters(value) }
 }
 
-/// Returns the quarter tokens of a call's arguments, as JSON without spacing.
+/// Returns the quarter tokens of a call's arguments, as JSON without whitespace outside strings.
 fn input_quarters(raw: &str, input: ByteSpan) -> u64 {
     let value = json::slice_span(raw, input);
     let mut spacing = tokens::estimate_quarter_tokens(value);
@@ -76,14 +77,15 @@ fn input_quarters(raw: &str, input: ByteSpan) -> u64 {
     value_quarters(value) - spacing
 }
 
-/// Returns the quarter tokens of JSON as written: one value, or several with commas between them.
-/// Long opaque strings have the flat price.
+/// Returns the quarter tokens of JSON as written: one value, or several values separated by commas.
+/// Opaque strings have the flat price.
 fn value_quarters(value: &str) -> u64 {
     let mut sum = tokens::estimate_quarter_tokens(value);
     if value.len() < OPAQUE_CHARACTERS_MIN {
         return sum;
     }
-    // Every value is inside a message, so one assumed open array cannot exceed the nesting limit.
+    // The value is nested in a message whose depth is within the limit, so scanning the value
+    // inside one assumed array stays within the limit.
     let mut scanner = JsonScanner::inside_array(value);
     let mut key = "";
     while let Ok(Some(token)) = scanner.next_token() {
@@ -100,7 +102,7 @@ fn value_quarters(value: &str) -> u64 {
     sum
 }
 
-/// Returns whether a string literal under `key` is data and not text.
+/// Returns whether a string literal under `key` is opaque.
 fn is_opaque(key: &str, literal: &str) -> bool {
     let text = literal.trim_matches('"');
     if text.len() < OPAQUE_CHARACTERS_MIN {
@@ -117,7 +119,8 @@ fn is_opaque(key: &str, literal: &str) -> bool {
         && sample.any(|b| b.is_ascii_alphabetic())
 }
 
-/// Returns whether a text starts with `data:`, a media type without whitespace, and a comma.
+/// Returns whether a text starts with `data:`, text without whitespace, and a comma, within
+/// [`MEDIA_TYPE_BYTES_MAX`] bytes.
 fn is_data_url(text: &[u8]) -> bool {
     let head = text.get(..MEDIA_TYPE_BYTES_MAX).unwrap_or(text);
     head.strip_prefix(b"data:")

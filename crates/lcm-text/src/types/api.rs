@@ -1,7 +1,7 @@
-//! The values that cross the engine's public boundary, one for one with `wit/`.
+//! Arguments and results of the engine's exported functions, with the same fields as in `wit/`.
 //!
-//! Plain data without behaviour. `lcm-component` converts these values to and from the component's
-//! types and decides nothing.
+//! Plain data without behaviour. `lcm-component` converts these values to and from the types that
+//! are generated from `wit/`.
 
 use alloc::{string::String, vec::Vec};
 
@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 pub use crate::base::time::Timestamp;
 use crate::types::model::{CompletionRequest, Level, Purpose};
 
-/// The provider's message format. The order of the cases is stored.
+/// The format of a message: a provider's, or the engine's own. The store holds the position of a
+/// variant, so their order never changes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
-    /// This project's own shape.
+    /// The engine's own format.
     Lcm,
     /// Anthropic Messages.
     Anthropic,
@@ -27,7 +28,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the name of the dialect in options and messages.
+    /// Returns the name of the dialect in options and error messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,11 +61,11 @@ pub struct AppendOptions {
     pub partial: bool,
     /// A JSON object of further options, or `None`:
     ///
-    /// - `{"repeat": true}`: the call repeats one whose outcome is unknown.
+    /// - `{"repeat": true}`: the call repeats an earlier call whose outcome is unknown.
     /// - `{"list": TEXT, "list_offset": N}`: the batch belongs to the list of this name, and N
     ///   messages of the list come before the batch.
-    /// - `{"revision": N}`: the call is a conflict when the conversation has another revision.
-    /// - `{"refuse_replay": true}`: the replay warning becomes an error.
+    /// - `{"revision": N}`: the call fails with `conflict` if the revision is another.
+    /// - `{"refuse_replay": true}`: a likely replay fails with `exists` instead of a warning.
     /// - `{"family": TEXT}`: the key of the family that the conversation belongs to or joins.
     pub extra_json: Option<String>,
 }
@@ -78,9 +79,9 @@ pub struct UploadChunk<'a> {
     pub offset: u64,
     /// The piece: 1 to 196,608 bytes.
     pub text: &'a str,
-    /// A JSON object about the whole text, or `None`. `{"bytes": N}` is its size, so that a text
-    /// over the limit is rejected with the first piece. `{"family": TEXT}` is the same option as in
-    /// [`AppendOptions::extra_json`].
+    /// A JSON object about the whole text, or `None`. `{"bytes": N}` is the size of the text, so
+    /// that a text over the limit is rejected with its first piece. `{"family": TEXT}` is the same
+    /// option as in [`AppendOptions::extra_json`].
     pub extra_json: Option<&'a str>,
 }
 
@@ -109,7 +110,8 @@ pub enum CompactionMode {
     /// A sweep when the context exceeds the threshold.
     #[default]
     Threshold,
-    /// One leaf pass when a whole chunk of raw text lies outside the fresh tail.
+    /// One leaf, and then condensation of summaries that exceed their target, when a whole chunk of
+    /// raw text lies outside the fresh tail.
     Incremental,
     /// A sweep when the context exceeds the threshold or the given target.
     Sweep,
@@ -132,29 +134,29 @@ pub struct CompactionOptions {
     pub requests_max: u32,
     /// Lease of the planned tasks for this caller, in milliseconds; 0: no lease.
     pub lease_ms: u32,
-    /// The `sweep` of the preceding plan; `None` or empty: a new sweep.
+    /// The `sweep` that the preceding `plan` or `run` returned; `None` or empty: a new sweep.
     pub sweep: Option<String>,
-    /// `None`, or a JSON object with `model`: the model whose tokens `budget`, `target` and
-    /// `observed_tokens` count. Configuration overrides may match the model.
+    /// `None`, or a JSON object with `model`: the model in whose tokens `budget`, `target` and
+    /// `observed_tokens` are counted. Configuration overrides may match the model.
     pub extra_json: Option<String>,
 }
 
 /// Whether compaction is due, and why.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Decision {
-    /// The context exceeds the threshold or the target, or in mode `incremental` a chunk is full.
+    /// Whether compaction is due.
     pub due: bool,
-    /// The context exceeds the budget: the next turn cannot wait.
+    /// Whether the context exceeds the budget, so that compaction should precede the next turn.
     pub must: bool,
-    /// `threshold`, `leaf-chunk` or `forced` when compaction is due; else `below-threshold` or
-    /// `disabled`.
+    /// `threshold`, `leaf-chunk` or `forced` when compaction is due; else why not, for example
+    /// `below-threshold` or `disabled`.
     pub reason: String,
-    /// Tokens that were compared: of the stored context, or in mode `incremental` of the raw
-    /// messages outside the fresh tail.
+    /// Tokens that were compared: of the context, stored or observed, or in mode `incremental` of
+    /// the raw messages outside the fresh tail.
     pub tokens: u32,
     /// The bound that `tokens` was compared with.
     pub threshold: u32,
-    /// A JSON object with the inputs, the rule and the outcome.
+    /// A JSON object with the inputs, the rule and the outcome of the decision.
     pub explanation_json: String,
 }
 
@@ -163,7 +165,7 @@ pub struct Decision {
 pub enum PlanStatus {
     /// No compaction is due; `reason` has the cause.
     NothingDue,
-    /// `requests` must be completed by a model.
+    /// A model must complete `requests`.
     NeedsCompletions,
     /// Compaction is due, but a limit or a failing model prevents it; `reason` has the cause.
     Stopped,
@@ -174,9 +176,9 @@ pub enum PlanStatus {
 pub struct PlanResult {
     /// Outcome of the plan.
     pub status: PlanStatus,
-    /// One of the closed list of reasons; empty when completions are needed.
+    /// Code of the cause, from a closed list; empty when completions are needed.
     pub reason: String,
-    /// Revision of the conversation that was planned.
+    /// Revision of the conversation that the plan is for.
     pub revision: u64,
     /// Independent tasks with disjoint sources, in the order of the sources.
     pub requests: Vec<CompletionRequest>,
@@ -187,22 +189,23 @@ pub struct PlanResult {
 /// Options of `apply`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ApplyOptions {
-    /// Set after every model of the host failed: the fallback is committed if the stored context
-    /// exceeds this many tokens. `None`: a failing model never leads to a fallback.
+    /// Tokens of the stored context above which a failed completion leads to a fallback. A host
+    /// sets this field after all its models failed. `None`: a failed completion never leads to a
+    /// fallback.
     pub fallback_over_tokens: Option<u32>,
-    /// `None`, or a JSON object with `model` (text): the model whose tokens `fallback_over_tokens`
-    /// counts. Without a model the engine's estimate is used.
+    /// `None`, or a JSON object with `model` (text): the model in whose tokens
+    /// `fallback_over_tokens` is counted. Without a model the number is in estimated tokens.
     pub extra_json: Option<String>,
 }
 
 /// Outcome of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ApplyStatus {
-    /// A summary replaced its sources, now or by an earlier identical call.
+    /// A summary replaced its sources, in this call or in an earlier identical call.
     Committed,
     /// The answer was rejected; `next` is the next request.
     Retry,
-    /// The context does not contain the sources any more. Only the record of attempts was changed.
+    /// The context does not contain the sources any more, so the answer was not used.
     Stale,
     /// No summary was made; `reason` has the cause.
     Refused,
@@ -213,9 +216,9 @@ pub enum ApplyStatus {
 pub struct ApplyOutcome {
     /// Outcome of the answer.
     pub applied: ApplyStatus,
-    /// One of the closed list of reasons; empty when committed.
+    /// Code of the cause, from a closed list; empty when committed.
     pub reason: String,
-    /// The summary that was made or found.
+    /// Id of the summary that was made, or that an earlier call had made; `None`: no summary.
     pub summary_id: Option<String>,
     /// Purpose of the task.
     pub purpose: Purpose,
@@ -225,15 +228,15 @@ pub struct ApplyOutcome {
     pub level: Level,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
-    /// Tokens of the stored context before.
+    /// Tokens of the stored context before the call.
     pub tokens_before: u32,
-    /// Tokens of the stored context after.
+    /// Tokens of the stored context after the call.
     pub tokens_after: u32,
     /// Whether another `plan` may find work.
     pub more: bool,
-    /// The request that follows a `retry`.
+    /// The next request after `Retry`; `None`: any other outcome.
     pub next: Option<CompletionRequest>,
-    /// Of `run`: the value for `sweep` in the next call; empty otherwise.
+    /// Result of `run`: the value for `sweep` in the next call; empty after `apply`.
     pub sweep: String,
     /// Warnings, one line each.
     pub warnings: Vec<String>,
@@ -242,12 +245,12 @@ pub struct ApplyOutcome {
 /// Which older items a context keeps when not everything fits.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum EvictionPolicy {
-    /// Newest first, stopping at the first that does not fit.
+    /// Newest items first, up to the first item that does not fit.
     #[default]
     Chronological,
     /// The items that match the prompt best.
     PromptAware,
-    /// The summary of the oldest messages, if it fits; then newest first, in steps.
+    /// The summary of the oldest messages, if it fits; then newest items first, in steps.
     Layered,
 }
 
@@ -256,18 +259,20 @@ pub enum EvictionPolicy {
 pub struct AssembleOptions {
     /// Policy that selects older items; `None`: `eviction_policy` of the configuration.
     pub policy: Option<EvictionPolicy>,
-    /// Text that `prompt-aware` compares items with; `None`, or a text without words: newest first.
+    /// Text that `prompt-aware` compares items with; `None`, or a text without words: newest items
+    /// first.
     pub prompt: Option<String>,
     /// Tokens of the budget that the host keeps for its own use.
     pub reserve_tokens: u32,
-    /// Messages that the host holds, in the call's dialect; a message that is stored counts once.
+    /// Messages that the host holds, in the call's dialect. A live message that is stored already
+    /// appears once in the context.
     pub live_messages: Vec<String>,
     /// The `prefix.token` of an earlier assembly to compare with; `None`: no comparison.
     pub previous: Option<String>,
     /// Whether to return `items` for the whole stored context, and `explanation_text`.
     pub explain: bool,
-    /// `None`, or a JSON object. `model` (text) is the model whose tokens the budget and the
-    /// reserve count; `mark_caches` (flag) adds Anthropic's cache markers.
+    /// `None`, or a JSON object. `model` (text) is the model in whose tokens the budget and the
+    /// reserve are counted; `mark_caches` (flag) adds Anthropic's cache markers.
     pub extra_json: Option<String>,
 }
 
@@ -279,8 +284,8 @@ pub struct PrefixReport {
     /// Id of the first item that differs; `None`: no item differs, or no earlier assembly was
     /// given.
     pub broken_by: Option<String>,
-    /// Cause of the difference: the first that applies of `dialect`, `focus`, `compaction`,
-    /// `budget`, `eviction` and `edit`; `None`: as for `broken_by`.
+    /// Cause of the difference: the first of `dialect`, `focus`, `compaction`, `budget`, `eviction`
+    /// and `edit` that applies; `None`: no difference, or no earlier assembly was given.
     pub broken_why: Option<String>,
     /// Indexes of the messages after which a prompt cache may end: at most three, ascending.
     pub breakpoints: Vec<u32>,
@@ -301,13 +306,13 @@ pub struct AssembledItem {
     /// `why`.
     pub included: bool,
     /// Reason: `fresh-tail`, `pinned`, `focus`, `live`, `oldest`, `matches-prompt`, `fill`,
-    /// `over-budget` or `withdrawn`. After a colon follows the change by rendering.
+    /// `over-budget` or `withdrawn`. If rendering changed the item, a colon and the changes follow.
     pub why: String,
-    /// Tokens of the item in the assembly.
+    /// Tokens of the item: as rendered if included, else as stored.
     pub tokens: u32,
-    /// Seq of the first message that the item covers.
+    /// Seq of the first message that the item covers; `None`: a live message.
     pub seq_first: Option<u64>,
-    /// Seq of the last message that the item covers.
+    /// Seq of the last message that the item covers; `None`: a live message.
     pub seq_last: Option<u64>,
 }
 
@@ -320,16 +325,16 @@ pub struct AssembledContext {
     pub system: Option<String>,
     /// Tokens of the whole returned context, `system` included.
     pub tokens: u32,
-    /// Summaries among the messages.
+    /// Number of summaries in the context.
     pub summaries: u32,
-    /// Messages of the fresh tail.
+    /// Number of messages of the fresh tail.
     pub fresh_tail_messages: u32,
-    /// Messages and summaries of the stored context that were left out.
+    /// Number of messages and summaries of the stored context that were left out.
     pub evicted: u32,
     /// Every item of the stored context, if `explain` was set; else empty.
     pub items: Vec<AssembledItem>,
-    /// The explanation as text, if `explain` was set: a line for each item, and a bar chart of the
-    /// budget.
+    /// The explanation as text: a line for each item, and a bar chart of the budget; `None`:
+    /// `explain` was not set.
     pub explanation_text: Option<String>,
     /// Comparison with an earlier assembly.
     pub prefix: PrefixReport,

@@ -1,4 +1,4 @@
-//! Types of the public interface: arguments and results of the engine, and the model import.
+//! Types of the public interface: arguments and results of the engine, and its requests to models.
 
 pub mod api;
 pub mod model;

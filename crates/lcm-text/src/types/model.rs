@@ -1,8 +1,7 @@
 //! Requests to a language model and their results.
 //!
-//! The engine never calls a model inside a decision. The engine returns [`CompletionRequest`]s as
-//! data and takes [`CompletionResult`]s. The trait [`Model`] is for hosts in which a call may
-//! block.
+//! The engine returns [`CompletionRequest`]s as data, and the host passes the answers back. The
+//! trait [`Model`] is for the export `run`, which calls the model itself.
 
 use alloc::string::String;
 
@@ -13,27 +12,28 @@ pub enum Purpose {
     Leaf,
     /// A summary of summaries.
     Condensed,
-    /// A description of a large file.
+    /// A description of a large file; no request of this version has this purpose.
     File,
-    /// An answer to a question from expanded evidence.
+    /// An answer to a question, from passages of the stored history.
     Ask,
-    /// A focus brief.
+    /// A focus brief; no request of this version has this purpose.
     Focus,
 }
 
-/// How strongly a summary is shortened, in the order in which the levels are tried.
+/// How a summary is made and how strongly it shortens, in the order in which levels are tried.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Level {
     /// The ordinary prompt.
     Normal,
-    /// The prompt that keeps durable facts only.
+    /// The prompt that asks to keep durable facts only.
     Aggressive,
-    /// A deterministic extract, made without the model.
+    /// An extract of the sources, made without a model.
     Fallback,
 }
 
-/// Sampling temperatures in thousandths.
+/// Sampling temperature of level `Normal`, in thousandths.
 const TEMPERATURE_NORMAL: u32 = 200;
+/// Sampling temperature of all other levels, in thousandths.
 const TEMPERATURE_STRICT: u32 = 100;
 
 impl Level {
@@ -60,8 +60,8 @@ pub enum Finish {
 /// A request to a language model.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CompletionRequest {
-    /// Self-contained task token: ASCII, at most 200 bytes. `apply` needs no other description of
-    /// the task.
+    /// The request id, which describes the whole task: ASCII, at most 200 bytes. A caller passes
+    /// only the id and the answer to `apply`.
     pub id: String,
     /// The purpose of the completion.
     pub purpose: Purpose,
@@ -116,7 +116,7 @@ pub enum CompletionErrorCode {
 }
 
 impl CompletionErrorCode {
-    /// Returns the code as documents and the interface write it.
+    /// Returns the code as JSON writes it, for example `rate-limited`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auth => "auth",
@@ -137,7 +137,7 @@ pub struct CompletionError {
     pub code: CompletionErrorCode,
     /// One line for a person.
     pub message: String,
-    /// Back-off that the provider asks for, in milliseconds from now; `None`: unknown.
+    /// Time after which the provider allows a retry, in milliseconds from now; `None`: unknown.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -150,7 +150,7 @@ pub enum CompletionResult {
     Failed(CompletionError),
 }
 
-/// A model whose calls may block; used by `run` only.
+/// A model whose calls may block; only the export `run` uses a model in this way.
 pub trait Model {
     /// Answers one request.
     fn complete(&mut self, request: &CompletionRequest) -> CompletionResult;

@@ -1,10 +1,10 @@
-//! Check: recomputes every invariant of a conversation from its stored records.
+//! Check: recomputes derived values of a conversation and compares them with the stored values.
 //!
-//! The check reads all records once, in pages, and trusts no stored value. It derives projections,
-//! hashes, token counts, positions and edges anew and compares them with the stored values. Values
-//! of another derivation version ([`lcm_text::base::derivation_version`]) are not compared, but
-//! must be possible for their texts. A finding does not stop the check; an unreadable record is a
-//! finding.
+//! In: a conversation. Out: the findings of each check, as JSON. Checked are head, list entry,
+//! journal, messages with identities and payloads, summaries, context, search index, grants,
+//! vectors and the question. Values of another derivation version
+//! ([`lcm_text::base::derivation_version`]) are not compared, but must be possible for their texts.
+//! A finding does not stop the check; an unreadable record is a finding.
 
 mod payloads;
 mod sequence;
@@ -34,18 +34,18 @@ use lcm_text::base::{
     json::JsonWriter,
 };
 
-/// Most bytes of a sound head.
+/// Most bytes of a head.
 const HEAD_BYTES_MAX: usize = 4 << 10;
-/// Most findings of one check in the report; the report counts the others.
+/// Most findings of one check that the report names; it counts the others.
 const FINDINGS_MAX: usize = 8;
 
-/// Findings by check.
+/// The checks so far, with their findings.
 #[derive(Debug, Default)]
 pub(super) struct CheckReport {
     checks: Vec<CheckResult>,
 }
 
-/// The findings of one check.
+/// One check, with its findings.
 #[derive(Debug, Default)]
 struct CheckResult {
     name: &'static str,
@@ -56,12 +56,12 @@ struct CheckResult {
 }
 
 impl CheckReport {
-    /// Starts a check, which passes if nothing adds a finding.
+    /// Begins a check, to which later findings are added; a check without findings passes.
     pub(super) fn begin_check(&mut self, name: &'static str) {
         self.checks.push(CheckResult { name, ..CheckResult::default() });
     }
 
-    /// Adds a finding to the current check.
+    /// Adds a finding to the check that began last.
     pub(super) fn add_finding(&mut self, message: String) {
         if let Some(check) = self.checks.last_mut() {
             check.count += 1;
@@ -78,7 +78,7 @@ impl CheckReport {
         }
     }
 
-    /// Turns a `corrupt` error into a finding; other errors stop the check.
+    /// Returns the value; turns an error `corrupt` into a finding and `None`; returns other errors.
     pub(super) fn catch_damage<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -122,7 +122,8 @@ impl CheckReport {
 ///
 /// # Errors
 ///
-/// `not-found`; errors of the store. Damage is a finding and no error.
+/// `not-found`: the conversation does not exist; errors of the store. Damage is a finding and no
+/// error, except in the head itself.
 pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<String> {
     let keys = call.keys;
     let loaded = LoadedHead::open_existing(session, call)?;
@@ -177,7 +178,7 @@ pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<St
     Ok(report.to_json(metrics))
 }
 
-/// Checks that the list of conversations names this conversation.
+/// Checks that the list of conversations has an entry with the id of this conversation.
 fn check_name(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -196,7 +197,7 @@ fn check_name(
     Ok(())
 }
 
-/// Checks that the journal has one entry for every revision.
+/// Checks that the journal has one readable entry for every revision.
 fn check_journal(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -225,7 +226,8 @@ fn check_journal(
     Ok(())
 }
 
-/// Reads all summaries; an unreadable or misplaced record is a finding.
+/// Reads all summaries by the ids of their contents; an unreadable record, or one under another id,
+/// is a finding.
 fn read_summaries(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

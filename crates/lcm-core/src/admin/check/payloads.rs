@@ -1,4 +1,6 @@
 //! Check of placeholders and payload records, which are derived anew from the message text.
+//!
+//! In: a message with a placeholder. Out: findings in the report.
 
 use alloc::format;
 
@@ -15,7 +17,7 @@ use lcm_text::{
 
 use super::CheckReport;
 
-/// Checks the placeholder of a message, and that the record of each of its payloads exists.
+/// Checks the placeholder of a message, and the record of each payload that the placeholder names.
 pub(super) fn check(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -45,7 +47,7 @@ pub(super) fn check(
         format!("the placeholder of message {seq} does not match its text")
     });
     for (id, expected) in derived.map(|derived| derived.files).unwrap_or_default() {
-        // Another version may have found other payloads; only named payloads must exist.
+        // Another version may have found other payloads, so only those in the placeholder count.
         if !rendered.contains(&large_payload::format_name(id)) {
             continue;
         }

@@ -1,4 +1,7 @@
 //! Check of the message sequence: packs, directory, texts, hashes, counts and identities.
+//!
+//! In: the history of a conversation. Out: findings in the report, and the number of messages that
+//! another derivation version stored.
 
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Ordering;
@@ -23,7 +26,7 @@ use lcm_text::{
 
 use super::{CheckReport, payloads};
 
-/// Running totals over the sequence.
+/// Totals over the messages checked so far.
 #[derive(Debug, Default)]
 struct RunningTotals {
     seq: u64,
@@ -31,18 +34,20 @@ struct RunningTotals {
     tokens: u64,
     frontier: [u8; 16],
     newest_user_seq: Option<u64>,
+    /// Beginnings of the hashes of the newest messages, at most 119.
     hashes: Vec<[u8; 12]>,
     other_versions: OtherVersionCounts,
 }
 
-/// Number of messages whose projections have another derivation version.
+/// Numbers of messages that an older and a newer derivation version stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherVersionCounts {
     pub(super) older: u64,
     pub(super) newer: u64,
 }
 
-/// Checks every message; returns the number of messages of other derivation versions.
+/// Checks every message, and the totals of the head; returns the numbers of messages of other
+/// derivation versions.
 ///
 /// # Errors
 ///
@@ -100,14 +105,17 @@ fn check_pack(
         return Ok(());
     };
     report.expect_sound(pack.is_sound && int::to_u32(value.len()) == place.bytes, || {
-        format!("`{key}` is not as the directory says")
+        format!("`{key}` does not match its reference in the head or directory")
     });
     report.expect_sound(place.seq_first == running.seq + 1, || {
-        format!("`{key}` begins with {}, not {}", place.seq_first, running.seq + 1)
+        format!("`{key}` begins with message {}, expected {}", place.seq_first, running.seq + 1)
     });
     report.expect_sound(
         place.is_compressed == (place.seq_last() <= history.head.compressed_through),
-        || format!("`{key}` is on the wrong side of message {}", history.head.compressed_through),
+        || {
+            let last = history.head.compressed_through;
+            format!("`{key}` must be compressed exactly if it ends at or before message {last}")
+        },
     );
     let mut identities: Vec<PlacedIdentity> = Vec::new();
     for placed in &pack.messages {
@@ -123,7 +131,7 @@ fn check_pack(
             });
         }
         let Ok(mut message) = message::parse(pack.dialect, &raw) else {
-            report.add_finding(format!("message {seq} cannot be parsed"));
+            report.add_finding(format!("the text of message {seq} is not a message"));
             continue;
         };
         let hash = pack::message_hash(&raw, &message);
@@ -150,16 +158,17 @@ fn check_pack(
     }
     if running.seq == history.head.compressed_through {
         report.expect_sound(running.frontier == history.head.compressed_frontier, || {
-            "the running hash after the compressed packs differs".into()
+            "the running hash after the compressed packs differs from that of the head".into()
         });
     }
     check_identities(session, &identities, report)
 }
 
 impl RunningTotals {
-    /// Returns whether the current message is a user message, and counts other derivation versions.
+    /// Returns whether the current message is a user message; counts a message of another
+    /// derivation version.
     ///
-    /// The head decides about a message of another derivation version.
+    /// A message of another derivation version counts as a user message if the head names it so.
     fn is_user_message(
         &mut self,
         head: &ConversationHead,
@@ -175,8 +184,8 @@ impl RunningTotals {
     }
 }
 
-/// Returns whether a projection matches the text; for another derivation version, whether the
-/// projection could match the text.
+/// Returns whether the derived fields of a message match its text; for another derivation version,
+/// whether spans lie in the text. Ids are always compared.
 fn is_derived_from_text(stored: &StoredMessage, message: &ParsedMessage, raw: &str) -> bool {
     let is_derived = match stored.derivation_version {
         DERIVATION_VERSION => {
@@ -197,7 +206,8 @@ fn is_derived_from_text(stored: &StoredMessage, message: &ParsedMessage, raw: &s
 struct DecodedPack {
     dialect: Dialect,
     messages: Vec<PlacedMessage>,
-    /// Whether the pack matches its reference and follows the previous pack.
+    /// Whether the pack matches its reference, and its tokens and running hash continue the
+    /// sequence.
     is_sound: bool,
 }
 
@@ -225,7 +235,7 @@ fn decode_pack(
     })
 }
 
-/// An identity of the message with a seq, with the key of its record.
+/// An identity of the message `seq`, with the key of its record.
 struct PlacedIdentity {
     key: RecordKey<StoredIdentity>,
     lookup: IdentityLookup,
@@ -238,7 +248,8 @@ impl PlacedIdentity {
     }
 }
 
-/// Checks that every id, event key and call key leads to its message.
+/// Checks that the record of every identity names the message of this identity. A record that
+/// another identity with the same key took is no finding.
 fn check_identities(
     session: &mut StoreSession<'_>,
     identities: &[PlacedIdentity],

@@ -1,4 +1,7 @@
-//! Check of the context and the summaries: partition, edges and totals.
+//! Check of the context and the summaries: partition, sources and totals.
+//!
+//! In: the history and all summaries of a conversation. Out: findings in the report. The import
+//! uses the same rules for summaries.
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{format, string::String, vec::Vec};
@@ -19,7 +22,7 @@ use lcm_text::{
 
 use super::CheckReport;
 
-/// Checks that the items partition the sequence and match the stored records.
+/// Checks that the context items cover every message once, in order, and match the stored records.
 ///
 /// # Errors
 ///
@@ -39,7 +42,7 @@ pub(super) fn check_context(
     let mut next = 1u64;
     for item in &items {
         report.expect_sound(item.seq_first() == next && item.seq_last() >= next, || {
-            format!("an item begins at message {} instead of {next}", item.seq_first())
+            format!("a context item begins at message {}, expected {next}", item.seq_first())
         });
         next = item.seq_last() + 1;
         match item {
@@ -83,8 +86,8 @@ pub(super) fn check_context(
     Ok(())
 }
 
-/// Checks that the depth, range, totals and trust of every summary match its sources, and that each
-/// source summary's record names the summary made from it. Texts are not compared.
+/// Checks every summary: its tokens match its text; its depth, range, totals and trust match its
+/// sources; and the record `derived` of each source summary names it.
 ///
 /// # Errors
 ///
@@ -138,7 +141,8 @@ pub(super) fn check_summaries(
     check_leaves(session, history, summaries, report)
 }
 
-/// Sums summaries with their descendants: their number, their tokens and their message tokens.
+/// Returns three sums over `sources`: the number of sources and their descendants, the tokens of
+/// all their texts, and the tokens of the messages that the sources cover.
 pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
     let sum = |of: fn(&Summary) -> u64| sources.iter().map(|source| of(source)).sum();
     (
@@ -148,9 +152,10 @@ pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
     )
 }
 
-/// Returns whether the depth, range, totals and trust of a condensed record match its sources.
+/// Returns whether depth, range, totals and trust of a condensed record match its sources, and its
+/// times enclose the times of the sources.
 ///
-/// Withdrawn messages may lie between two sources.
+/// Sources must be in order; withdrawn messages may lie between two of them.
 pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) -> bool {
     let in_order = sources
         .windows(2)
@@ -167,7 +172,7 @@ pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) 
         && record.trust == Trust::least_of(sources.iter().map(|source| source.trust))
 }
 
-/// Checks that the edges of the sources lead to the derived summary.
+/// Checks that the record `derived` of each source names the summary `id`.
 fn check_derived(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -188,7 +193,7 @@ fn check_derived(
     Ok(())
 }
 
-/// Returns the least trust of messages.
+/// Returns the least trust of the messages, from the texts that contexts render.
 ///
 /// # Errors
 ///
@@ -206,7 +211,7 @@ pub(in crate::admin) fn least_trust(
     Ok(Trust::least_of(labels))
 }
 
-/// Checks that the range, totals and trust of every leaf match its messages.
+/// Checks that message tokens, running hash and trust of every leaf match its messages.
 fn check_leaves(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -1,10 +1,11 @@
 //! Import: restores conversations from the lines of an export.
 //!
-//! In: the lines, page by page, in two passes, and a cursor. The first pass verifies and writes
-//! nothing: checksums, order, every message, every hash, and that the store holds no other messages
-//! under these names. The second pass stores the same lines ([`writer`]): messages as an append
-//! stores them, then summaries, then the context in one commit. After every commit the conversation
-//! is sound and holds a prefix of the export, so a repeated import completes an interrupted import.
+//! In: a page of lines and a cursor, in two passes over the export. Out: totals and the next
+//! cursor. The first pass writes nothing. It verifies checksums, order, messages and hashes, and
+//! that the store has no other messages under these ids. The second pass stores the same lines
+//! ([`writer`]): messages as an append stores them, then summaries, then the context in one commit.
+//! After every commit the conversation is sound and has the first part of the export. So a repeated
+//! import completes an interrupted import.
 
 mod progress;
 mod summaries;
@@ -36,15 +37,16 @@ use progress::{ImportProgress, ImportSection};
 
 /// Imports one page of lines and returns `{"consumed", "cursor", "rewind", ...}` with totals.
 ///
-/// `consumed` counts the accepted lines. The next call passes `cursor` and the following lines, or
-/// with `rewind` the first line again. A `cursor` of null ends the import. An empty page tells that
-/// the export has no more lines.
+/// `consumed` counts the accepted lines of this page. The next call passes `cursor` and the lines
+/// that follow them, or with `rewind` the lines from the first on. A `cursor` of null ends the
+/// import. A host passes an empty page after the last line.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a line, named by its number, breaks the format, and nothing was written;
-/// `exists`: the store holds other messages or summaries; `limit-exceeded`: the page has more than
-/// 1 MiB; errors of the store.
+/// `invalid-input`: a line, named by its number, breaks the format, or a summary or context does
+/// not match the store; `exists`: the store has other messages or summaries; `limit-exceeded`: the
+/// page has more than 1 MiB; `conflict`: the conversation changed during the import; errors of the
+/// store. The call that fails wrote nothing, unless the store failed in the commit.
 pub(crate) fn import_page(
     session: &mut StoreSession<'_>,
     lines: &[String],
@@ -58,7 +60,7 @@ pub(crate) fn import_page(
             limits::CALL_BYTES_MAX
         )));
     }
-    // An import copies stored messages, so no session pattern of the instance applies.
+    // An import copies stored messages, so the configuration of the instance does not apply.
     let config = Config::default();
     let mut progress = ImportProgress::read(cursor)?;
     if lines.is_empty() {
@@ -95,7 +97,7 @@ fn build_response(progress: &ImportProgress, consumed: usize, rewind: bool) -> R
     Ok(answer.end_object())
 }
 
-/// Compares an accepted line with the stored conversation.
+/// Compares a line that the first pass accepted with the stored conversation.
 fn verify_line(
     session: &mut StoreSession<'_>,
     config: &Config,
@@ -130,7 +132,7 @@ fn verify_line(
     }
 }
 
-/// A conversation of an import, with its stored head.
+/// A conversation of an import, with its keys and its stored head.
 struct OpenConversation {
     name: String,
     keys: ConversationKeys,
@@ -144,14 +146,14 @@ impl OpenConversation {
         Ok(Self { name: conversation.into(), keys, loaded })
     }
 
-    /// Returns the context of a call on this conversation.
+    /// Returns a call on this conversation.
     fn call<'a>(&'a self, config: &'a Config, now: Timestamp) -> Call<'a> {
         Call { config, conversation: &self.name, keys: &self.keys, now }
     }
 }
 
-/// Refuses a section whose messages differ from the first stored messages, if the store has at
-/// least as many messages as the section.
+/// If the store has at least as many messages as the section, ensures that its first messages equal
+/// those of the section. With fewer stored messages the comparison comes later.
 fn ensure_same_messages(
     session: &mut StoreSession<'_>,
     progress: &ImportProgress,
@@ -171,7 +173,8 @@ fn ensure_same_messages(
 }
 
 impl ImportSection {
-    /// Refuses other messages as soon as the section reaches the newest stored message.
+    /// Ensures, at the message with the seq `newest`, that the running hash equals `frontier`, the
+    /// stored running hash after this message.
     fn ensure_messages_match(&self, newest: u64, frontier: &[u8; 16]) -> Result<()> {
         if newest > 0 && self.messages_seen == newest && self.running_hash != *frontier {
             return Err(self.other_messages_error());
@@ -180,12 +183,15 @@ impl ImportSection {
     }
 
     fn other_messages_error(&self) -> Error {
-        let message = format!("the conversation `{}` holds other messages", self.conversation);
+        let message = format!(
+            "the conversation `{}` holds other messages than the export; import into another store",
+            self.conversation
+        );
         Error::new(ErrorCode::Exists, message)
     }
 }
 
-/// Refuses a condensed summary if the store derived another summary from one of its sources.
+/// Ensures that the store has no other summary than this one derived from one of its sources.
 ///
 /// # Errors
 ///

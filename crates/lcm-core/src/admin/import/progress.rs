@@ -1,7 +1,7 @@
-//! Progress of an import: verifies the order and the hashes of the lines.
+//! Progress of an import: verifies the order and the hashes of the lines, without the store.
 //!
-//! In: lines in order. Out: the progress, which is also the cursor and does not depend on how the
-//! lines are cut into pages. This module reads no store.
+//! In: lines in order. Out: the progress after each line, which is also encoded as the cursor. The
+//! progress does not depend on how the lines are cut into pages.
 
 use alloc::{boxed::Box, string::String};
 
@@ -34,26 +34,32 @@ use super::super::{
 /// Totals of an import.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct ImportTotals {
-    /// Messages of the export; the other fields count what the import stored.
+    /// Messages that the headers so far count.
     pub(super) messages: u64,
+    /// Messages that the import stored.
     pub(super) ingested: u64,
+    /// Summaries that the import stored.
     pub(super) summaries: u64,
+    /// Stored contexts that the import replaced.
     pub(super) contexts: u64,
 }
 
 /// Progress of an import, encoded as its cursor.
 #[derive(Clone, Default, Deserialize, Serialize)]
 pub(super) struct ImportProgress {
-    /// Number of accepted lines.
+    /// Number of lines that this pass accepted.
     lines: u64,
     checksum: LineChecksum,
-    /// Checksum of the verified export; `None` in the first pass.
+    /// Checksum of the last line, as the first pass verified it; `None`: this is the first pass.
     pub(super) verified_checksum: Option<LineChecksum>,
-    /// Whether the last line was accepted.
+    /// Whether the end line of the last conversation was accepted.
     pub(super) is_ended: bool,
+    /// Number of the conversation, from 1; 0 before the first header.
     pub(super) part: u64,
+    /// Number of conversations in the export.
     parts: u64,
-    /// The current conversation; boxed, because the progress is cloned for every line.
+    /// Progress within the conversation; `None` before a header and after an end line. Boxed, so
+    /// that the progress is cheap to move.
     pub(super) section: Option<Box<ImportSection>>,
     pub(super) totals: ImportTotals,
 }
@@ -62,28 +68,34 @@ pub(super) struct ImportProgress {
 #[derive(Clone, Deserialize, Serialize)]
 pub(super) struct ImportSection {
     pub(super) conversation: String,
+    /// Number of messages that the header counts.
     pub(super) messages: u64,
+    /// Running hash after the last message, from the header.
     pub(super) frontier: [u8; 16],
+    /// Number of summaries that the header counts.
     summaries: u64,
+    /// Number of context items that the header counts.
     items: u64,
     pub(super) life: SessionLifecycle,
-    /// Number of accepted messages.
+    /// Number of accepted messages, with all their pieces.
     pub(super) messages_seen: u64,
-    /// Running hash of the accepted messages.
+    /// Running hash after the accepted messages.
     pub(super) running_hash: [u8; 16],
-    /// A large message whose pieces follow, and the accepted bytes of its text.
+    /// A large message whose pieces are not all accepted, with the accepted bytes of its text.
     pub(super) large_message: Option<(LargeMessageLine, u64)>,
-    /// A large message whose pieces are staged and which the next commit stores.
+    /// A large message whose pieces are all staged, and which the next call stores.
     pub(super) pending_large_message: Option<LargeMessageLine>,
+    /// Number of accepted summaries.
     summaries_seen: u64,
+    /// Depth of the last accepted summary.
     depth: u32,
+    /// Number of accepted context items.
     pub(super) items_seen: u64,
-    /// Last seq that the accepted items cover.
+    /// Last seq that the accepted context items cover.
     seq_covered: u64,
-    /// Number of messages that the store had when the section began; the import is refused if the
-    /// first messages of the export differ from them.
+    /// Number of messages in the store when the first pass accepted the header.
     pub(super) messages_stored: u64,
-    /// Running hash of the messages that the store had.
+    /// Running hash after these stored messages.
     pub(super) stored_frontier: [u8; 16],
 }
 
@@ -132,12 +144,12 @@ impl ImportProgress {
         cursor::write(self)
     }
 
-    /// Returns the progress at the start of the second pass.
+    /// Returns the progress with which the second pass starts.
     pub(super) fn start_second_pass(&self) -> Self {
         Self { verified_checksum: Some(self.checksum), ..Self::default() }
     }
 
-    /// Builds the error of the next line.
+    /// Builds an error with the number of the next line before `fault`.
     pub(super) fn line_error(&self, fault: &str) -> Error {
         Error::invalid_input(format_args!("line {} {fault}", self.lines + 1))
     }
@@ -153,7 +165,8 @@ impl ImportProgress {
         Ok(line)
     }
 
-    /// Accepts a line with a verified checksum, if the order of an export allows it here.
+    /// Verifies a line against the progress, and counts the line. [`Self::open_line`] verified its
+    /// checksum.
     pub(super) fn accept_line(&mut self, line: &ExportLine) -> Result<()> {
         let accepted = match (line, &mut self.section) {
             (ExportLine::Header(header), None) => self.accept_header(header),
@@ -220,19 +233,19 @@ impl ImportProgress {
 
     fn accept_end(&mut self, line: &EndLine) -> Result<()> {
         if line.part != self.part || line.parts != self.parts || line.lines != self.lines + 1 {
-            return refuse_line("does not match the number of lines");
+            return refuse_line("names other parts or another number of lines than the export has");
         }
         self.section = None;
         self.is_ended = self.part == self.parts;
         if self.is_ended && self.verified_checksum.is_some_and(|verified| verified != self.checksum)
         {
-            return refuse_line("ends another export than the verified export");
+            return refuse_line("ends another export than the first pass verified");
         }
         Ok(())
     }
 }
 
-/// Error text of a line that the order of an export does not allow.
+/// Fault of a line that the order of an export or the counts of the header do not allow here.
 const OUT_OF_ORDER: &str = "is not the line that must follow here";
 
 fn refuse_line(fault: &str) -> Result<()> {
@@ -240,7 +253,7 @@ fn refuse_line(fault: &str) -> Result<()> {
 }
 
 impl ImportSection {
-    /// Refuses any message but the next message of the section.
+    /// Ensures that `seq` is the next message of the section, and that a message may follow here.
     fn ensure_next_message(&self, seq: u64) -> Result<()> {
         let in_order = seq == self.messages_seen + 1
             && seq <= self.messages
@@ -290,13 +303,16 @@ impl ImportSection {
         Ok(())
     }
 
-    /// Refuses a line before the last message of the header, or after other messages.
+    /// Ensures that as many messages as the header counts were accepted, with the hash of the
+    /// header.
     fn ensure_all_messages(&self) -> Result<()> {
         if self.messages_seen != self.messages || self.large_message.is_some() {
-            return refuse_line("must follow the last message of the header");
+            return refuse_line("must follow all messages that the header counts");
         }
         if self.running_hash != self.frontier {
-            return refuse_line("follows messages whose hash is not the header's");
+            return refuse_line(
+                "follows messages whose running hash differs from `frontier` of the header",
+            );
         }
         Ok(())
     }
@@ -316,7 +332,7 @@ impl ImportSection {
                 || record.tokens == tokens::estimate(&record.text)
         };
         if line.id != record.id() || !are_tokens_valid() {
-            return refuse_line("holds a summary that does not match its id");
+            return refuse_line("holds a summary that does not match its id or its tokens");
         }
         let is_kind_valid = match &record.sources {
             SummarySources::Messages { .. } => record.depth == 0,
@@ -337,7 +353,7 @@ impl ImportSection {
     fn accept_context(&mut self, items: &[ExportedItem]) -> Result<()> {
         self.ensure_all_messages()?;
         if self.summaries_seen != self.summaries {
-            return refuse_line("must follow the last summary of the header");
+            return refuse_line("must follow all summaries that the header counts");
         }
         if items.is_empty() || items.len() > export_format::ITEMS_PER_LINE {
             return refuse_line("must have 1 to 128 items");
@@ -350,17 +366,21 @@ impl ImportSection {
             self.items_seen += 1;
         }
         if self.seq_covered > self.messages || self.items_seen > self.items {
-            return refuse_line("has more items than the header counts");
+            return refuse_line("covers more messages or has more items than the header counts");
         }
         Ok(())
     }
 
-    /// Refuses the end before everything that the header counts.
+    /// Ensures that all messages, summaries and items that the header counts were accepted.
     fn ensure_complete(&self) -> Result<()> {
         self.ensure_all_messages()?;
         let is_complete = self.summaries_seen == self.summaries
             && self.items_seen == self.items
             && self.seq_covered == self.messages;
-        if is_complete { Ok(()) } else { refuse_line("must follow all lines of the header") }
+        if is_complete {
+            Ok(())
+        } else {
+            refuse_line("must follow all summaries and context items that the header counts")
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Import of summaries and the context, verified against the store.
 //!
-//! In: lines in the order of an export. Out: at most one commit. The sources of a leaf must be the
-//! stored messages, and the sources of a condensed summary stored summaries.
+//! In: lines of summaries, or all context items of a conversation. Out: at most one commit, and how
+//! much it stored. The sources of a leaf must be stored messages, those of a condensed summary
+//! stored summaries.
 
 use alloc::{string::String, vec::Vec};
 
@@ -40,7 +41,7 @@ use super::{
     ensure_derivation_matches,
 };
 
-/// Stores the missing summaries of `lines`; returns their number.
+/// Stores those summaries of `lines` that the store lacks, in one commit; returns their number.
 ///
 /// # Errors
 ///
@@ -111,8 +112,9 @@ fn missing_message_error(seq: u64) -> Error {
     Error::invalid_input(format_args!("must name stored messages; message {seq} is not stored"))
 }
 
-/// Verifies the record of a line against its sources; derives its values anew where the line has
-/// another derivation version.
+/// Verifies the record of a line against its stored sources and returns the record to store. If the
+/// record or a source has another derivation version, its tokens, sums, times and trust are derived
+/// anew first.
 fn verify_record(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -187,11 +189,11 @@ fn verify_leaf(
     if is_sound { Ok(leaf) } else { Err(mismatch_error("messages")) }
 }
 
-/// Replaces the stored context by the context of the export; returns whether a stored context was
-/// replaced.
+/// Stores context, family and archive of the export; returns whether a stored context was replaced.
 ///
-/// The stored context stays if it is equal or more compacted: [`is_more_compacted`] compares both.
-/// Creates the conversation if it does not exist.
+/// A stored context is replaced only if it differs and [`is_more_compacted`] holds for the context
+/// of the export. Family and archive are stored only if the conversation has none. A conversation
+/// that does not exist is created.
 ///
 /// # Errors
 ///
@@ -221,7 +223,7 @@ pub(super) fn store_context(
             loaded.head.context.replace_items(keys, revision, &old, 0..old.len(), &new)?;
         let head = &mut loaded.head;
         head.context = context;
-        // The ledger counts all compaction of the exporting store as one change.
+        // The ledger counts the compaction of the exporting store as if this commit had made it.
         let difference = head.raw_tokens.saturating_sub(head.context.tokens);
         head.ledger.saved_tokens = difference.saturating_sub(head.ledger.withdrawn_tokens);
         changes.add_puts(nodes);
@@ -231,7 +233,8 @@ pub(super) fn store_context(
     Ok(replaces && !created)
 }
 
-/// Adopts family and archive record that the stored head lacks; returns whether the head changed.
+/// Takes over the family and the archive record if the stored head has none; returns whether the
+/// head changed.
 fn adopt_family_and_archive(
     call: Call<'_>,
     head: &mut ConversationHead,
@@ -252,9 +255,11 @@ fn adopt_family_and_archive(
     Ok(changed)
 }
 
-/// Returns whether every summary and withdrawn item of `old` lies within such an item of `new`.
+/// Returns whether every summary and every withdrawn item of `old` lies within a summary or
+/// withdrawn item of `new`.
 ///
-/// A summary may replace withdrawn messages only if it covers messages before and after them.
+/// A summary of `new` may cover withdrawn messages of `old` only together with messages before and
+/// after them.
 fn is_more_compacted(new: &[ContextItem], old: &[ContextItem]) -> bool {
     let is_not_raw = |item: &&ContextItem| !matches!(item, ContextItem::Run(_));
     let mut candidates = new.iter().filter(is_not_raw).peekable();
@@ -269,7 +274,7 @@ fn is_more_compacted(new: &[ContextItem], old: &[ContextItem]) -> bool {
     })
 }
 
-/// Resolves the items of the lines to the stored messages and summaries.
+/// Builds the context items of the lines from the stored messages and summaries.
 fn resolve_items(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -280,7 +285,7 @@ fn resolve_items(
     let mut summaries: SortedMap<[u8; 8], SummaryItem> = SortedMap::default();
     for (id, (record, bytes)) in stored.as_entries() {
         if record.derivation_version > DERIVATION_VERSION {
-            // This version cannot estimate the tokens of an element of newer rules.
+            // This version does not know how a newer version renders the summary.
             let name = summary::format_summary_id(*id);
             return Err(Error::not_supported(format_args!(
                 "a newer version stored `{name}`; only that version can import its context"

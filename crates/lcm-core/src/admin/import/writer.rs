@@ -1,8 +1,9 @@
-//! The second pass of an import: stores the lines of a verified export, one commit a call.
+//! The second pass of an import: stores the lines of a verified export, with at most one commit a
+//! call.
 //!
-//! In: the lines after the last consumed line. Out: the number of consumed lines. A call consumes
-//! lines of one kind until its commit is full. Lines whose content is stored are skipped without a
-//! write, so a repeated call, or a repeated import, changes nothing.
+//! In: the lines after the last consumed line. Out: the number of consumed lines. One commit stores
+//! messages, or pieces, or summaries, or a context. Lines whose content is already stored are
+//! consumed without a write, so a repeated call, or a repeated import, changes nothing.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -29,12 +30,14 @@ use super::{
     summaries,
 };
 
-/// Most bytes of summaries in one commit; the rest of its 1 MiB is for edges from their sources.
+/// Most bytes of summaries in one commit; the rest of 1 MiB is for the records that name the
+/// summary derived from a source, and for the search index.
 const SUMMARIES_BYTES_MAX: usize = 512 << 10;
-/// Most puts of one commit for summaries and edges from their sources.
+/// Most puts of one commit for summaries and for the records that name the summary derived from a
+/// source.
 const SUMMARIES_PUTS_MAX: usize = 160;
 
-/// Content of the commit of one call.
+/// What the commit of one call will store.
 enum ImportBatch {
     Empty,
     Messages(MessageBatch),
@@ -42,7 +45,7 @@ enum ImportBatch {
     Context(Vec<ExportedItem>, SessionLifecycle),
 }
 
-/// Messages of one commit, and the progress after each message.
+/// Messages of one commit.
 struct MessageBatch {
     dialect: Dialect,
     texts: Vec<String>,
@@ -51,20 +54,21 @@ struct MessageBatch {
     bytes: usize,
     /// Running hash before the first message.
     before: [u8; 16],
+    /// Progress after each message.
     after: Vec<ImportProgress>,
 }
 
-/// How the writer handled a line.
+/// Whether the writer consumed a line.
 enum LineDisposition {
     /// The line was consumed.
     Accepted,
-    /// The line was consumed and ends the commit.
+    /// The line was consumed, and the call takes no further line.
     AcceptedLast,
-    /// The line belongs to the next commit.
+    /// The line was not consumed; it belongs to a later call.
     NextCommit,
 }
 
-/// Stores lines in one commit; returns the number of consumed lines.
+/// Stores the first of these lines in at most one commit; returns the number of consumed lines.
 ///
 /// # Errors
 ///
@@ -87,7 +91,7 @@ pub(super) fn write_page(
         }
     }
     let mut consumed = 0;
-    // The position before the context, which one commit stores as a whole.
+    // Lines consumed and progress before the context, which one commit must store as a whole.
     let mut before_context = None;
     for text in lines {
         let mut next = progress.clone();
@@ -125,7 +129,7 @@ struct ImportWriter<'r, 's> {
     session: &'r mut StoreSession<'s>,
     config: &'r Config,
     now: Timestamp,
-    /// The current conversation.
+    /// The conversation of the lines; `None`: before a header.
     stored: Option<OpenConversation>,
     batch: ImportBatch,
 }
@@ -136,7 +140,7 @@ impl ImportWriter<'_, '_> {
         Ok(())
     }
 
-    /// Returns the seq of the newest stored message.
+    /// Returns the seq of the newest stored message; 0: there is none.
     fn newest_seq(&self) -> u64 {
         self.stored.as_ref().map_or(0, |stored| stored.loaded.head.messages)
     }
@@ -145,8 +149,8 @@ impl ImportWriter<'_, '_> {
         seq > self.newest_seq()
     }
 
-    /// Returns whether the store has more messages than the export; its summaries and context are
-    /// then not imported.
+    /// Returns whether the store has more messages than the export; then summaries and context of
+    /// the export are not stored.
     fn has_advanced(&self, progress: &ImportProgress) -> bool {
         progress.section.as_ref().is_some_and(|section| self.newest_seq() > section.messages)
     }
@@ -190,7 +194,7 @@ impl ImportWriter<'_, '_> {
             }
             ExportLine::Summary(line) => Ok(self.add_summary(line)),
             ExportLine::Context(items) => Ok(self.add_context(items, next)),
-            // An end that follows its context belongs to the same commit.
+            // An end line after the context belongs to the commit of the context.
             ExportLine::End(_) if matches!(self.batch, ImportBatch::Context(..)) => {
                 Ok(LineDisposition::AcceptedLast)
             }
@@ -320,7 +324,8 @@ impl ImportWriter<'_, '_> {
         }
     }
 
-    /// Ends a conversation without a context batch: it has no messages, or more than the export.
+    /// Handles an end line without a context to store. A conversation that does not exist is
+    /// created, with an empty context.
     fn end_conversation(&mut self, before: &ImportProgress) -> Result<LineDisposition> {
         let is_new = self.stored.as_ref().is_some_and(|stored| stored.loaded.bytes.is_none());
         match &before.section {
@@ -357,7 +362,8 @@ impl ImportWriter<'_, '_> {
                     stored.checked_sub(1).and_then(|last| batch.after.into_iter().nth(last));
                 *progress = after.ok_or_else(|| Error::corrupt_store("no message was stored"))?;
                 progress.totals.ingested += u64::from(receipt.ingested);
-                // The messages of the batch are the last of the consumed lines.
+                // The messages of the batch are the last of the consumed lines; those not stored
+                // are given back.
                 Ok(consumed - (count - stored))
             }
             ImportBatch::Summaries { lines, .. } => {
@@ -374,17 +380,20 @@ impl ImportWriter<'_, '_> {
     }
 }
 
-/// Returns the large message whose pieces follow, and the accepted bytes of its text.
+/// Returns the large message whose pieces are not all accepted, with the accepted bytes of its
+/// text.
 fn current_large_message(progress: &ImportProgress) -> Option<&(LargeMessageLine, u64)> {
     progress.section.as_ref().and_then(|section| section.large_message.as_ref())
 }
 
-/// Refuses messages that do not follow the newest stored message.
+/// Ensures that a message with this seq, and `frontier` before it, follows the newest stored
+/// message.
 fn ensure_follows(loaded: &LoadedHead, seq: u64, frontier: &[u8; 16]) -> Result<()> {
     if seq == loaded.head.messages + 1 && *frontier == loaded.head.frontier {
         return Ok(());
     }
     let conversation = &loaded.head.conversation;
-    let message = format!("the conversation `{conversation}` changed during the import");
+    let message =
+        format!("the conversation `{conversation}` changed during the import; import again");
     Err(Error::new(ErrorCode::Conflict, message))
 }

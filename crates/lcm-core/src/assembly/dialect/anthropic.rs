@@ -2,8 +2,9 @@
 //!
 //! Roles must alternate, so that neighbours of one role share a message. `content` is always a
 //! list: the JSON of a turn then does not depend on the next turn. The results of a message's calls
-//! are the first blocks of the next message, and no text follows a call. Thinking stays unchanged
-//! at its place: the provider ignores thinking that it does not need, and refuses edited thinking.
+//! are the first blocks of the next message, and no text follows a call in its message. Signed
+//! thinking stays unchanged at its place, because the provider refuses edited thinking; thinking at
+//! the end of a message is omitted.
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -23,8 +24,8 @@ use lcm_text::{
 };
 
 /// Block types that this dialect knows. A block of one of these types that was nevertheless read as
-/// unknown is malformed, and a note replaces the block. `tool call` stands for a call in a message
-/// that is not the model's; the empty type, for a block without a type.
+/// unknown is malformed, and a text replaces the block. `tool call` is the type that normalisation
+/// gives to a call in a message that is not the model's. The empty type is a block without a type.
 const KNOWN_TYPES: [&str; 9] = [
     "",
     "text",
@@ -66,8 +67,8 @@ pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes
     role_alternation::write_messages(Dialect::Anthropic, &out, "content", notes)
 }
 
-/// Moves the calls of a message behind its texts. The provider expects results behind a call, and
-/// refuses a text.
+/// Moves the calls of a message behind all other blocks if a text follows a call. The provider
+/// refuses a text there, because it expects results.
 fn move_calls_after_texts(message: &mut RoleMessage) {
     let kind = |fragment: &JsonFragment| String::from(parse_block(&fragment.json).get_text("type"));
     let kinds: Vec<String> = message.fragments.iter().map(kind).collect();
@@ -83,8 +84,8 @@ fn turn_role(turn: &Turn<'_>) -> &'static str {
     if turn.role == Role::Assistant { "assistant" } else { "user" }
 }
 
-/// Keeps the newest cache marks up to the provider's limit. A mark is not content: an element
-/// without its mark counts as equal.
+/// Removes all cache marks but the newest within the provider's limit, and those on thinking. The
+/// JSON that is compared keeps its marks: an element that lost its mark counts as equal.
 fn limit_cache_controls(out: &mut [RoleMessage]) {
     let mut left = provider_limits::CACHE_CONTROLS_MAX;
     let fragments = out.iter_mut().rev().flat_map(|message| message.fragments.iter_mut().rev());
@@ -106,10 +107,11 @@ fn is_thinking(block: &str) -> bool {
     matches!(&*parse_block(block).get_text("type"), "thinking" | "redacted_thinking")
 }
 
-/// Cache mark, with the end of its block.
+/// Cache mark, with the bracket that closes its block.
 const CACHE_CONTROL_SUFFIX: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}}";
 
-/// Writes a message with a cache mark on its last block that can have one, or without marks.
+/// Writes a message without its cache marks. If `is_marked`, adds a mark to its last block that is
+/// not thinking.
 pub(in crate::assembly) fn push_with_cache_control(
     out: &mut String,
     message: &str,
@@ -153,11 +155,11 @@ fn text_json(text: &str) -> String {
 /// Index of a turn, and of a block in the turn.
 type BlockIndex = (usize, usize);
 
-/// Server tool calls, which the provider itself answers, with their results.
+/// Server tool calls, which the provider itself answers, and their results.
 struct ServerToolPairs {
-    /// Index in `pairs` of each id.
+    /// For each id, its index in `pairs`.
     ids: BTreeMap<String, usize>,
-    /// Place of the call and of the result.
+    /// Place of the first call and of its result; `None`: absent.
     pairs: Vec<(Option<BlockIndex>, Option<BlockIndex>)>,
     /// Number of turns.
     turns: usize,
@@ -204,7 +206,7 @@ impl ServerToolPairs {
         }
     }
 
-    /// Returns whether the last turn ends with a call that the provider has not answered.
+    /// Returns whether the last turn ends with a server tool call without a result.
     fn is_paused(&self, turns: &[Turn<'_>]) -> bool {
         let Some(turn) = turns.last().filter(|turn| turn.role == Role::Assistant) else {
             return false;
@@ -223,7 +225,7 @@ impl ServerToolPairs {
         notes: &mut RenderNotes,
     ) -> Vec<JsonFragment> {
         let mut fragments = Vec::new();
-        // Number of thinking blocks at the end.
+        // Number of thinking blocks at the end of `fragments`.
         let mut thoughts = 0;
         for (place, block) in turn.blocks.iter().enumerate() {
             let is_thought = matches!(block.body, BlockBody::Thought);
@@ -310,7 +312,7 @@ impl ServerToolPairs {
     }
 }
 
-/// Writes a text in place of content that the dialect cannot carry.
+/// Writes a text in place of content that the dialect cannot express, and adds a note.
 fn omission_json(entry: usize, what: &str, notes: &mut RenderNotes) -> String {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     text_json(&format!("[{what} left out]"))
@@ -330,7 +332,7 @@ fn parse_block(json: &str) -> JsonObject<'_> {
     JsonObject::new(json, json::parse_object(json).unwrap_or_default())
 }
 
-/// Returns whether an image, document or search result has a valid source.
+/// Returns whether an image, document or search result has a valid source; true for other blocks.
 fn has_source(native: &str) -> bool {
     provider_limits::has_valid_source(&parse_block(native))
 }
@@ -388,7 +390,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     out
 }
 
-/// Writes a block of media for a result; `None`: no result can hold it.
+/// Writes a block of media for a result; `None`: a result cannot hold the media.
 fn media_json(media: &str) -> Option<String> {
     let block = JsonObject::from_value(media, whole_value(media))?;
     if let "image" | "document" | "search_result" = &*block.get_text("type") {
@@ -400,7 +402,7 @@ fn media_json(media: &str) -> Option<String> {
     file_content::read_media(media)?.to_anthropic()
 }
 
-/// Returns whether the provider accepts the content of a result.
+/// Returns whether the provider accepts the content of a result unchanged.
 fn is_valid_content(answer: &TurnAnswer<'_>) -> bool {
     let output = answer.output;
     let has_text = |text: &str| !text.trim().is_empty();

@@ -1,4 +1,8 @@
-//! Writer of an array: its JSON, and the element that each entry became.
+//! Writer of an array for a provider.
+//!
+//! In: messages as lists of JSON fragments, each with the entry that the fragment came from. Out:
+//! the JSON, the offsets of the messages, and the elements. The dialects of all providers use the
+//! writer.
 
 use alloc::{string::String, vec::Vec};
 
@@ -18,14 +22,14 @@ pub(super) struct JsonFragment {
     pub(super) entry: usize,
     /// The JSON that is compared with an earlier assembly.
     pub(super) json: String,
-    /// The JSON that is written, if it differs.
+    /// The JSON that is written; `None`: `json` is written.
     pub(super) replacement: Option<String>,
     /// Whether the fragment is a placeholder turn that the provider requires.
     pub(super) is_synthetic: bool,
 }
 
 impl JsonFragment {
-    /// Creates a fragment. Lone surrogates become U+FFFD, as in all JSON for providers.
+    /// Creates a fragment. Lone surrogates in strings become U+FFFD.
     pub(super) fn new(entry: usize, json: String) -> Self {
         Self { entry, json: replace_lone_surrogates(json), replacement: None, is_synthetic: false }
     }
@@ -37,7 +41,7 @@ pub(super) struct ArrayWriter {
     dialect: Dialect,
     pub(super) json: String,
     pub(super) elements: Vec<OutputElement>,
-    /// Byte offset of each message.
+    /// Byte offset of each message in `json`.
     pub(super) starts: Vec<usize>,
 }
 
@@ -49,7 +53,7 @@ impl ArrayWriter {
     /// Appends a message: `open`, the fragments separated by commas, `close`.
     ///
     /// The tokens of a message are rounded once. A fragment counts the tokens that it adds to the
-    /// fragments before it.
+    /// fragments before. Consecutive fragments of one entry become one element.
     pub(super) fn push_message(
         &mut self,
         open: &str,
@@ -83,7 +87,7 @@ impl ArrayWriter {
                     if last.is_some() {
                         notes.add_note(fragment.entry, RenderNote::Merged);
                     }
-                    // The role and the start of a message are compared, too.
+                    // `open`, which has the role, is compared, too.
                     let open = if at == 0 { open } else { "" };
                     let (text, is_synthetic) =
                         ([open, &fragment.json].concat(), fragment.is_synthetic);
@@ -103,9 +107,9 @@ impl ArrayWriter {
     }
 }
 
-/// Replaces every lone surrogate by U+FFFD: providers read strict JSON.
+/// Replaces every lone surrogate in a string by U+FFFD: providers read strict JSON.
 fn replace_lone_surrogates(json: String) -> String {
-    // A lone surrogate is an escape from D800 to DFFF.
+    // An escape of a surrogate, D800 to DFFF, starts with `\ud` or `\uD`.
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return json;
     }
@@ -133,7 +137,8 @@ fn replace_lone_surrogates(json: String) -> String {
     out
 }
 
-/// Returns the bytes of a string literal behind its opening quote, with the closing quote.
+/// Returns the length in bytes of a string literal without its opening quote and with its closing
+/// quote; `inside` starts behind the opening quote.
 fn literal_length(inside: &str) -> usize {
     let mut escaped = false;
     let end = inside.bytes().position(|byte| {

@@ -1,7 +1,7 @@
 //! Conversion of files, images and documents between dialects, and writers of JSON objects.
 //!
-//! In: a part or block with a file. Out: the name, type and bytes of the file, or its URL, and the
-//! block for another dialect; `None` if the dialect has no block for the file.
+//! In: a part or block with a file. Out: the name, type, text and bytes of the file, or its URL,
+//! and the block for another dialect; `None` if the dialect has no block for the file.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -15,7 +15,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Image types that all providers accept.
+/// Image types that Anthropic and `OpenAI` accept.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 /// Media type of a PDF.
 const PDF: &str = "application/pdf";
@@ -23,7 +23,9 @@ const PDF: &str = "application/pdf";
 /// A file in a message: its content, or a link to it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct FileContent<'a> {
+    /// Name; empty: unknown.
     pub(super) name: Cow<'a, str>,
+    /// Media type; empty: unknown.
     pub(super) mime: Cow<'a, str>,
     pub(super) text: Option<Cow<'a, str>>,
     /// Bytes of the file, in Base64.
@@ -34,9 +36,9 @@ pub(super) struct FileContent<'a> {
     is_search_result: bool,
 }
 
-/// Reads the file in a block or behind its URL.
+/// Reads the file in a block: its content, or its URL.
 ///
-/// `None`: the block is not a file, or names a file that only the provider holds (`file_id`).
+/// `None`: the block has no file, or names a file that only the provider holds (`file_id`).
 /// `part`: the part that was read from this block; `whole`: span of the block in `raw`.
 pub(super) fn read<'a>(
     dialect: Dialect,
@@ -83,7 +85,7 @@ pub(super) fn read<'a>(
     Some(file)
 }
 
-/// Reads the file of a media block in tool output, in any dialect; `None`: no file.
+/// Reads the file of a media block in tool output, in any dialect except `gemini`; `None`: no file.
 pub(super) fn read_media(media: &str) -> Option<FileContent<'_>> {
     let whole = ByteSpan::from_range(0, media.len());
     let block =
@@ -104,7 +106,7 @@ pub(super) fn read_media(media: &str) -> Option<FileContent<'_>> {
     dialects.into_iter().find_map(|dialect| read_linked(dialect, media, whole))
 }
 
-/// Reads an image or document that a block links to.
+/// Reads the URL of an image or document in a block; a data URL becomes bytes. `None`: no URL.
 fn read_linked(dialect: Dialect, raw: &str, whole: ByteSpan) -> Option<FileContent<'_>> {
     let block =
         JsonObject::from_value(raw, JsonValue { span: whole, kind: json::kind(raw, whole) })?;
@@ -148,13 +150,14 @@ fn read_linked(dialect: Dialect, raw: &str, whole: ByteSpan) -> Option<FileConte
     Some(file)
 }
 
-/// Returns the URL in a string; `None` for an empty one.
+/// Returns the URL in a string; `None`: the string is empty.
 fn read_url(raw: &str, url: ByteSpan) -> Option<Cow<'_, str>> {
     Some(json::text(raw, url)).filter(|url| !url.is_empty())
 }
 
 impl<'a> FileContent<'a> {
-    /// Splits a data URL in `data` into type and bytes.
+    /// Replaces a data URL in `data` by its bytes. Its type becomes the type of a file without a
+    /// type.
     fn split_data_url(&mut self) {
         let Some(data) = self.data.as_deref() else { return };
         let Some((mime, bytes)) = data.strip_prefix("data:").and_then(|url| url.split_once(','))
@@ -168,12 +171,12 @@ impl<'a> FileContent<'a> {
         self.data = Some(Cow::Owned(bytes));
     }
 
-    /// Returns the bytes if the file is of one of these types.
+    /// Returns the bytes, in Base64, if the file has one of these types.
     fn data_of_types(&self, types: &[&str]) -> Option<&str> {
         self.data.as_deref().filter(|_| types.contains(&&*self.mime))
     }
 
-    /// Returns the text of the file below its title; `None` without text.
+    /// Returns the text of the file below its title; `None`: the text is absent or blank.
     fn titled_text(&self) -> Option<String> {
         let text = self.text.as_deref().filter(|text| !text.trim().is_empty())?;
         Some(format!("{}\n{text}", self.display_title()))
@@ -300,7 +303,7 @@ impl<'a> FileContent<'a> {
         Some(out)
     }
 
-    /// Writes the part of an `lcm` message; `None`: a link, or a search result.
+    /// Writes the part of an `lcm` message; `None`: the file is a URL, or a search result.
     pub(super) fn to_lcm(&self) -> Option<String> {
         if self.url.is_some() || self.is_search_result {
             return None;
@@ -322,7 +325,7 @@ impl<'a> FileContent<'a> {
     }
 }
 
-/// Appends a member to an object that has members.
+/// Appends a member with a string value to an object that already has members.
 pub(super) fn push_field(out: &mut String, key: &str, value: &str) {
     out.push_str(",\"");
     out.push_str(key);
@@ -330,7 +333,8 @@ pub(super) fn push_field(out: &mut String, key: &str, value: &str) {
     json::write_string(out, value);
 }
 
-/// Returns the members of an object with their keys, in order. Of equal keys only the last is kept.
+/// Returns the members of an object with their keys, in order; of members with equal keys only the
+/// last.
 pub(super) fn dedup_members<'r>(
     raw: &'r str,
     object: &JsonObject<'r>,
@@ -342,7 +346,7 @@ pub(super) fn dedup_members<'r>(
     members().filter(is_last).map(|(_, member)| (key(member), *member)).collect()
 }
 
-/// Writes an object without the members of some keys.
+/// Writes an object without members whose key is in `keys`; of equal keys only the last member.
 pub(super) fn write_members_without(raw: &str, object: &JsonObject<'_>, keys: &[&str]) -> String {
     let mut out = String::new();
     for (key, member) in dedup_members(raw, object) {

@@ -1,8 +1,9 @@
 //! Writes turns as contents of the Gemini API.
 //!
 //! Neighbouring turns of the model share one content, because a content with calls must follow a
-//! user's content. The responses to its calls are one content directly behind, without other parts,
-//! because the provider counts them there. Name and order distinguish calls without an id.
+//! user's content. The responses to the calls of a content are one content directly behind, without
+//! other parts, because the provider counts them there. Calls without an id are matched by name and
+//! order.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -20,7 +21,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Members that define the known kinds of parts.
+/// Members of a part that define its kind, for all known kinds.
 const KNOWN_MEMBERS: [&str; 13] = [
     "text",
     "inlineData",
@@ -68,7 +69,8 @@ pub(super) fn write(
     role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 
-/// Returns the role of a user's content as given; empty for an absent role.
+/// Returns the role for a content that is not the model's: `function` and an absent role, as an
+/// empty text, stay; any other becomes `user`.
 fn content_role(raw: &str) -> &'static str {
     let content = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     match &*content.get_text("role") {
@@ -78,7 +80,8 @@ fn content_role(raw: &str) -> &'static str {
     }
 }
 
-/// Returns the role for a content of responses: the role that the first response came in.
+/// Returns the role for a content of responses: that of the content that the first response came
+/// in, or `user` if the first response is of another dialect.
 fn answers_role(first: &TurnAnswer<'_>, entries: &[RenderEntry]) -> &'static str {
     match entries.get(first.entry) {
         Some(
@@ -149,7 +152,7 @@ fn write_part(turn: &Turn<'_>, block: &TurnBlock<'_>, notes: &mut RenderNotes) -
     }
 }
 
-/// Writes a text in place of content that the dialect cannot carry.
+/// Writes a text in place of content that the dialect cannot express, and adds a note.
 fn omission_json(entry: usize, what: &str, notes: &mut RenderNotes) -> String {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     text_json(&format!("[{what} left out]"))
@@ -167,8 +170,8 @@ fn parse_part(json: &str) -> Option<JsonObject<'_>> {
     JsonObject::from_value(json, JsonValue { span, kind: json::kind(json, span) })
 }
 
-/// Returns whether a part has a function call or response. A part with two kinds was read as the
-/// other kind, so that pairing does not know the function.
+/// Returns whether a part has a function call or response. If such a part was read as another kind,
+/// pairing does not know the function.
 fn has_function(native: &str) -> bool {
     const NAMES: [(&str, &str); 2] =
         [("functionCall", "function_call"), ("functionResponse", "function_response")];
@@ -185,8 +188,8 @@ fn is_signed(native: &str) -> bool {
     })
 }
 
-/// Returns whether an unknown part is of a kind that may come in future, not a malformed known
-/// part.
+/// Returns whether a part is of a kind that this version does not know: no member is of a known
+/// kind, and the part has not only metadata.
 fn has_unknown_kind(native: &str) -> bool {
     parse_part(native).is_some_and(|part| {
         let has_any = |keys: &[&str]| keys.iter().any(|key| part.get_value(key).is_some());
@@ -241,7 +244,8 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     out
 }
 
-/// Returns whether a native response has the name and id of its call.
+/// Returns whether a native response has the name and id of its call, an object as its response,
+/// and no other kind of data.
 fn is_valid_native(native: &str, answer: &TurnAnswer<'_>, name: &str) -> bool {
     let response =
         parse_part(native).filter(|part| !provider_limits::has_several_kinds(part)).and_then(

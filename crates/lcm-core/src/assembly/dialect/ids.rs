@@ -1,8 +1,9 @@
-//! Independence of the parts of an array: shared ids, and entries that depend on their neighbours.
+//! Whether the end of an array can be rendered without its beginning.
 //!
-//! A part can be rendered without the rest if it shares no id with the rest, and its first entry
-//! does not depend on its neighbours. Ids are compared by hash: a collision costs a cut, never a
-//! wrong array.
+//! In: the turns of some entries. Out: the hashes of all their ids, and whether the first entries
+//! depend on entries before. [`super::render`] returns both; the cache of arrays cuts an array only
+//! if the two parts share no id. A collision of hashes prevents a cut, and never makes an array
+//! wrong.
 
 use alloc::vec::Vec;
 
@@ -19,7 +20,7 @@ fn hash_id(id: &str) -> u64 {
     })
 }
 
-/// Collects the hashes of the ids of calls, results and items, each with the index of its entry.
+/// Appends the hashes of the ids of calls, results and items, each with the index of its entry.
 pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
     for turn in turns {
         let mut add = |id: &str| out.push((hash_id(id), turn.entry));
@@ -45,9 +46,11 @@ pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
     }
 }
 
-/// Returns whether the first entry and the entries before it are independent of each other.
+/// Returns whether the turns can be rendered without the turns before them, apart from shared ids.
 ///
-/// A result without an id belongs to the newest call before it. Thinking belongs to the next block.
+/// False in two cases. A result without an id precedes the first call: its call may be in an
+/// earlier turn. Or the first turn has thinking or no blocks: the turn may depend on its
+/// neighbours.
 pub(super) fn is_independent(turns: &[Turn<'_>]) -> bool {
     let event = |turn: &Turn<'_>, block: &TurnBlock<'_>| match &block.body {
         BlockBody::Call(_) if turn.role == Role::Assistant => Some(true),

@@ -1,7 +1,8 @@
 //! Writes a message of a provider's dialect in the dialect `lcm`.
 //!
-//! Each message is converted alone: no call is paired and no block is dropped. A block without a
-//! part in `lcm` stays unchanged.
+//! In: the JSON of one message. Out: its JSON in `lcm`, for contexts in that dialect. Each message
+//! is converted alone: no call is paired and no block is dropped. A block for which `lcm` has no
+//! part stays unchanged.
 
 use alloc::string::String;
 
@@ -12,7 +13,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Members that hosts add, which `lcm` has, too.
+/// Members that hosts add and `lcm` has, too; a conversion keeps them.
 const HOST_MEMBERS: [&str; 3] = ["id", "timestamp", "event_key"];
 
 /// Converts a message to the dialect `lcm`.
@@ -63,7 +64,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
             member(out, "id", id);
             member(out, "name", name);
             match input.map(|input| (json::kind(raw, input), json::text(raw, input))) {
-                // OpenAI writes the arguments as an object in a string.
+                // OpenAI writes the arguments as JSON in a string.
                 Some((JsonKind::String, text)) if json::parse_object(&text).is_ok() => {
                     out.push_str(",\"input\":");
                     out.push_str(&provider_limits::to_input_object(&text));

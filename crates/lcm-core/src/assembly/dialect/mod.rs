@@ -1,7 +1,7 @@
 //! Rendering of selected messages and summaries in the dialects of the providers.
 //!
 //! In: the selected messages and summaries, in order. Out: the JSON array, the elements that each
-//! entry became, and notes on what was changed. Three steps: every entry becomes turns of blocks
+//! entry became, and notes on the changes. Three steps: every entry becomes turns of blocks
 //! ([`normalize`]), tool calls are paired with results ([`pair_tool_calls`]), and the dialect
 //! writes the turns. No step reads the store.
 
@@ -35,7 +35,7 @@ pub(super) use self::{
 };
 use lcm_text::types::api::Dialect;
 
-/// Renders entries. Leading system messages are not among them.
+/// Renders entries for a provider. The caller has taken leading system messages out.
 pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], part: ArrayPart) -> RenderOutput {
     let mut notes = RenderNotes::default();
     let mut turns = normalize::normalize_entries(dialect, entries);
@@ -43,7 +43,7 @@ pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], part: ArrayPart)
     ids::collect_ids(&turns, &mut ids);
     let is_independent = ids::is_independent(&turns);
     let pairs = pair_tool_calls::pair_calls(dialect, &mut turns, &mut notes);
-    // Pairing makes further ids.
+    // Pairing gives some calls new ids.
     ids::collect_ids(&turns, &mut ids);
     let writer = match dialect {
         Dialect::Anthropic => anthropic::write(&turns, part, &mut notes),

@@ -1,7 +1,8 @@
 //! Normalisation: entries of any dialect become turns of blocks that all dialects share.
 //!
-//! A block whose dialect is the target dialect keeps its JSON. The JSON is written unchanged unless
-//! the provider would refuse it.
+//! In: the entries to render. Out: turns, which pairing changes and the dialects write. A block
+//! whose dialect is the target dialect keeps its JSON, which is written unchanged unless the
+//! provider would refuse it.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -15,20 +16,21 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// A turn of one speaker.
+/// A message of one speaker, or a part of a message that was split; a summary is a user's turn.
 #[derive(Clone, Debug)]
 pub(super) struct Turn<'a> {
     /// Index of the entry.
     pub(super) entry: usize,
+    /// Seq of the message, or the first seq that the summary covers.
     pub(super) seq: u64,
     pub(super) role: Role,
     pub(super) blocks: Vec<TurnBlock<'a>>,
-    /// Results of the calls, in the order of the calls; set by pairing.
+    /// Results that are written behind the turn; set by pairing.
     pub(super) answers: Vec<TurnAnswer<'a>>,
-    /// JSON of the message, if its dialect is the target dialect.
+    /// JSON of the message; `None`: of another dialect, or the message was split.
     pub(super) native: Option<&'a str>,
-    /// Whether pairing removed blocks, or the turn is only reasoning. A note already names the
-    /// cause.
+    /// Whether pairing takes calls or results out of the turn, or the turn is a `reasoning` item.
+    /// If nothing is left to write, no note on an empty message is added.
     pub(super) is_emptied: bool,
     /// Whether the turn is an item of `openai-responses`. One response may have several items.
     pub(super) is_item: bool,
@@ -38,7 +40,7 @@ pub(super) struct Turn<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct TurnBlock<'a> {
     pub(super) body: BlockBody<'a>,
-    /// JSON of the block, if its dialect is the target dialect.
+    /// JSON of the block; `None`: of another dialect, or with an id that is not a string.
     pub(super) native: Option<&'a str>,
 }
 
@@ -55,19 +57,19 @@ pub(super) enum BlockBody<'a> {
         id: Cow<'a, str>,
         is_result: bool,
     },
-    /// Type of any other block.
+    /// Any other block: its type; empty: no type.
     Other(Cow<'a, str>),
 }
 
 /// A tool call.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCall<'a> {
-    /// Id in the message.
+    /// Id in the message; `None`: absent.
     pub(super) given_id: Option<Cow<'a, str>>,
-    /// Id that is written; set by pairing.
+    /// Id that is written; set by pairing, empty for a call that is omitted.
     pub(super) id: String,
     pub(super) name: Cow<'a, str>,
-    /// JSON of the arguments, or empty.
+    /// JSON of the arguments; empty: absent.
     pub(super) input: &'a str,
 }
 
@@ -76,15 +78,15 @@ pub(super) struct TurnCall<'a> {
 pub(super) struct TurnAnswer<'a> {
     /// Index of the entry.
     pub(super) entry: usize,
-    /// Id of its call in the message.
+    /// Id of its call in the message; `None`: absent.
     pub(super) given_id: Option<Cow<'a, str>>,
     /// Id of its call that is written; set by pairing.
     pub(super) id: String,
     pub(super) name: Cow<'a, str>,
-    /// JSON of the output, or empty.
+    /// JSON of the output; empty: absent.
     pub(super) output: &'a str,
     pub(super) is_error: bool,
-    /// JSON of its block or message, if its dialect is the target dialect.
+    /// JSON of its block, for `openai-chat` of its message; `None`: of another dialect.
     pub(super) native: Option<&'a str>,
     /// Whether the result has media that only its own dialect can express.
     pub(super) has_lost_media: bool,
@@ -122,7 +124,7 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
         let scope = MessageScope { entry: at, target, dialect, role, raw, item, is_bare_tool };
         let blocks = scope.convert_blocks(parts);
         if role == Role::Assistant {
-            // Text behind a result in the same message becomes a turn behind the result.
+            // Blocks behind a result in the same message become a turn behind the result.
             let pieces = split_after_results(blocks);
             let is_whole = pieces.len() == 1;
             for blocks in pieces {
@@ -137,7 +139,7 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
     turns
 }
 
-/// Splits the blocks of an assistant behind each group of results.
+/// Splits the blocks of an assistant message behind each group of consecutive results.
 fn split_after_results(blocks: Vec<TurnBlock<'_>>) -> Vec<Vec<TurnBlock<'_>>> {
     let mut out: Vec<Vec<TurnBlock<'_>>> = Vec::from([Vec::new()]);
     let mut answered = false;
@@ -163,7 +165,7 @@ struct MessageScope<'a> {
     raw: &'a str,
     /// Type of an item of `openai-responses`; empty in other dialects.
     item: &'a str,
-    /// Whether the message is a tool's and has no result part: its texts are results.
+    /// Whether the message has the role `tool` and no result part: its texts are results.
     is_bare_tool: bool,
 }
 
@@ -197,7 +199,7 @@ impl<'a> MessageScope<'a> {
             .filter(|_| has_valid_id_type(self.raw, &read.part));
         let body = match &read.part {
             _ if self.item == "reasoning" => BlockBody::Thought,
-            // The text of a tool without a result part is its result.
+            // The text of a `tool` message without a result part is the result.
             Part::Text { text } if self.is_bare_tool => {
                 BlockBody::Answer(self.build_answer(None, None, Some(*text), false))
             }
@@ -263,7 +265,7 @@ impl<'a> MessageScope<'a> {
         TurnAnswer { entry, given_id, id, name, output, is_error, native, has_lost_media }
     }
 
-    /// Returns whether a function response has media beside its output.
+    /// Returns whether a block is a Gemini function response with media beside its output.
     fn has_media(&self, whole: ByteSpan) -> bool {
         let value = JsonValue { span: whole, kind: json::kind(self.raw, whole) };
         self.dialect == Dialect::Gemini
@@ -274,8 +276,8 @@ impl<'a> MessageScope<'a> {
                 .is_some_and(|response| !response.get_list("parts").is_empty())
     }
 
-    /// Returns the id of a server tool block; `None`: the host answers the call, or the target is
-    /// another dialect.
+    /// Returns the id of a server tool block; empty: absent. `None`: the host answers the call, or
+    /// the target is another dialect.
     fn server_tool_id(&self, whole: ByteSpan, is_result: bool) -> Option<Cow<'a, str>> {
         if !self.is_target_dialect() {
             return None;
@@ -311,8 +313,8 @@ impl<'a> MessageScope<'a> {
     }
 }
 
-/// Returns whether the id of a call or result is a string or absent. A host may write a number,
-/// which no provider accepts.
+/// Returns whether the id of a call or result is a string or absent; true for other parts. A host
+/// may write a number, which no provider accepts.
 fn has_valid_id_type(raw: &str, part: &Part) -> bool {
     match part {
         Part::ToolCall { id: Some(id), .. } | Part::ToolResult { call_id: Some(id), .. } => {
@@ -323,9 +325,11 @@ fn has_valid_id_type(raw: &str, part: &Part) -> bool {
 }
 
 impl TurnAnswer<'_> {
-    /// Returns whether a tool returned the result: false for a placeholder of an earlier assembly.
+    /// Returns whether a tool returned the result: false for the placeholder of a missing result,
+    /// which an earlier assembly wrote and the host appended.
     pub(super) fn is_real(&self) -> bool {
-        // Another dialect may have written the placeholder with a few characters around.
+        // Another dialect may have written the placeholder with a few characters around. A much
+        // longer output only quotes it.
         self.output.len() > 2 * MISSING.len() || !self.output.contains(MISSING)
     }
 }

@@ -1,8 +1,9 @@
 //! Writes turns as messages of the `OpenAI` Chat Completions API.
 //!
-//! A message of this dialect is written unchanged, without the members that a host added. If a call
-//! must change, the list of calls is written anew. The legacy `function_call` and the role
-//! `function` become `tool_calls` and `tool`. Roles need not alternate: turns are never merged.
+//! A message of this dialect is written without the members that a host added, and otherwise
+//! unchanged if the provider accepts it. The list of calls is written anew. The legacy
+//! `function_call` and the role `function` become `tool_calls` and `tool`. Roles need not
+//! alternate: turns are never merged.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -19,7 +20,8 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Members that a host adds to messages. `id`, the first, may also be the provider's.
+/// Members that a host adds to messages. `id` is first: in `openai-responses` it may also be the
+/// provider's.
 pub(super) const HOST_MEMBERS: [&str; 7] =
     ["id", "timestamp", "event_key", "speaker", "session", "trust", "stop_reason"];
 
@@ -48,7 +50,7 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
     writer
 }
 
-/// Returns whether the provider accepts the content of a message, or the content is absent.
+/// Returns whether the provider accepts the content of a message; true for absent content.
 fn is_valid_content(raw: &str, role: Role) -> bool {
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let types: &[&str] = match role {
@@ -206,7 +208,7 @@ fn push_content(out: &mut String, content: &[ChatContent<'_>]) {
     }
 }
 
-/// Returns a text in place of content that the dialect cannot carry.
+/// Returns a text in place of content that the dialect cannot express, and adds a note.
 fn omission_content<'a>(entry: usize, what: &str, notes: &mut RenderNotes) -> ChatContent<'a> {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     ChatContent::Text(Cow::Owned(format!("[{what} left out]")))
@@ -262,7 +264,8 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     out
 }
 
-/// Writes a result of this dialect unchanged; `None`: the provider would refuse it.
+/// Writes a result of this dialect without the members that a host added; `None`: its call got
+/// another id, or the provider would refuse its role or content.
 fn write_native_answer(raw: &str, answer: &TurnAnswer<'_>) -> Option<String> {
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let has_call_id =

@@ -1,9 +1,10 @@
 //! Writes turns as input items of the `OpenAI` Responses API.
 //!
-//! An item of this dialect is written unchanged, without the members that a host added. Reasoning
-//! is kept only before the item that it led to, because the provider refuses reasoning alone. A
-//! call of a provider's own tool requires a result item of the same tool. Without one, call and
-//! result become a function call and its output.
+//! An item of this dialect is written without the members that a host added, and otherwise
+//! unchanged if the provider accepts it. Reasoning is kept only before the item that it led to,
+//! because the provider refuses reasoning alone. A call such as `computer_call` requires a result
+//! item of the same tool. Without such an item, call and result become a function call and its
+//! output.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -21,9 +22,9 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Number of the first types in [`HOST_CALLS`] whose results may be text.
+/// How many types at the start of [`HOST_CALLS`] may have a text as result.
 const TEXT_ANSWER_CALLS: usize = 2;
-/// Types of items that may be written without an id.
+/// Types of items that are written without their id where the reasoning before was omitted.
 const OPTIONAL_ID_ITEMS: [&str; 2] = ["function_call", "custom_tool_call"];
 
 /// Writes all turns.
@@ -59,12 +60,13 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
     writer
 }
 
-/// Returns whether a turn answers a request for approval.
+/// Returns whether a turn is a response to a request for approval.
 fn is_approval(turn: &Turn<'_>) -> bool {
     turn.native.is_some_and(|raw| message::item_kind(raw) == "mcp_approval_response")
 }
 
-/// Chooses the type that each call is written with, as its index in [`HOST_CALLS`], by call id.
+/// Chooses for each call of this dialect that is written unchanged its type, as an index in
+/// [`HOST_CALLS`], by call id. All other calls are written as `function_call`.
 fn choose_call_kinds(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
     let kind_index = |kind: &str| HOST_CALLS.iter().position(|known| *known == kind).unwrap_or(0);
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
@@ -97,8 +99,8 @@ fn as_call<'b, 'a>(block: &'b TurnBlock<'a>) -> Option<&'b TurnCall<'a>> {
     }
 }
 
-/// Returns whether a call is written as the item that it came in: with the same id and name, and
-/// with all strings that its type requires.
+/// Returns whether the item of a call can be written unchanged: its id and name are kept, and it
+/// has all strings that its type requires.
 fn is_unchanged_call(call: &TurnCall<'_>, raw: &str) -> bool {
     let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let required: &[&str] = match message::item_kind(raw) {
@@ -107,7 +109,7 @@ fn is_unchanged_call(call: &TurnCall<'_>, raw: &str) -> bool {
         _ => &["call_id"],
     };
     let name = provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &call.name);
-    // A call without a name was read with its type as name.
+    // A call without a name was read with its type in place of the name.
     let is_named = !required.contains(&"name") || !item.get_text("name").is_empty();
     call.given_id.as_deref() == Some(&call.id)
         && name == call.name
@@ -115,13 +117,14 @@ fn is_unchanged_call(call: &TurnCall<'_>, raw: &str) -> bool {
         && required.iter().all(|key| item.get_string(key).is_some())
 }
 
-/// Returns the item of a result in this dialect; `None` if its call got another id.
+/// Returns the item of a result; `None`: of another dialect, or its call got another id.
 fn native_answer_item<'a>(answer: &TurnAnswer<'a>) -> Option<JsonObject<'a>> {
     let raw = answer.native.filter(|_| answer.given_id.as_deref() == Some(&answer.id))?;
     Some(JsonObject::new(raw, json::parse_object(raw).unwrap_or_default()))
 }
 
-/// Returns for each turn whether an item of the model follows, behind any reasoning.
+/// Returns for each turn whether the next turn that is not reasoning is an item of the model, with
+/// content to write.
 fn find_followed_turns(turns: &[Turn<'_>]) -> Vec<bool> {
     let mut out: Vec<bool> = Vec::new();
     let mut follows = false;
@@ -146,7 +149,7 @@ fn is_empty_reference(raw: &str) -> bool {
     message::item_kind(raw) == "item_reference" && item.get_text("id").is_empty()
 }
 
-/// Returns whether a block of an item is written: false for an empty text.
+/// Returns whether a block of an item is written: false for a blank text.
 fn is_written(block: &TurnBlock<'_>) -> bool {
     !matches!(&block.body, BlockBody::Text(text) if text.trim().is_empty())
 }
@@ -156,9 +159,9 @@ fn is_written(block: &TurnBlock<'_>) -> bool {
 struct SeenItems {
     /// Whether reasoning was omitted, and no reasoning was written since.
     lost_reasoning: bool,
-    /// Ids of items.
+    /// Ids of written items; the values are unused.
     ids: BTreeMap<String, usize>,
-    /// Ids of requests for approval, which their responses name.
+    /// Ids of requests for approval, which their responses name; the values are unused.
     requests: BTreeMap<String, usize>,
 }
 
@@ -166,7 +169,7 @@ struct SeenItems {
 struct ItemConverter<'n> {
     /// Index in [`HOST_CALLS`] of the type of each call, by call id.
     call_kinds: BTreeMap<String, usize>,
-    /// For each turn, whether an item of the model follows.
+    /// For each turn, whether an item of the model follows, reasoning skipped.
     followed_turns: Vec<bool>,
     seen: SeenItems,
     /// Items of the current turn.
@@ -175,7 +178,8 @@ struct ItemConverter<'n> {
 }
 
 impl ItemConverter<'_> {
-    /// Adds the item `raw` of this dialect, which the turn at an index came as.
+    /// Adds the items of a turn that came as the item `raw` of this dialect. `at`: index of the
+    /// turn.
     fn convert_native(&mut self, at: usize, raw: &str, turn: &Turn<'_>) {
         let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
         match message::item_kind(raw) {
@@ -277,7 +281,7 @@ impl ItemConverter<'_> {
                 }
             };
             if is_assistant {
-                // A text stays before the call that followed it.
+                // Written at once: a text stays before a call that follows.
                 if let ItemContent::Text(text) = &piece {
                     self.items.push(message_json("assistant", &[ItemContent::Text(text.clone())]));
                 }
@@ -294,7 +298,7 @@ impl ItemConverter<'_> {
         }
     }
 
-    /// Returns the index in [`HOST_CALLS`] of the type of a call.
+    /// Returns the index in [`HOST_CALLS`] of the type that a call is written with.
     fn call_kind(&self, id: &str) -> usize {
         self.call_kinds.get(id).copied().unwrap_or_default()
     }
@@ -347,14 +351,15 @@ fn parse_item(json: &str) -> JsonObject<'_> {
     JsonObject::new(json, json::parse_object(json).unwrap_or_default())
 }
 
-/// Writes an item without the members that a host added. `drops_id`: also without its id.
+/// Writes an item without the members that a host added. The id is also left out if `drops_id`, or
+/// if the provider would refuse it.
 fn strip_host_members(raw: &str, item: &JsonObject<'_>, drops_id: bool) -> String {
     let keeps_id = !drops_id
         && provider_limits::is_valid_item_id(message::item_kind(raw), &item.get_text("id"));
     write_members_without(raw, item, HOST_MEMBERS.get(usize::from(keeps_id)..).unwrap_or_default())
 }
 
-/// Returns whether the provider accepts a function output: a text, or a list of parts.
+/// Returns whether the provider accepts a function output: a text, or a list of valid input parts.
 fn is_valid_output(output: &str) -> bool {
     let span = ByteSpan::from_range(0, output.len());
     match json::kind(output, span) {
@@ -380,7 +385,7 @@ enum ItemContent<'a> {
     Part(String),
 }
 
-/// Returns a text in place of content that the dialect cannot carry.
+/// Returns a text in place of content that the dialect cannot express, and adds a note.
 fn omission_content<'a>(entry: usize, what: &str, notes: &mut RenderNotes) -> ItemContent<'a> {
     notes.add_note(entry, RenderNote::BlockLeftOut);
     ItemContent::Text(Cow::Owned(format!("[{what} left out]")))
@@ -400,7 +405,7 @@ fn media_content<'a>(
     }
 }
 
-/// Returns the text of a part that this module wrote.
+/// Returns the text of a part that [`file_content::FileContent::to_openai_responses`] wrote.
 fn part_text<'a>(part: &str) -> Cow<'a, str> {
     let members = json::parse_object(part).unwrap_or_default();
     Cow::Owned(JsonObject::new(part, members).get_text("text").into_owned())

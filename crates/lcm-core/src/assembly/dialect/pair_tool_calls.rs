@@ -1,8 +1,9 @@
-//! Pairing of tool calls with results: every call gets exactly one result, directly behind.
+//! Pairing of tool calls with results: every kept call gets exactly one result, directly behind.
 //!
 //! In: turns with calls and results anywhere. Out: turns whose calls have ids that the dialect
-//! accepts, with the results in [`Turn::answers`] and none left among the blocks. All turns are
-//! searched for the result of a call, first behind the call, then before.
+//! accepts, with the results in [`Turn::answers`] and none among the blocks. A result is searched
+//! first behind its call, then before. A call without a result gets a placeholder, and a result
+//! without a call becomes text.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -18,10 +19,11 @@ use lcm_text::{
 };
 
 /// Characters of a replaced id that the new id keeps: enough to recognise the id in a log. With its
-/// suffix, the new id stays below 40 characters, the limit of the strictest provider.
+/// suffix, the new id has at most 40 characters, the limit of the strictest provider.
 const ID_STEM_CHARACTERS: usize = 16;
 
-/// Prefix of the text of a result whose call is not in the context. A summary may cover the call.
+/// Prefix of the text of a result whose call is not in the context, for example because a summary
+/// covers the call.
 const ORPHAN_PREFIX: &str = "[a tool returned this; its call is not shown]\n";
 
 /// A call or a result in the turns.
@@ -30,15 +32,18 @@ struct ToolEvent {
     turn: usize,
     /// Index of the block in the turn.
     block: usize,
+    /// Id of the call; `None`: absent, and not assigned.
     id: Option<String>,
     name: String,
     is_call: bool,
-    /// Whether the event is not the placeholder of an earlier assembly.
+    /// Whether the event is a call, or a result that a tool returned: false for the placeholder of
+    /// a missing result.
     is_real: bool,
     fate: CallFate,
 }
 
-/// Fate of a call: removed, or kept with the index of the event that answers the call.
+/// Fate of a call: removed, or kept with the index of the event that answers the call (`None`: no
+/// result).
 #[derive(Clone, Copy, Default)]
 enum CallFate {
     #[default]
@@ -46,8 +51,8 @@ enum CallFate {
     Kept(Option<usize>),
 }
 
-/// Pairs the calls and results of all turns. Returns the entry of each call and the entry of its
-/// result, where they differ.
+/// Pairs the calls and results of all turns. Returns the indexes of the entry of a call and of its
+/// result, where the two differ.
 pub(super) fn pair_calls(
     dialect: Dialect,
     turns: &mut Vec<Turn<'_>>,
@@ -56,7 +61,7 @@ pub(super) fn pair_calls(
     let mut events = collect_events(turns);
     assign_ids(turns, &mut events);
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
-    // The events of each id, and whether one event is a call.
+    // For each id, its events in order, and whether any is a call.
     let mut groups: Vec<(Vec<usize>, bool)> = Vec::new();
     for (at, event) in events.iter().enumerate() {
         let Some(id) = &event.id else { continue };
@@ -102,7 +107,7 @@ pub(super) fn pair_calls(
             BlockBody::Call(call) => !call.id.is_empty(),
             _ => true,
         });
-        // Text of a tool beside its results becomes the text of the assistant.
+        // Other blocks of a `tool` message become a turn of the assistant.
         if turn.role == Role::Tool {
             turn.role = Role::Assistant;
             turn.native = None;
@@ -115,7 +120,7 @@ pub(super) fn pair_calls(
     pairs
 }
 
-/// Moves the results of one response's items behind the last of the items.
+/// Moves the results of consecutive items of one response behind the last of these items.
 fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
     let mut moved: Vec<TurnAnswer<'_>> = Vec::new();
     let mut follows = turns
@@ -173,14 +178,14 @@ fn collect_events(turns: &[Turn<'_>]) -> Vec<ToolEvent> {
 
 /// Assigns ids to calls without an id, and to results without an id the id of their call.
 ///
-/// The call of such a result is the first call of the last turn with calls that no other result
-/// answers. If the result has a name, the call must have the same name.
+/// The call of such a result is in the newest turn with calls before the result: the first call
+/// there that no other result answers. If the result has a name, the call must have the same name.
 fn assign_ids(turns: &[Turn<'_>], events: &mut [ToolEvent]) {
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for id in events.iter().filter(|event| !event.is_call).filter_map(|event| event.id.as_ref()) {
         answered.insert(id.clone(), 0);
     }
-    // Id and name of the open calls of the last turn with calls.
+    // Id and name of the unanswered calls of the last turn with calls.
     let mut open: Vec<(String, String)> = Vec::new();
     let mut open_turn = usize::MAX;
     for event in events.iter_mut() {
@@ -216,7 +221,8 @@ pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
     number
 }
 
-/// Selects the calls to keep among the events of one id, each with the event that answers it.
+/// Selects the calls to keep among the events of one id, each with the event that answers it
+/// (`None`: no result).
 ///
 /// - An id that looks unique is unique: a second call repeats the first and is removed.
 /// - A short id may return in later turns. There a second call with other arguments is another
@@ -283,7 +289,7 @@ fn is_same_call(turns: &[Turn<'_>], events: &[ToolEvent], one: usize, other: usi
     content(one) == content(other)
 }
 
-/// Copies the results of the events, in order, and marks their turns as emptied.
+/// Copies the result of each event (`None`: a call), and marks the turns of results as emptied.
 fn take_answers<'a>(turns: &mut [Turn<'a>], events: &[ToolEvent]) -> Vec<Option<TurnAnswer<'a>>> {
     let mut take = |event: &ToolEvent| {
         let turn = turns.get_mut(event.turn)?;
@@ -358,7 +364,8 @@ fn missing_answer<'a>(entry: usize) -> TurnAnswer<'a> {
     }
 }
 
-/// Returns an id that the dialect accepts and no earlier call has: the call's own id if possible.
+/// Returns an id that the dialect accepts and that is not in `used`: the call's own id if possible.
+/// Adds the id to `used`.
 fn accepted_call_id(
     dialect: Dialect,
     event: &ToolEvent,
@@ -381,7 +388,7 @@ fn accepted_call_id(
     }
 }
 
-/// Replaces a result without a call by its text.
+/// Replaces the block of a result without a call by its text, and adds `note`.
 fn replace_with_text(
     turns: &mut [Turn<'_>],
     event: &ToolEvent,

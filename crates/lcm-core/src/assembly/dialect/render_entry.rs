@@ -1,4 +1,5 @@
-//! Entry to render: a selected message or summary, with its text.
+//! Entry to render: a selected message or summary, with its text. Assembly makes the entries; the
+//! dialects of the providers render them.
 
 use alloc::rc::Rc;
 
@@ -19,12 +20,12 @@ pub(in crate::assembly) struct RenderEntry {
     pub(in crate::assembly) text: EntryText,
 }
 
-/// Where rendered entries lie in their array.
+/// Which part of an array the entries to render are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::assembly) enum ArrayPart {
     /// The entries are the whole array.
     Whole,
-    /// Other entries precede them.
+    /// The entries are the end of the array, behind other entries.
     Rest,
 }
 
@@ -42,7 +43,7 @@ pub(in crate::assembly) enum EntryOrigin {
 pub(in crate::assembly) enum EntryText {
     /// The rendered content of a message, inside its pack.
     Stored(Rc<StoredMessage>),
-    /// JSON of a message and its parts, or the element of a summary.
+    /// JSON of a message and its parts, or the element of a summary and no parts.
     Own(Rc<str>, Rc<[Part]>),
 }
 
@@ -67,7 +68,8 @@ impl RenderEntry {
         }
     }
 
-    /// Returns whether two entries are equal in all that rendering reads.
+    /// Returns whether two entries are equal in seq, origin, text and parts: all that rendering
+    /// reads.
     pub(in crate::assembly) fn is_same(&self, other: &Self) -> bool {
         let is_same_text = match (&self.text, &other.text) {
             (EntryText::Stored(one), EntryText::Stored(other)) => Rc::ptr_eq(one, other),

@@ -1,4 +1,5 @@
-//! Notes on the changes that rendering made to entries: counted in `why`, listed in `warnings`.
+//! Notes on the changes that rendering made to entries. In a result, `why` counts the notes of an
+//! item and `warnings` describes each kind of change.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,7 +11,7 @@ const NAMED_MAX: usize = 8;
 /// A change that rendering made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::assembly) enum RenderNote {
-    /// The entry shares a message with its neighbour.
+    /// The entry became part of the message of the entry before.
     Merged,
     /// A call without a result got a placeholder result.
     SyntheticResult,
@@ -18,19 +19,19 @@ pub(in crate::assembly) enum RenderNote {
     SyntheticTurn,
     /// A result whose call is not in the context became text.
     OrphanResult,
-    /// A second result of one call was omitted.
+    /// A further result of an answered call was omitted.
     DuplicateResult,
-    /// A second call of one id was omitted.
+    /// A further call with the id of a kept call was omitted.
     DuplicateCall,
-    /// A call got another id or name.
+    /// A call got an id or name that the provider accepts.
     RenamedCall,
     /// A result without a call id became text.
     ResultAsText,
     /// A system message that does not lead the context became user text.
     SystemAsUser,
-    /// Reasoning that the provider would refuse was omitted.
+    /// Reasoning was omitted: the dialect cannot express it, or the provider would refuse it.
     ReasoningLeftOut,
-    /// Blocks that the dialect cannot express were omitted.
+    /// Content that the dialect cannot express was omitted, or a text replaces it.
     BlockLeftOut,
     /// The entry was empty and was omitted.
     DroppedEmpty,
@@ -39,7 +40,7 @@ pub(in crate::assembly) enum RenderNote {
 }
 
 impl RenderNote {
-    /// All notes, in the order of the warnings.
+    /// All kinds of notes, in the order of the warnings.
     const ALL: [Self; 13] = [
         Self::Merged,
         Self::SyntheticResult,
@@ -110,12 +111,12 @@ impl RenderNotes {
         self.list.retain(|(noted, _)| *noted < entry);
     }
 
-    /// Appends notes whose entry indexes start at `from`.
+    /// Appends notes; `from` is added to the indexes of their entries.
     pub(in crate::assembly) fn extend(&mut self, others: Self, from: usize) {
         self.list.extend(others.list.into_iter().map(|(entry, note)| (entry + from, note)));
     }
 
-    /// Returns whether an entry that `includes` accepts has a note.
+    /// Returns whether an entry that `includes` accepts has the note `note`.
     pub(in crate::assembly) fn has_note(
         &self,
         note: RenderNote,
@@ -124,7 +125,7 @@ impl RenderNotes {
         self.list.iter().any(|(entry, made)| *made == note && includes(*entry))
     }
 
-    /// Lists the entries with a note that `includes` accepts.
+    /// Lists the entries that `includes` accepts, once for each note `note` on them.
     fn entries_with(&self, note: RenderNote, includes: &dyn Fn(usize) -> bool) -> Vec<usize> {
         let made = self.list.iter().filter(|(entry, made)| *made == note && includes(*entry));
         made.map(|(entry, _)| *entry).collect()
@@ -143,7 +144,8 @@ impl RenderNotes {
         out
     }
 
-    /// Formats one warning for each kind of note that has a warning text.
+    /// Formats one warning for each kind of note that was added and has a warning text. A warning
+    /// lists at most [`NAMED_MAX`] seqs, then the number of the others.
     pub(in crate::assembly) fn format_warnings(&self, entries: &[RenderEntry]) -> Vec<String> {
         let mut out = Vec::new();
         for note in RenderNote::ALL {

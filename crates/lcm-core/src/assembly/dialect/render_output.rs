@@ -1,4 +1,5 @@
-//! Output of rendering: the array, and the element that each entry became.
+//! Output of rendering entries for a provider: the array, its elements and notes. The cache of
+//! arrays appends the output to an array.
 
 use alloc::{string::String, vec::Vec};
 
@@ -14,11 +15,11 @@ pub(in crate::assembly) struct RenderOutput {
     /// The elements, in the order of the array.
     pub(in crate::assembly) elements: Vec<OutputElement>,
     pub(in crate::assembly) notes: RenderNotes,
-    /// Hashes of call and item ids, each with the index of its entry.
+    /// Hashes of the ids of calls, results and items, each with the index of its entry.
     pub(in crate::assembly) ids: Vec<(u64, usize)>,
-    /// Entry of a call and entry of its result, where they differ.
+    /// Index of the entry of a call and of its result, where the two differ.
     pub(in crate::assembly) pairs: Vec<(usize, usize)>,
-    /// Whether the first entry does not depend on its neighbours, if they share no id with it.
+    /// Whether the entries can be rendered without the entries before, unless they share an id.
     pub(in crate::assembly) is_independent: bool,
 }
 
@@ -31,7 +32,7 @@ pub(in crate::assembly) struct OutputElement {
     pub(in crate::assembly) message: usize,
     /// The text that is compared with an earlier assembly.
     pub(in crate::assembly) text: String,
-    /// Share of the tokens of the message.
+    /// Tokens of these blocks: a share of the tokens of the message.
     pub(in crate::assembly) tokens: u64,
     /// Whether the element is a placeholder turn that the provider requires.
     pub(in crate::assembly) is_synthetic: bool,

@@ -1,6 +1,7 @@
-//! Messages of alternating roles, for Anthropic and Gemini.
+//! Messages with a role and a list of JSON fragments, for Anthropic and Gemini.
 //!
-//! A message has a role and a list of fragments. The first and the last message must be the user's.
+//! In: fragments by role. Out: the written array. The first and the last message must be the
+//! user's, so that a placeholder turn is added before or behind a message of the model.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,9 +11,9 @@ use super::{
 };
 use lcm_text::types::api::Dialect;
 
-/// Text of the user turn before a model's message that would be first.
+/// Text of the placeholder turn before a message of the model at the start.
 const OPENING_PLACEHOLDER: &str = "[earlier messages are not shown]";
-/// Text of the user turn behind a model's message that would be last.
+/// Text of the placeholder turn behind a message of the model at the end.
 const CLOSING_PLACEHOLDER: &str = "[the conversation continues here]";
 
 /// A message of one role.
@@ -28,8 +29,8 @@ impl RoleMessage {
     }
 }
 
-/// Appends fragments to the last message if it has the role, else as a new message. No fragments
-/// add no message.
+/// Appends fragments to the last message if it has the role `role`, else as a new message. An empty
+/// list adds nothing.
 pub(super) fn push_fragments(
     out: &mut Vec<RoleMessage>,
     role: &'static str,
@@ -48,9 +49,9 @@ pub(super) fn push_fragments(
 pub(super) struct UserPadding {
     /// Writes a text as a block of the dialect.
     pub(super) text_json: fn(&str) -> String,
-    /// Whether a user turn precedes a model's message at the start.
+    /// Whether a turn is added before a message of the model at the start.
     pub(super) pads_start: bool,
-    /// Whether a user turn follows a model's message at the end.
+    /// Whether a turn is added behind a message of the model at the end.
     pub(super) pads_end: bool,
 }
 
@@ -75,7 +76,7 @@ impl UserPadding {
     }
 }
 
-/// Writes all messages, with their fragments in the list `key`.
+/// Writes all messages, each with its fragments as the list `key`.
 pub(super) fn write_messages(
     dialect: Dialect,
     out: &[RoleMessage],

@@ -1,7 +1,8 @@
 //! Tool output, split into texts and media.
 //!
-//! Providers write tool output as a string or as a list of blocks. In the dialect `lcm`, any JSON
-//! value may be an output: an unknown value becomes text.
+//! In: the JSON of an output, in any dialect. Out: its pieces, or its text, for the dialects to
+//! write. Providers write tool output as a string or as a list of blocks. In the dialect `lcm`, any
+//! JSON value may be an output: another value becomes one text of its JSON.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -53,7 +54,7 @@ fn json_piece(output: &str, whole: ByteSpan) -> Vec<ToolOutputPiece<'_>> {
     Vec::from([ToolOutputPiece::Text(Cow::Owned(json::compact_value(output, whole)))])
 }
 
-/// Splits a list of known blocks; `None`: a block is unknown.
+/// Splits a list of blocks; `None`: a value is neither a text block nor a media block.
 fn split_blocks(output: &str, whole: ByteSpan) -> Option<Vec<ToolOutputPiece<'_>>> {
     json::list_elements(output, whole)
         .into_iter()
@@ -74,8 +75,8 @@ fn split_blocks(output: &str, whole: ByteSpan) -> Option<Vec<ToolOutputPiece<'_>
 /// Prefix of the text of a failed result, in a dialect without a field for errors.
 const ERROR_PREFIX: &str = "[tool error]";
 
-/// Returns the text of an output, with a prefix if it is an error, and whether the text is
-/// complete.
+/// Returns the text of an output, with a prefix if it is an error, and whether the output has no
+/// media.
 pub(super) fn text_with_error_mark(output: &str, is_error: bool) -> (String, bool) {
     let (text, is_complete) = join_text(output);
     match (is_error, text.is_empty()) {
@@ -85,7 +86,8 @@ pub(super) fn text_with_error_mark(output: &str, is_error: bool) -> (String, boo
     }
 }
 
-/// Joins the texts of an output by line breaks; also returns whether the output has no media.
+/// Joins the pieces of an output by line breaks, with a text in place of media. Also returns
+/// whether the output has no media.
 pub(super) fn join_text(output: &str) -> (String, bool) {
     let mut out = String::new();
     let mut is_complete = true;

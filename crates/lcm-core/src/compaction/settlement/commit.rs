@@ -1,4 +1,7 @@
 //! The commits of a settlement: a summary, a rejected answer, or the failure of a model.
+//!
+//! In: a settlement and an answer that was judged. Out: the outcome, after at most one commit.
+//! `apply` and `run` use these methods.
 
 use alloc::vec::Vec;
 
@@ -28,12 +31,13 @@ use super::super::{
 use super::TaskSettlement;
 
 impl TaskSettlement<'_> {
-    /// Records that the model failed to answer. A failure is no attempt, so only the breaker of the
-    /// model may change.
+    /// Records that the model failed to answer. The failure is no attempt: only a refusal of the
+    /// key or by policy counts, in the breaker. Attempts that `run` rejected before are committed
+    /// too.
     ///
     /// # Errors
     ///
-    /// Errors of the store.
+    /// `conflict`: another call committed first; errors of the store.
     pub(crate) fn record_model_failure(
         mut self,
         session: &mut StoreSession<'_>,
@@ -52,7 +56,7 @@ impl TaskSettlement<'_> {
             changes.replace_record(&self.breaker, &breaker)?;
         }
         match self.rejected_attempts.take() {
-            // Answers were paid for and rejected before the model failed.
+            // `run` rejected answers before the model failed; their tokens must be counted.
             Some(attempts) => self.commit_attempts(session, &attempts, changes)?,
             None if !changes.is_empty() => session.commit_changes(&changes)?,
             None => {}
@@ -60,7 +64,7 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits only the tokens of the answer, if there is an answer.
+    /// Commits only the tokens of the answer; without an answer, commits nothing.
     pub(super) fn commit_charge(
         mut self,
         session: &mut StoreSession<'_>,
@@ -76,7 +80,7 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits the attempts after answers that became no summary, with further changes.
+    /// Commits the attempts after an answer that became no summary, together with `changes`.
     pub(super) fn commit_attempts(
         self,
         session: &mut StoreSession<'_>,
@@ -90,11 +94,11 @@ impl TaskSettlement<'_> {
         Ok(())
     }
 
-    /// Commits the answers that `run` rejected, after which a pause began.
+    /// Commits the attempts that `run` rejected, the last of which began a pause.
     ///
     /// # Errors
     ///
-    /// Errors of the store.
+    /// `conflict`: another call committed first; errors of the store.
     pub(crate) fn commit_pause(mut self, session: &mut StoreSession<'_>) -> Result<ApplyOutcome> {
         let outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
         let attempts = self.rejected_attempts.take().or_else(|| self.attempts.clone());
@@ -102,7 +106,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Makes the summary without the model, whose last answer was rejected.
+    /// Adds the warning of the rejected answer `completion` and makes the summary without the
+    /// model.
     ///
     /// # Errors
     ///
@@ -118,8 +123,9 @@ impl TaskSettlement<'_> {
         self.fall_back(session, splice, Some(completion))
     }
 
-    /// Makes the summary without the model. If the fallback is not smaller either, plans skip the
-    /// sources until they change.
+    /// Commits a fallback, a summary made without the model. If no fallback is smaller than the
+    /// sources, marks the sources as exhausted, so that plans skip these sources. `completion`: the
+    /// rejected answer; `None`: the model gave no answer.
     ///
     /// # Errors
     ///
@@ -147,7 +153,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits a summary in place of its sources.
+    /// Commits a summary in place of its sources. `completion`: the last answer of the model, whose
+    /// tokens are counted; `None`: there is none.
     ///
     /// # Errors
     ///
@@ -171,7 +178,8 @@ impl TaskSettlement<'_> {
         self.index_maintenance.prepare_summary(session, passes_left)?;
         let before = self.loaded.head.context.clone();
         let id = record.id();
-        // The context names the size of the record, but its nodes are written before the record.
+        // The context needs the size of the record, but the puts of its nodes come first. So the
+        // put of the record is kept apart.
         let mut written = Changes::default();
         let bytes = written.write_record(&Summary::key(keys, id), &record)?;
         let mut changes = Changes::default();
@@ -218,7 +226,7 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Resets the failures of a model that answered.
+    /// Resets the failures in the breaker, because the model answered.
     fn reset_breaker(&self, changes: &mut Changes) -> Result<()> {
         match self.breaker.record {
             Some(breaker) if breaker.failures > 0 => {

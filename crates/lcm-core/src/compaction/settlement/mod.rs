@@ -1,4 +1,7 @@
-//! The settlement of a task: everything that was read about the task, and what an answer becomes.
+//! The settlement of a task: what an answer to the task leads to.
+//!
+//! In: a task, the stored records about it, and an answer. Out: an outcome, after at most one
+//! commit. `apply` and `run` use this module.
 
 mod commit;
 mod sources;
@@ -35,16 +38,18 @@ use super::{
     task::SummaryTask,
 };
 
-/// Everything that was read about one task, before any decision.
+/// A task with the stored records about it, and what the call did with answers so far.
 pub(crate) struct TaskSettlement<'a> {
     call: Call<'a>,
     pub(crate) loaded: LoadedHead,
     pub(crate) task: SummaryTask,
+    /// The stored attempts; `None`: none are stored.
     attempts: Option<TaskAttempts>,
     breaker: GuardedRecord<ModelBreaker>,
-    /// The summary that an earlier call made of this answer, with its id.
+    /// Id and record of the summary that an earlier call made of this answer; `None`: none is
+    /// stored, or no id was given.
     committed_summary: Option<([u8; 8], Summary)>,
-    /// The attempts after the answers that `run` rejected.
+    /// The attempts to store after answers that `run` rejected; `None`: `run` rejected no answer.
     rejected_attempts: Option<TaskAttempts>,
     /// Warnings of the outcome.
     warnings: Vec<String>,
@@ -55,7 +60,7 @@ pub(crate) struct TaskSettlement<'a> {
 }
 
 impl<'a> TaskSettlement<'a> {
-    /// Reads the head, the records of the task, and the summary with the id `expected`.
+    /// Reads the head, the records of the task, and the summary with the id `expected`, if given.
     ///
     /// # Errors
     ///
@@ -99,7 +104,8 @@ impl<'a> TaskSettlement<'a> {
         })
     }
 
-    /// Returns the summary that an earlier call made of this answer, with its id.
+    /// Returns id and record of the summary that an earlier call made of this answer; `None`: none
+    /// is stored, or no id was given.
     pub(super) fn committed_summary(&self) -> Option<&([u8; 8], Summary)> {
         self.committed_summary.as_ref()
     }
@@ -109,13 +115,14 @@ impl<'a> TaskSettlement<'a> {
         self.loaded.head.context.tokens
     }
 
-    /// Returns how the sources are read: cut as the task says, without injected context.
+    /// Returns how the sources are rendered: parts cut to the limit of the task, without injected
+    /// context.
     fn transcript_options(&self) -> TranscriptOptions<'a> {
         let injected_tags = &self.call.config.strip_injected_context_tags;
         TranscriptOptions { part_tokens_max: self.task.part_tokens_max, injected_tags }
     }
 
-    /// Builds the outcome of a call that leaves the context as it is.
+    /// Builds an outcome that leaves the context as it is; a commit adjusts the outcome.
     pub(super) fn build_outcome(
         &self,
         applied: ApplyStatus,
@@ -140,7 +147,8 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Judges the answer and commits what follows; `None`: no model will answer.
+    /// Judges the answer and commits a summary, a fallback or the rejection; `None`: no model
+    /// answered, so a fallback is made.
     ///
     /// # Errors
     ///
@@ -178,16 +186,16 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Adds why an answer was rejected to the warnings, once.
+    /// Adds the warning of a rejection, unless the warnings contain it.
     fn add_rejection_warning(&mut self, rule: RejectionRule) {
         if !self.warnings.iter().any(|warning| warning == rule.warning_text()) {
             self.warnings.push(rule.warning_text().into());
         }
     }
 
-    /// Settles an answer to sources that are not in the context any more: its tokens are counted.
-    /// An earlier call with this answer may have replaced the sources by a fallback; then the
-    /// outcome is that fallback.
+    /// Settles an answer that came too late: the sources left the context, or another attempt is
+    /// next. Commits only the tokens of the answer. If an earlier call replaced the sources by a
+    /// fallback, commits nothing and returns the outcome of the fallback.
     fn settle_stale(
         self,
         session: &mut StoreSession<'_>,
@@ -200,7 +208,8 @@ impl<'a> TaskSettlement<'a> {
         self.commit_charge(session, completion, outcome)
     }
 
-    /// Records a rejected answer and returns the request of the next attempt.
+    /// Commits a rejected answer and returns the request of the next attempt. If the answer began a
+    /// pause, the outcome is a refusal without a request.
     fn request_retry(
         mut self,
         session: &mut StoreSession<'_>,
@@ -232,8 +241,8 @@ impl<'a> TaskSettlement<'a> {
         Ok(outcome)
     }
 
-    /// Counts an answer in the ledger. Returns whether the answer began a pause, and adds its
-    /// warning.
+    /// Counts an answer in the ledger. Returns whether the answer began a pause; if so, adds the
+    /// warning of the pause.
     fn count_answer(&mut self, completion: &Completion, is_accepted: bool) -> bool {
         let (limits, now) = (self.spend_limits, self.now);
         let ledger = &mut self.loaded.head.ledger;
@@ -257,7 +266,7 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Returns whether the stored attempts expect an answer to this task.
+    /// Returns whether the task has the attempt and level that the stored attempts name as next.
     pub(crate) fn is_current(&self) -> bool {
         let known = self.attempts.clone().unwrap_or_default();
         !known.is_exhausted

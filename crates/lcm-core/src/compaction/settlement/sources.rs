@@ -1,4 +1,7 @@
 //! Finds the sources of a task in the current context.
+//!
+//! In: a task and the head. Out: the place and the text of the sources, or the fallback that
+//! replaced them. `apply` and `run` use these methods.
 
 use alloc::{string::String, vec::Vec};
 
@@ -27,7 +30,7 @@ use super::super::{
 use super::TaskSettlement;
 
 impl TaskSettlement<'_> {
-    /// Finds the sources in the context; `None`: they are not there, or have changed.
+    /// Finds and reads the sources; `None`: the context does not contain exactly these sources.
     ///
     /// # Errors
     ///
@@ -48,8 +51,8 @@ impl TaskSettlement<'_> {
         let Some((from, to)) = self.find_span(session, &history, &items)? else {
             return Ok(None);
         };
-        // The sources together with the packs that this commit may seal. Messages outside the
-        // index stay in the packs that an append reads to index them.
+        // Reads the sources together with the packs that this commit may compress. Messages that no
+        // search segment covers are not compressed, because an append reads their packs.
         let until = last_compactable_seq(&items, from, self.task.span).min(head.indexed.messages);
         let mut wanted = pack_compaction::list_pack_keys(session, &history, until)?;
         let sources = items.get(from..to).unwrap_or(&[]);
@@ -80,7 +83,8 @@ impl TaskSettlement<'_> {
         Ok(Some(SourceSplice { items, from, to, gathered, pack_compaction }))
     }
 
-    /// Finds the range of items that contains the sources; `None`: there is no such range.
+    /// Finds the range `[from, to)` of items that contains the sources; `None`: there is no such
+    /// range.
     fn find_span(
         &self,
         session: &mut StoreSession<'_>,
@@ -113,8 +117,8 @@ impl TaskSettlement<'_> {
         }
     }
 
-    /// Returns whether the hash of the task is the hash of these messages. Reads the last message
-    /// only, so a made-up token costs no more.
+    /// Returns whether the hash of the task is the hash of these messages. Reads only the running
+    /// hash after the last message, so that a made-up token costs little.
     fn matches_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -129,7 +133,8 @@ impl TaskSettlement<'_> {
         Ok(task::hash_messages(seq_first, seq_last, &frontier) == self.task.sources_hash)
     }
 
-    /// Lists the directory nodes of the sources of a leaf.
+    /// Lists the directory nodes of the sources of a leaf; empty for a condensed summary, and if
+    /// the head lists all packs of the sources.
     fn list_directory_nodes(&self) -> Vec<u64> {
         let SourceSpan::Messages { seq_first, seq_last } = self.task.span else {
             return Vec::new();
@@ -182,7 +187,7 @@ impl TaskSettlement<'_> {
         }))
     }
 
-    /// Builds the text of a fallback; `None`: the text would not be smaller than the sources.
+    /// Builds the text of a fallback; `None`: no text would be smaller than the sources.
     pub(super) fn build_fallback_text(&self, gathered: &GatheredSources) -> Option<String> {
         let source_tokens = int::saturate_tokens(gathered.tokens);
         let text = offline_summary::build_fallback(
@@ -194,7 +199,7 @@ impl TaskSettlement<'_> {
     }
 }
 
-/// Returns the index of the context item that is this summary.
+/// Returns the index of the summary `id` in the context; `None`: the context has no such summary.
 fn find_summary_item(items: &[ContextItem], id: [u8; 8]) -> Option<usize> {
     items.iter().position(|item| match item {
         ContextItem::Summary(summary) => summary.id == id,

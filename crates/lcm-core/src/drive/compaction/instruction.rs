@@ -1,4 +1,6 @@
 //! The instructions that a compaction task gives its host.
+//!
+//! In: a task and its progress. Out: the next instruction. [`crate::drive`] uses this module.
 
 use alloc::string::String;
 
@@ -45,8 +47,8 @@ impl CompactionProgress {
         }
     }
 
-    /// Builds the options of `plan` and `evaluate`. The last `evaluate` forces nothing and has no
-    /// observed tokens, because these belong to the context before the passes.
+    /// Builds the options of `plan` and `evaluate`. The `evaluate` at the end has no `force`, no
+    /// sweep token, and no observed tokens, which belong to the context before the passes.
     fn build_options(&self, task: &CompactionTask) -> JsonWriter {
         let is_end = self.phase == CompactionPhase::Evaluate;
         let mut options = JsonWriter::new_object();
@@ -73,8 +75,8 @@ impl CompactionProgress {
         options
     }
 
-    /// Builds the arguments of the command `maintain`. Observed tokens count only before the first
-    /// pass.
+    /// Builds the arguments of the verb `maintain`. Observed tokens are passed only if no pass was
+    /// made, because they belong to the context before the first pass.
     fn build_deferred_arguments(&self, task: &CompactionTask) -> String {
         let mut asked = JsonWriter::new_object();
         asked.add_number("budget", task.budget.into());

@@ -1,8 +1,11 @@
-//! Compaction tasks: plan, let models complete the requests and apply the answers.
+//! Compaction tasks: plan, let models complete the requests, and apply the answers.
+//!
+//! In: a task, its progress and an event. Out: the new progress, from which
+//! [`CompactionProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
+//! module.
 //!
 //! `compact` compacts until nothing is due. `maintain` compacts when deferred compaction is due.
-//! `turn` decides after an append whether to compact now. `observed_tokens` counts until the first
-//! summary, because the observed prompt had the context before that summary.
+//! `turn` decides after an append whether to compact now.
 
 mod instruction;
 mod result;
@@ -31,7 +34,8 @@ use result::{
 pub(super) use task::CompactionTask;
 use task::CompactionTaskKind;
 
-/// Most plans in a row without a request. Two are normal: one ends a sweep, the next finds nothing.
+/// Plans in a row without a request after which the task ends with `no-progress`. Two are normal:
+/// one ends a round of a sweep, the next finds nothing.
 pub(super) const EMPTY_PLANS_MAX: u64 = 8;
 /// Most requests of one plan.
 const REQUESTS_MAX: usize = 64;
@@ -39,18 +43,18 @@ const REQUESTS_MAX: usize = 64;
 /// The next step of a compaction task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum CompactionPhase {
-    /// Evaluate after an append whether compaction is due.
+    /// Call `evaluate` to decide after an append whether compaction is due.
     Decide,
-    /// Read whether deferred compaction is due.
+    /// Call `maintain` to read whether compaction is deferred and due.
     ReadDeferred,
     Plan,
-    /// Complete the requests from `place` on.
+    /// Complete `count` requests from `place` on.
     Complete,
     /// Apply the answer at `place`.
     Apply,
-    /// Evaluate the conversation at the end.
+    /// Call `evaluate` after the passes.
     Evaluate,
-    /// Record how the deferred compaction ended.
+    /// Call `maintain` to record how the deferred compaction ended.
     RecordDeferred,
     Done,
 }
@@ -88,19 +92,21 @@ pub(super) struct CompactionProgress {
     place: u64,
     /// Number of requests, from `place` on, that the host must complete now.
     count: u64,
+    /// Sweep token of the last plan; empty: a new sweep starts, or the sweep is over.
     sweep: String,
+    /// Number of plans without a request since the last request.
     empty_plans: u64,
-    /// State of the answer to each request.
+    /// State of the answer to each request of the last plan.
     answers: Vec<u64>,
     completions: u64,
     passes: u64,
     tokens_before: u64,
     tokens_after: u64,
-    /// The failure after which no model is asked any more; without a code: no failure.
+    /// The failure after which no model is asked any more; without a code: models are asked.
     exhausted: CallFailure,
-    /// The last failure of a model.
+    /// The last failure of a model; without a code: no model failed.
     failure: CallFailure,
-    /// Whether a fallback summary was made after the models were exhausted.
+    /// Whether a summary was made although no model answered the request.
     is_served: bool,
     /// Whether the caller stopped the task.
     is_stopped: bool,
@@ -109,7 +115,7 @@ pub(super) struct CompactionProgress {
     reason: String,
     /// The result of the task, or its members so far.
     result: String,
-    /// Why the task fails.
+    /// Why the task fails; without a code: it does not fail.
     error: CallFailure,
 }
 
@@ -181,7 +187,7 @@ impl CompactionProgress {
             (DriveEvent::Stopped, CompactionPhase::Plan | CompactionPhase::Complete) => {
                 self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
             }
-            // Answers that exist are paid for and are applied; no model is asked any more.
+            // Answers that the host has are still applied; no model is asked any more.
             (DriveEvent::Stopped, _) => self.is_stopped = true,
             (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed),
             (DriveEvent::Answered(answers), CompactionPhase::Complete) => {
@@ -207,7 +213,8 @@ impl CompactionProgress {
         Ok(())
     }
 
-    /// Handles a failed call. After a conflict that remains, deferred compaction is postponed.
+    /// Ends the task after a failed call. If a pass of `maintain` failed with `conflict`, the
+    /// reason is recorded before, which postpones the deferred compaction.
     fn handle_failure(&mut self, task: &CompactionTask, failed: CallFailure) {
         let is_told = task.kind == CompactionTaskKind::Maintain
             && failed.code == reason::CONFLICT
@@ -219,7 +226,7 @@ impl CompactionProgress {
         if is_told {
             self.reason = reason::CONFLICT.into();
         }
-        // Of two failures the first is the cause.
+        // Of two failures, the first is the cause and is kept.
         if !self.error.is_some() {
             self.error = failed;
         }
@@ -251,8 +258,8 @@ impl CompactionProgress {
         let deferred = read_deferred(fields);
         self.phase = CompactionPhase::Done;
         if task.kind == CompactionTaskKind::Turn {
-            // Where the record sees nothing due, compaction would never be done later: it is
-            // forced, or of a mode that acts below the threshold.
+            // Without a record of deferred compaction, `maintain` would not compact later. So the
+            // caller compacts now: the call is forced, or its mode acts below the threshold.
             let is_deferred = deferred != NULL;
             self.result = build_turn_result(!is_deferred, is_deferred);
         } else if is_time {
@@ -287,7 +294,8 @@ impl CompactionProgress {
         }
     }
 
-    /// Lets models complete requests, or applies the failure when the models are exhausted.
+    /// Continues with `count` requests from `from` on: models complete the requests; if the models
+    /// are exhausted, their failure is applied.
     fn ask(&mut self, from: u64, count: u64) {
         (self.place, self.count) = (from, count);
         let is_over = self.exhausted.is_some();
@@ -318,7 +326,8 @@ impl CompactionProgress {
         self.answers.get(int::to_usize(place)).copied().unwrap_or(MISSING)
     }
 
-    /// Applies the first answer from `from` on; after the last answer plans again.
+    /// Continues with the first answer from `from` on. After the last answer, plans again, or ends
+    /// a stopped task. A refusal by a model ends the passes unless `apply` is told of refusals.
     fn apply_from(&mut self, task: &CompactionTask, from: u64) {
         self.place = from;
         let end = int::to_u64(self.answers.len());
@@ -383,13 +392,14 @@ impl CompactionProgress {
         }
     }
 
-    /// Whether all models failed at the request of the place.
+    /// Returns whether the models were exhausted before or at the request at `place`.
     fn is_without_model(&self) -> bool {
         let state = self.answer_state(self.place);
         state == UNASKED || is_exhausted(state)
     }
 
-    /// Ends the passes, for a reason of the closed list.
+    /// Ends the passes with a reason; `evaluate` is called next. If a model refused its key or the
+    /// content, the task fails instead, or for `maintain` records the failure.
     fn finish(&mut self, task: &CompactionTask, kind: CompactionEnd, why: &str) {
         self.answers.clear();
         (self.end, self.reason, self.phase) = (kind, why.into(), CompactionPhase::Evaluate);
@@ -423,7 +433,7 @@ impl CompactionProgress {
                     (self.tokens_before, self.tokens_after) = (stored, stored);
                 }
             }
-            Err(_) => fields.reject_field("explanation_json", "that of `evaluate`"),
+            Err(_) => fields.reject_field("explanation_json", "the text that `evaluate` returned"),
         }
         if self.failure.is_some() {
             let CallFailure { code, message, .. } = &self.failure;
@@ -439,7 +449,8 @@ impl CompactionProgress {
         }
     }
 
-    /// Builds the result of `compact` without passes and warnings, which earlier replies had.
+    /// Builds the result of `compact` without its passes and warnings, which the host collects from
+    /// the replies.
     fn build_compact_result(&self, is_due: bool) -> JsonWriter {
         let mut result = JsonWriter::new_object();
         result.add_number("completions", self.completions);

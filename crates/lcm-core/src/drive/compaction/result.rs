@@ -1,4 +1,7 @@
-//! The results of compaction tasks, and the answers of calls that the results are made of.
+//! The results of compaction tasks, and the parsing of what calls returned.
+//!
+//! In: JSON of `evaluate` and `maintain`. Out: members of the result of a task.
+//! [`crate::drive::compaction`] uses this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -50,12 +53,12 @@ pub(super) fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> 
     Ok((inputs.take_u64("stored_tokens"), warnings))
 }
 
-/// Reads the record of deferred compaction as JSON; `null`: no compaction is deferred.
+/// Takes the record of deferred compaction as JSON; `null`: no compaction is deferred.
 pub(super) fn read_deferred(fields: &mut JsonFields<'_>) -> String {
     fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
 }
 
-/// Adds the record of deferred compaction to the result.
+/// Sets the note of the reply to the record of deferred compaction, a member of the result.
 pub(super) fn add_deferred(deferred: &str, reply: &mut DriveReply) {
     let mut note = JsonWriter::new_object();
     note.add_json("debt", deferred);

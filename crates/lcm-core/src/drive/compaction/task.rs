@@ -1,4 +1,6 @@
-//! The members of a compaction task.
+//! The parsing of a compaction task: `compact`, `maintain` or `turn`.
+//!
+//! In: the fields of a task. Out: a [`CompactionTask`], which [`crate::drive::compaction`] uses.
 
 use alloc::string::String;
 
@@ -20,7 +22,7 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) extra_json: Option<String>,
     /// Whether `apply` is told that a model refused its key or the content.
     pub(super) counts_refusals: bool,
-    /// Whether compaction that can wait is left for `maintain`.
+    /// Whether `turn` leaves compaction that can wait to `maintain`.
     pub(super) defer: bool,
 }
 
@@ -32,7 +34,8 @@ pub(super) enum CompactionTaskKind {
 }
 
 impl CompactionTask {
-    /// Reads the members of a task; `place` is the index of the task name in the list of names.
+    /// Takes the members of a task; `place` is the index of its name among the names of all tasks:
+    /// 2: `compact`; 3: `maintain`; any other: `turn`.
     pub(in crate::drive) fn read(fields: &mut JsonFields<'_>, place: usize) -> Self {
         let kind = match place {
             2 => CompactionTaskKind::Compact,
@@ -56,7 +59,8 @@ impl CompactionTask {
         }
     }
 
-    /// Builds `extra_json` of a call, which names the model whose tokens the call counts.
+    /// Returns `extra_json` of a call: the model, if the task names a model, else the member
+    /// `extra_json`; `None`: the task has neither.
     pub(super) fn build_extra_options(&self) -> Option<String> {
         build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
     }

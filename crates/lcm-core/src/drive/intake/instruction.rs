@@ -1,4 +1,6 @@
 //! The instructions that an intake task gives its host.
+//!
+//! In: a task and its progress. Out: the next instruction. [`crate::drive`] uses this module.
 
 use alloc::string::String;
 

@@ -1,9 +1,13 @@
-//! Intake tasks: store any number of messages, each exactly once.
+//! Intake tasks: store any number of messages with as many calls as needed.
 //!
-//! Messages that fit one call are one append. Further messages of mode `new` are a list of appends.
-//! A longer transcript is identified and reconciled; only its missing messages are appended, at the
-//! revision of the plan. An append of unknown outcome is repeated unchanged, and the engine
-//! recognises the repetition.
+//! In: a task, its progress and an event. Out: the new progress, from which
+//! [`IntakeProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
+//! module.
+//!
+//! Messages of `append` that fit one call are one append. More messages of `append` in mode `new`
+//! without `refuse_replay` are a list of appends. Other messages are identified and reconciled;
+//! only the missing messages are appended, at the revision of the plan. An append of unknown
+//! outcome is repeated unchanged, and the engine recognises the repetition.
 
 mod instruction;
 mod task;
@@ -26,7 +30,7 @@ use super::{
 use task::IndexRange;
 pub(super) use task::IntakeTask;
 
-/// Most repeated plans after conflicts while the number of missing messages does not fall.
+/// Most new plans after conflicts or uploads while the number of missing messages does not fall.
 pub(super) const CONFLICTS_MAX: u64 = 256;
 /// Most repetitions of an append of unknown outcome.
 const REPEATS_MAX: u64 = 8;
@@ -40,19 +44,19 @@ enum IntakeRoute {
     Whole,
     /// By appends that are parts of a list.
     List,
-    /// By appends of what a plan says is missing.
+    /// By appends of the messages that a plan of `reconcile` lists as missing.
     Aligned,
-    /// By appends behind the messages that the caller knows are stored.
+    /// By appends of the messages after those that the caller has proved to be stored.
     Proven,
 }
 
-/// What is done now.
+/// The next step of an intake task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum IntakePhase {
-    /// The messages from the place on are identified.
+    /// Identify the messages from index `place` on.
     Identify,
     Reconcile,
-    /// The large messages of the range of the place are uploaded.
+    /// Upload the large messages of the range with index `place`.
     Stage,
     Append,
     Done,
@@ -68,37 +72,39 @@ const PHASES: [IntakePhase; 5] = [
     IntakePhase::Done,
 ];
 
-/// How far an intake is.
+/// The progress of an intake task.
 pub(super) struct IntakeProgress {
-    /// The time of all calls: a repeated call is recognised by its time, too.
+    /// The time of all calls of the task: the engine recognises a repeated call by its time, too.
     now: Timestamp,
     route: IntakeRoute,
     phase: IntakePhase,
+    /// Index of the next message to identify, or of the range to upload.
     place: u64,
-    /// Hash over the identities so far, in hex digits.
+    /// Name of the list: hash over time, mode and the message hashes so far, in hex digits.
     name: String,
-    /// What is to be appended.
+    /// The messages to append.
     ranges: Vec<IndexRange>,
-    /// Whether more is missing behind the ranges.
+    /// Whether the plan has further missing messages after the ranges.
     has_more: bool,
-    /// Whether something was uploaded since the plan.
+    /// Whether a message of the ranges was uploaded.
     has_staged: bool,
-    /// The revision that the next append relies on.
+    /// The revision that the next append requires.
     revision: u64,
-    /// Index behind the last message that an append confirmed.
+    /// Index after the last message that an append confirmed.
     confirmed: u64,
-    /// Messages that the smallest plan said are missing.
+    /// Fewest missing messages of any plan so far.
     fewest: u64,
-    /// Plans since then.
+    /// Number of new plans since `fewest` fell.
     plans: u64,
-    /// Repetitions of this append.
+    /// Repetitions of the current append.
     repeats: u64,
+    /// Longest pause before the next call, in milliseconds; 0: no pause.
     wait_ms: u64,
     totals: IntakeTotals,
     failure: CallFailure,
 }
 
-/// What the appends stored together.
+/// What all appends of the task stored together.
 #[derive(Default)]
 struct IntakeTotals {
     revision: u64,
@@ -110,7 +116,7 @@ struct IntakeTotals {
 }
 
 impl IntakeProgress {
-    /// The beginning of a task.
+    /// Returns the progress of a task that has not started.
     pub(super) fn begin(task: &IntakeTask, now: Timestamp) -> Self {
         let mut this = Self {
             now,
@@ -143,7 +149,7 @@ impl IntakeProgress {
         this
     }
 
-    /// Reads all messages before the first of them is stored.
+    /// Starts over with the first message: identifies all messages before more are stored.
     fn identify(&mut self, task: &IntakeTask) {
         let is_list = task.is_new && task.is_list && !task.refuse_replay;
         self.route = if is_list { IntakeRoute::List } else { IntakeRoute::Aligned };
@@ -163,7 +169,8 @@ impl IntakeProgress {
         }
     }
 
-    /// Uploads what is too large for a call, then appends.
+    /// Continues with the upload of messages that are too large for a call, if there are any; else
+    /// with the append.
     fn prepare_append(&mut self, task: &IntakeTask) {
         let uploads = task.has_uploads() && !self.ranges.is_empty();
         self.has_staged = false;
@@ -171,7 +178,7 @@ impl IntakeProgress {
         self.place = 0;
     }
 
-    /// Reads or writes it.
+    /// Reads or writes every value of the progress.
     pub(super) fn visit(&mut self, state: &mut DriveState) {
         state.visit_choice(&mut self.route, &ROUTES);
         state.visit_choice(&mut self.phase, &PHASES);
@@ -235,7 +242,8 @@ impl IntakeProgress {
     fn handle_failure(&mut self, task: &IntakeTask, failed: CallFailure) {
         let is_append = self.phase == IntakePhase::Append && !self.ranges.is_empty();
         match failed.code.as_str() {
-            // The caller repeats one append: only the caller knows whether it is still wanted.
+            // The caller repeats an append that is the whole task: only the caller knows whether
+            // its messages are still wanted.
             "store-unavailable"
                 if is_append && self.route != IntakeRoute::Whole && self.repeats < REPEATS_MAX =>
             {
@@ -251,7 +259,7 @@ impl IntakeProgress {
                 self.plan_again();
                 self.wait_ms = pause_ms(self.plans, 8);
             }
-            // A call has further bounds than those by which batches are cut, such as that of ids.
+            // An append has further limits, such as the number of ids. So the messages are split.
             "limit-exceeded" if is_append && self.route == IntakeRoute::Whole && task.count > 1 => {
                 self.identify(task);
             }
@@ -391,7 +399,7 @@ impl IntakeProgress {
                 self.ranges.remove(0);
             }
         }
-        // Another writer committed between the recognised call and this call.
+        // Another writer committed between the last plan or append and this append.
         let has_jumped = self.revision > relied.saturating_add(1);
         match self.route {
             _ if self.ranges.is_empty() && !self.has_more => self.phase = IntakePhase::Done,
@@ -404,12 +412,13 @@ impl IntakeProgress {
     }
 }
 
-/// Returns the name of a list with these parts.
+/// Returns the hash of these parts in hex digits, for the name of a list.
 fn name(parts: &[&[u8]]) -> String {
     hash::hex(&hash::hash_fields(parts))
 }
 
-/// Returns the longest pause before a repetition, in milliseconds; the pause doubles from 1 ms.
+/// Returns the longest pause before repetition number `repeats`, in milliseconds: 2 before the
+/// first, then twice as long each time, at most `max`.
 fn pause_ms(repeats: u64, max: u64) -> u64 {
     (1 << repeats.min(16)).min(max)
 }

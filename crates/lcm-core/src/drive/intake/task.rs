@@ -1,4 +1,6 @@
-//! The members of an intake task.
+//! The parsing of an intake task: `append` or `ingest`.
+//!
+//! In: the fields of a task. Out: an [`IntakeTask`], which [`crate::drive::intake`] uses.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,24 +13,27 @@ pub(in crate::drive) struct IntakeTask {
     pub(super) conversation: String,
     pub(super) dialect: String,
     pub(super) family: Option<String>,
+    /// Number of messages.
     pub(super) count: u64,
-    /// Bytes of all messages.
+    /// Bytes of all messages together.
     pub(super) bytes: u64,
     /// Bytes of the longest message.
     pub(super) bytes_longest: u64,
     /// Whether a message is new unless its id is stored.
     pub(super) is_new: bool,
-    /// Whether a later task may repeat this task: its appends are then parts of a named list.
+    /// Whether the task is `append`. Its appends are parts of a named list, so that a later task
+    /// may repeat them.
     pub(super) is_list: bool,
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
     pub(super) refuse_replay: bool,
-    /// Number of first messages that are proven to be stored, and the revision of the proof.
+    /// Number of first messages that the caller has proved to be stored, and the revision of the
+    /// proof; `None`: nothing is proved, or all messages are.
     pub(super) proven: Option<(u64, u64)>,
 }
 
 impl IntakeTask {
-    /// Reads the members of a task; `is_append`: the task is `append`, not `ingest`.
+    /// Takes the members of a task; `is_append`: the task is `append`, not `ingest`.
     pub(in crate::drive) fn read(fields: &mut JsonFields<'_>, is_append: bool) -> Self {
         let proven =
             fields.take_optional_u64("proven").zip(fields.take_optional_u64("proven_revision"));
@@ -48,7 +53,7 @@ impl IntakeTask {
         }
     }
 
-    /// Returns whether one call takes all messages.
+    /// Returns whether one append takes all messages; a single message always is one append.
     pub(super) fn is_whole(&self) -> bool {
         self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
     }

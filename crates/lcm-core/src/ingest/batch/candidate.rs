@@ -1,4 +1,7 @@
 //! Candidates: the parsed messages of one append, cut to what one commit takes.
+//!
+//! In: raw messages, or names of uploaded texts. Out: one [`AppendCandidate`] for each message that
+//! fits. `append` and `import` use this module.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -31,13 +34,13 @@ use super::{
     record_size::{estimate_stored_bytes, estimate_text_bytes},
 };
 
-/// Most identity records of an uploaded message whose text is not read yet: three identities and
+/// Records counted for an uploaded message before its text is read: at most three identities, and
 /// the record of the upload.
 const STAGED_MESSAGE_PUTS: usize = 4;
 /// Prefix by which a message refers to an uploaded text.
 const UPLOAD_PREFIX: &str = "@upload ";
 
-/// One message of a batch.
+/// One parsed message of a batch.
 #[derive(Debug)]
 pub(in crate::ingest) struct AppendCandidate<'a> {
     pub(in crate::ingest) raw: Cow<'a, str>,
@@ -46,11 +49,11 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
     pub(in crate::ingest) hash: [u8; 16],
     /// All identities of the message.
     pub(in crate::ingest) lookups: Vec<IdentityLookup>,
-    /// SHA-256 of the uploaded text that is not read yet.
+    /// SHA-256 of the uploaded text that is not read yet; `None`: the text is known.
     pending_upload: Option<[u8; 32]>,
-    /// SHA-256 and record of the uploaded text.
+    /// SHA-256 and record of the uploaded text; `None`: not uploaded, or not read yet.
     pub(super) upload: Option<([u8; 32], Upload)>,
-    /// Placeholder of a message with large payloads.
+    /// Placeholder of the message; `None`: the message has no large payload.
     pub(super) placeholder: Option<large_payload::NewPlaceholder>,
 }
 
@@ -88,13 +91,13 @@ impl CandidateParser<'_> {
 }
 
 impl AppendCandidate<'_> {
-    /// Returns the SHA-256 of the upload whose text is not read yet.
+    /// Returns the SHA-256 of the upload whose text is not read yet; `None`: the text is known.
     pub(in crate::ingest) fn pending_upload(&self) -> Option<[u8; 32]> {
         self.pending_upload
     }
 
-    /// Lists the SHA-256 of each text that is too large for a pack and whose record is not read
-    /// yet.
+    /// Lists the SHA-256 of the message's text and of its placeholder's text, if the text is too
+    /// large for a pack and its upload record was not read.
     pub(in crate::ingest) fn unread_large_names(&self) -> impl Iterator<Item = [u8; 32]> {
         let raw = self.large_text_name().filter(|_| self.upload.is_none());
         let shown =
@@ -102,7 +105,8 @@ impl AppendCandidate<'_> {
         raw.into_iter().chain(shown.map(|made| compute_sha256(&made.raw)))
     }
 
-    /// Returns the searchable form of the message; `now` is its time if it has none.
+    /// Returns the searchable form of the message; `now` is the time of a message without a
+    /// timestamp.
     pub(in crate::ingest) fn to_searchable(&self, now: Timestamp) -> NewMessage<'_> {
         let message = &self.message;
         NewMessage {
@@ -121,7 +125,7 @@ impl AppendCandidate<'_> {
         self.lookups.len() + files + usize::from(self.upload.is_some())
     }
 
-    /// Returns the most bytes that storing the message writes, without its identities.
+    /// Returns an upper bound of the bytes that storing the message writes, without its identities.
     fn estimate_put_bytes(&self) -> usize {
         let placeholder = self.placeholder.as_ref().map_or(0, |made| {
             let files = made.files.iter().map(|(_, file)| file.bytes_max()).sum::<usize>();
@@ -135,7 +139,8 @@ impl AppendCandidate<'_> {
             }
     }
 
-    /// Returns the SHA-256 of the text if the text is too large for a pack.
+    /// Returns the SHA-256 of a text that is uploaded or too large for a pack; `None`: the text is
+    /// stored in the pack.
     pub(in crate::ingest) fn large_text_name(&self) -> Option<[u8; 32]> {
         match &self.upload {
             Some((sha256, _)) => Some(*sha256),
@@ -150,7 +155,8 @@ pub(super) fn compute_sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Parses every message, or with `is_partial` the first messages that one commit takes.
+/// Parses the messages. With `is_partial`, ends before the message with which the identities
+/// exceed one commit.
 ///
 /// Uploaded messages stay blank until [`resolve_uploads`] reads their texts.
 ///
@@ -192,7 +198,8 @@ pub(in crate::ingest) fn read_candidates<'a>(
                 return Ok(out);
             }
             return Err(Error::limit_exceeded(format_args!(
-                "messages: {index} of {} fit into one call (at most {IDENTITY_PUTS_MAX} ids)",
+                "`messages` must have at most {IDENTITY_PUTS_MAX} ids in one call; append the \
+                 first {index} of {} messages in one call",
                 list.len()
             )));
         }
@@ -200,9 +207,8 @@ pub(in crate::ingest) fn read_candidates<'a>(
     Ok(out)
 }
 
-/// Parses the name in `@upload NAME`, the SHA-256 of an uploaded message.
-///
-/// The candidate stays blank until [`resolve_uploads`] reads the text.
+/// Creates the blank candidate of a message `@upload NAME`; `name` must be the SHA-256 of the
+/// uploaded text in hex digits.
 fn parse_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidate<'a>> {
     let sha256 = hash::decode_hex(name).filter(|bytes| bytes.len() == 32).ok_or_else(|| {
         Error::invalid_input(format_args!(
@@ -243,7 +249,7 @@ pub(in crate::ingest) struct StagedUploads<'a> {
     /// One for each candidate with a pending upload, in order.
     pub(in crate::ingest) slots: &'a [RecordSlot<Upload>],
     pub(in crate::ingest) values: &'a RecordValues,
-    /// Whether candidates that do not fit one commit are dropped.
+    /// Whether candidates that do not fit one commit are dropped; `false`: they are refused.
     pub(in crate::ingest) is_partial: bool,
 }
 
@@ -275,7 +281,8 @@ pub(in crate::ingest) fn resolve_uploads(
         if bytes > limits::BATCH_UPLOADED_BYTES_MAX && index > 0 {
             if !staged.is_partial {
                 return Err(Error::limit_exceeded(format_args!(
-                    "messages: {index} fit into one call (at most {} staged bytes)",
+                    "`messages` must have at most {} staged bytes in one call; append the first \
+                     {index} messages in one call",
                     limits::BATCH_UPLOADED_BYTES_MAX
                 )));
             }
@@ -302,7 +309,8 @@ pub(in crate::ingest) fn resolve_uploads(
     truncate_to_commit(candidates, staged.is_partial)
 }
 
-/// Cuts the batch to the records and chunks that one commit takes.
+/// Cuts the batch to the messages whose records, chunks and indexed text fit one commit. Without
+/// `is_partial`, a batch that does not fit is refused with `limit-exceeded`.
 fn truncate_to_commit(candidates: &mut Vec<AppendCandidate<'_>>, is_partial: bool) -> Result<()> {
     let (mut bytes, mut puts, mut indexed) = (0usize, 0usize, 0usize);
     let mut count = 0usize;
@@ -313,7 +321,7 @@ fn truncate_to_commit(candidates: &mut Vec<AppendCandidate<'_>>, is_partial: boo
         let is_over = bytes > COMMIT_RECORDS_BYTES_MAX
             || puts > IDENTITY_PUTS_MAX
             || indexed > COMMIT_INDEXED_BYTES_MAX;
-        // One message alone always fits: the commit itself has the higher limit.
+        // The first message is always taken: the commit itself has higher limits.
         if is_over && count > 0 {
             break;
         }
@@ -321,9 +329,9 @@ fn truncate_to_commit(candidates: &mut Vec<AppendCandidate<'_>>, is_partial: boo
     }
     if count < candidates.len() && !is_partial {
         return Err(Error::limit_exceeded(format_args!(
-            "messages: {count} of {} fit into one call (at most {COMMIT_RECORDS_BYTES_MAX} bytes \
-             of records, {COMMIT_INDEXED_BYTES_MAX} of searched text, {IDENTITY_PUTS_MAX} ids and \
-             payloads)",
+            "`messages` must have at most {COMMIT_RECORDS_BYTES_MAX} bytes of records, \
+             {COMMIT_INDEXED_BYTES_MAX} bytes of searched text and {IDENTITY_PUTS_MAX} ids and \
+             payloads in one call; append the first {count} of {} messages in one call",
             candidates.len(),
         )));
     }

@@ -1,19 +1,22 @@
-//! Limits of one append, so that its commit stays under 1 MiB.
+//! Limits of the messages that one append takes, so that its commit stays under 1 MiB.
+//!
+//! Batches are cut to these limits; a first message that exceeds them alone is still taken.
 
-/// Most identity records of one commit. The rest of the key limit is for packs, chunks and the
-/// head.
+/// Most records of identities, payloads and uploads in one commit. The other puts of
+/// [`lcm_text::base::limits::PUTS_MAX`] are for packs, chunks, index, directory and head.
 pub(in crate::ingest) const IDENTITY_PUTS_MAX: usize = 200;
-/// Most packs that one append writes.
+/// Upper bound of the packs that one append writes. The commit moves packs to the directory only if
+/// the directory node was read before, so the append reads the node in good time.
 ///
-/// Two neighbours together hold over 64 KiB of text or take over 200 KiB. So at most 8 pairs fit
-/// [`COMMIT_RECORDS_BYTES_MAX`] and 512 KiB of text. One more cut may fall on a directory boundary,
-/// and one on the most messages of a pack.
+/// Two neighbouring packs hold over 64 KiB of text or take over 200 KiB, unless a directory node or
+/// 64 messages end between them. So the limits of a batch bound the number of packs.
 pub(in crate::ingest) const PACKS_MAX: usize = 20;
-/// Most bytes of the record of a pack. The largest possible message takes less.
+/// Most estimated bytes of a pack of several messages; a message that would exceed the number
+/// begins a new pack.
 pub(super) const PACK_RECORD_BYTES_MAX: usize = 200 << 10;
-/// Most bytes of packs, chunks and their records in one commit. The rest of the 1 MiB is for
-/// identities, directory, context and head.
+/// Most estimated bytes of packs, chunks, uploads and payload records in one commit. The rest of
+/// the 1 MiB is for identities, index, directory, context and head.
 pub(super) const COMMIT_RECORDS_BYTES_MAX: usize = 768 << 10;
-/// Most bytes of text that one commit indexes, so that the index fits the commit, too; see
-/// [`crate::search::INDEXED_BYTES_MAX`].
+/// Most raw bytes that one commit indexes, so that the index fits the commit. A message counts at
+/// most [`crate::search::INDEXED_BYTES_MAX`] bytes.
 pub(super) const COMMIT_INDEXED_BYTES_MAX: usize = 2 << 20;

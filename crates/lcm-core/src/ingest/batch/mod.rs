@@ -1,4 +1,7 @@
-//! From the texts of one append to packs: parsing, cutting to one commit, and layout.
+//! Turns the raw texts of one append into packs.
+//!
+//! In: raw messages. Out: parsed candidates, cut to one commit, and the puts of their packs.
+//! `append` and `import` use this module.
 
 mod candidate;
 pub(super) mod commit_limits;

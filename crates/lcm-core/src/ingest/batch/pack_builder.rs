@@ -1,4 +1,7 @@
-//! Lays new messages out in packs and collects what their commit writes.
+//! Lays new messages out in packs and collects the puts of their commit.
+//!
+//! In: candidates that are new messages. Out: puts in [`Changes`], references to the packs, and a
+//! head with new totals. [`crate::ingest`] uses this module for each append and import.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -27,7 +30,7 @@ use super::{
     record_size::estimate_raw_bytes,
 };
 
-/// Packs that stay in the head when the others move to the directory.
+/// Newest pack references that stay in the head when the others move to the directory.
 const PACKS_KEPT: usize = 8;
 
 /// A directory node that a commit may extend.
@@ -39,17 +42,17 @@ pub(in crate::ingest) struct NumberedDirectoryNode {
 /// The pack that is being filled.
 struct OpenPack {
     pack: Pack,
-    /// Bytes of the texts in the pack.
+    /// Bytes of the raw texts in the pack, without texts in chunks and placeholders.
     inline_bytes: usize,
-    /// Upper bound of the bytes of the record.
+    /// Upper bound of the bytes of the pack's record.
     record_bytes: usize,
 }
 
-/// A builder of the packs, identities and chunks of new messages.
+/// A builder of the packs, identities, payload records and chunks of new messages.
 pub(in crate::ingest) struct PackBuilder<'a> {
     call: Call<'a>,
     dialect: Dialect,
-    /// Chunk lengths of the large texts that are stored.
+    /// Chunk lengths, by SHA-256, of the large texts that are stored or that this commit stores.
     large_chunks: SortedMap<[u8; 32], Vec<u32>>,
     open_pack: Option<OpenPack>,
     packs: Vec<PackRef>,
@@ -57,7 +60,8 @@ pub(in crate::ingest) struct PackBuilder<'a> {
 }
 
 impl<'a> PackBuilder<'a> {
-    /// Creates a builder for one commit; `large_chunks` has the stored large texts by SHA-256.
+    /// Creates a builder for one commit; `large_chunks` has the chunk lengths of stored large texts
+    /// by SHA-256.
     pub(in crate::ingest) fn new(
         call: Call<'a>,
         dialect: Dialect,
@@ -67,7 +71,8 @@ impl<'a> PackBuilder<'a> {
         Self { call, dialect, large_chunks, open_pack: None, packs: Vec::new(), changes }
     }
 
-    /// Adds one message and advances the totals of the head.
+    /// Adds one message and advances the totals, the running hash and the newest hashes of the
+    /// head. `now` is the time of a message without a timestamp.
     ///
     /// # Errors
     ///
@@ -120,7 +125,7 @@ impl<'a> PackBuilder<'a> {
         Ok(())
     }
 
-    /// Builds the record of a message and writes the chunks and payloads that the record names.
+    /// Builds the record of a message and adds the puts of its chunks and payload records.
     fn build_record(
         &mut self,
         candidate: &AppendCandidate<'_>,
@@ -153,7 +158,7 @@ impl<'a> PackBuilder<'a> {
         })
     }
 
-    /// Writes the identities of a message, its call id only if `keeps_call_id`.
+    /// Adds the puts of a message's identities, of its call id only if `keeps_call_id`.
     fn put_identities(
         &mut self,
         candidate: &AppendCandidate<'_>,
@@ -170,7 +175,7 @@ impl<'a> PackBuilder<'a> {
         Ok(())
     }
 
-    /// Writes the records of payloads and returns the placeholder of their message.
+    /// Adds the puts of payload records and returns the placeholder of their message.
     fn put_placeholder(
         &mut self,
         made: &large_payload::NewPlaceholder,
@@ -179,7 +184,7 @@ impl<'a> PackBuilder<'a> {
     ) -> Result<Box<PlaceholderMessage>> {
         for (id, file) in &made.files {
             let file = large_payload::PayloadRecord { seq, ..file.clone() };
-            // An equal payload has the same key; the last record is kept.
+            // Equal payloads have the same key; the record of the last message replaces the others.
             self.changes.rewrite_record(&payload_record_key(self.call.keys, *id), &file)?;
         }
         let raw = match made.raw.len() > limits::PACK_BYTES_MAX {
@@ -190,7 +195,8 @@ impl<'a> PackBuilder<'a> {
         Ok(Box::new(PlaceholderMessage { raw, parts, message_tokens, payload_tokens_min }))
     }
 
-    /// Returns a text in chunks, which are written unless they are stored or uploaded.
+    /// Returns the reference to a text in chunks. Unless the text is stored, adds the puts of its
+    /// chunks, if it was not uploaded, and of its final upload record.
     fn put_large_text(
         &mut self,
         sha256: [u8; 32],
@@ -210,7 +216,7 @@ impl<'a> PackBuilder<'a> {
         Ok(RawText::Chunked { sha256, chunks: upload.chunks })
     }
 
-    /// Writes the open pack, if any.
+    /// Adds the put and the reference of the open pack, if there is an open pack.
     fn close_pack(&mut self) -> Result<()> {
         let Some(OpenPack { pack, .. }) = self.open_pack.take() else { return Ok(()) };
         let key = Pack::key(self.call.keys, pack.seq_first);
@@ -230,7 +236,8 @@ impl<'a> PackBuilder<'a> {
     }
 }
 
-/// Moves older packs from the head to the directory when the head holds too many.
+/// Moves all but the newest 8 pack references from the head to the directory if the head has more
+/// than [`limits::RECENT_PACKS_MAX`]. `node` is the directory node of the oldest reference.
 ///
 /// # Errors
 ///

@@ -1,14 +1,18 @@
 //! Upper bounds of the bytes that messages take in packs.
+//!
+//! In: length of a text and its parts. Out: bytes. The cut of a batch to one commit and the pack
+//! builder use these bounds.
 
 use crate::storage::pack::RawText;
 use lcm_text::{base::limits, message::Part};
 
 /// Most bytes that a stored message takes beside its text and parts.
 const STORED_FIELDS_BYTES_MAX: usize = 112;
-/// Most bytes of the length of a chunk in a record.
+/// Most bytes that the length of one chunk takes in a record.
 const CHUNK_LENGTH_BYTES_MAX: usize = 3;
 
-/// Returns the most bytes that a text with its parts takes, in a pack or in chunks.
+/// Returns the most bytes that storing a text of `text` bytes with its parts takes. A text too
+/// large for a pack also takes chunks and the record of an upload.
 pub(super) fn estimate_text_bytes(text: usize, parts: &[Part]) -> usize {
     if text <= limits::PACK_BYTES_MAX {
         return estimate_stored_bytes(text, 0, parts);
@@ -35,7 +39,8 @@ pub(super) fn estimate_stored_bytes(text: usize, chunks: usize, parts: &[Part]) 
 
 fn estimate_part_bytes(part: &Part) -> usize {
     let slots = part.all_spans();
-    // One byte for the variant, and one for each slot or for the flag of a result.
+    // One byte for the variant, and one for each slot. A result has a flag in place of its last
+    // slot.
     let spans: usize = slots
         .iter()
         .flatten()
@@ -44,7 +49,7 @@ fn estimate_part_bytes(part: &Part) -> usize {
     1 + slots.len() + spans
 }
 
-/// Returns the bytes of a number in a record, which holds seven bits in each byte.
+/// Returns the bytes that a number takes in a record, with seven bits in each byte.
 fn count_varint_bytes(number: u32) -> usize {
     match number {
         0..0x80 => 1,

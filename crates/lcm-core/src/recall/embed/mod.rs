@@ -1,8 +1,8 @@
 //! Embed: vectors that a host attaches to messages and summaries.
 //!
-//! In: ids with vectors, or `forget`. Out: one commit, and JSON with the counts of vectors and the
-//! next documents to embed. One record guards all vectors of a conversation. The head does not
-//! change, so that appends can run at the same time. Not here: the encoding of vectors
+//! In: ids with vectors, or `forget`. Out: at most one commit, and JSON with the counts of vectors
+//! and the next documents to embed. One record guards all vectors of a conversation. The head does
+//! not change, so that appends can run at the same time. Not here: the encoding of vectors
 //! ([`crate::search::vectors`]) and queries by vector ([`crate::search::grep`]).
 
 use alloc::{string::String, vec::Vec};
@@ -35,7 +35,7 @@ use lcm_text::base::{
 /// Name of the argument that holds the request.
 const VECTORS_ARGUMENT: &str = "vectors-json";
 /// Most partly filled blocks that one call reads to list their missing documents. With the most
-/// dimensions as many blocks fit a host call.
+/// dimensions, so many blocks have nearly the bytes that one host call may return.
 const PARTIAL_BLOCKS_MAX: usize = 31;
 /// Order in which documents are listed. Summaries come first: they are few and cover many messages.
 const CORPUS_ORDER: [Corpus; 2] = [Corpus::Summaries, Corpus::Messages];
@@ -47,7 +47,8 @@ struct EmbedRequest {
     forget: bool,
 }
 
-/// A document by its id, with its vector; `None`: the document has no vector.
+/// A document by its id, with its vector; `None`: the host makes no vector for the document, and a
+/// stored vector is deleted.
 struct VectorEntry {
     id: String,
     vector: Option<Vec<i8>>,
@@ -58,7 +59,7 @@ impl EmbedRequest {
     ///
     /// # Errors
     ///
-    /// `invalid-input` naming the field.
+    /// `invalid-input`: a field, or both `forget` and `vectors`.
     fn read(vectors_json: &str) -> Result<Self> {
         let mut fields = JsonFields::parse_argument(VECTORS_ARGUMENT, vectors_json)?;
         let (model, forget) = (fields.take_optional_text("model"), fields.take_flag("forget"));
@@ -87,16 +88,17 @@ impl EmbedRequest {
         if forget && !entries.is_empty() {
             return Err(Error::invalid_input("`forget` and `vectors` are mutually exclusive"));
         }
-        if model.as_ref().is_some_and(|model| !(1..=MODEL_BYTES_MAX).contains(&model.len())) {
+        let bytes = model.as_ref().map(String::len);
+        if let Some(bytes) = bytes.filter(|bytes| !(1..=MODEL_BYTES_MAX).contains(bytes)) {
             return Err(Error::invalid_input(format_args!(
-                "`model` must have 1 to {MODEL_BYTES_MAX} bytes"
+                "`model` must have 1 to {MODEL_BYTES_MAX} bytes, got {bytes}"
             )));
         }
         Ok(Self { entries, model, forget })
     }
 }
 
-/// Change of the vectors of a conversation, for a request.
+/// A change of the vectors of a conversation.
 struct EmbedUpdate<'a> {
     call: Call<'a>,
     loaded: LoadedHead,
@@ -150,7 +152,7 @@ impl EmbedUpdate<'_> {
         }
     }
 
-    /// Resolves the ids of entries to documents.
+    /// Returns the corpus and number of the document of each entry, in order.
     fn resolve_entries(
         &self,
         session: &mut StoreSession<'_>,
@@ -159,8 +161,11 @@ impl EmbedUpdate<'_> {
         let mut ordinals = Vec::new();
         let mut out = Vec::with_capacity(entries.len());
         for VectorEntry { id, .. } in entries {
-            let unknown =
-                || Error::not_found(format_args!("there is no message or summary `{id}` here"));
+            let unknown = || {
+                Error::not_found(format_args!(
+                    "there is no message or summary `{id}` in this conversation"
+                ))
+            };
             let document = match read_scope::resolve_id(self.call.keys, id)? {
                 ResolvedId::Message(seq) => {
                     let is_stored = (1..=self.loaded.head.messages).contains(&seq);
@@ -190,7 +195,7 @@ impl EmbedUpdate<'_> {
         Ok(out)
     }
 
-    /// Attaches as many vectors as fit a commit and returns their number.
+    /// Attaches the first entries, as many as fit a commit, and returns their number.
     fn attach_vectors(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -243,7 +248,8 @@ impl EmbedUpdate<'_> {
         Ok(w.end_object())
     }
 
-    /// Lists the ids of documents without an entry, newest first.
+    /// Lists the ids of documents for which the host has given neither a vector nor `null`: at most
+    /// [`VECTOR_NEXT_MAX`], summaries before messages, each newest first.
     fn list_missing_ids(&mut self, session: &mut StoreSession<'_>) -> Result<Vec<String>> {
         let (mut ids, mut partial) = (Vec::new(), 0);
         for corpus in CORPUS_ORDER {

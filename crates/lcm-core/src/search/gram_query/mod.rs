@@ -1,9 +1,9 @@
-//! Necessary condition of a regular expression, over 3-byte grams.
+//! Conditions over 3-byte grams that every match of a regular expression fulfils.
 //!
-//! Input: the syntax tree of an expression. Output: grams joined by `And` and `Or`, in lower-case
-//! ASCII. Every text with a match fulfils the condition. Where nothing can be proven, every text
-//! fulfils the condition.
-//! Elsewhere: the index of grams, and matching the text itself.
+//! Input: the syntax tree of an expression. Output: grams joined by `And` and `Or`, with ASCII
+//! letters in lower case. [`super::regex_scan`] uses the condition to skip messages without reading
+//! them. Where nothing can be proven, every text fulfils the condition. Elsewhere: the index of
+//! grams, and matching the text itself.
 
 use alloc::{vec, vec::Vec};
 
@@ -13,15 +13,18 @@ use lcm_text::base::sort;
 
 /// Bytes of a gram.
 pub(crate) const GRAM_BYTES: usize = 3;
-/// Most strings of a set that are tracked. Larger sets say little about a text.
+/// Most strings in a set of exact texts, prefixes or suffixes. A larger set is shortened or
+/// dropped, because many alternatives say little about a text.
 const STRINGS_MAX: usize = 16;
-/// Longest string that is tracked exactly.
+/// Most bytes of a string that joins two parts of an expression. A longer text is described by
+/// affixes and grams.
 const STRING_BYTES_MAX: usize = 64;
-/// Most copies of a counted repetition that are expanded.
+/// Most copies of a repeated part that are joined: four of `(ab){9}`.
 const COPIES_MAX: u32 = 4;
-/// Most grams required for one string: a few rare grams are as selective as all.
+/// Most grams required for one string: a few rare grams are nearly as selective as all.
 const GRAMS_PER_STRING_MAX: usize = 8;
-/// Most grams of a query; further grams are not required.
+/// Most grams of a condition, repetitions counted, and most members of an `And` or `Or`. Beyond the
+/// limit the condition is weakened, so that it never excludes a match.
 const GRAMS_MAX: usize = 64;
 
 /// A condition on the grams of a text.
@@ -29,14 +32,14 @@ const GRAMS_MAX: usize = 64;
 pub(crate) enum GramQuery {
     /// The text contains the gram.
     Gram([u8; GRAM_BYTES]),
-    /// All members hold; without members: every text.
+    /// All members hold. Without members: every text fulfils the condition.
     And(Vec<GramQuery>),
-    /// At least one member holds; without members: no text.
+    /// At least one member holds. Without members: no text fulfils the condition.
     Or(Vec<GramQuery>),
 }
 
 impl GramQuery {
-    /// Builds the condition of a regular expression.
+    /// Builds the condition that every text with a match fulfils.
     pub(crate) fn from_hir(hir: &Hir) -> Self {
         let mut query = analyse_hir(hir).into_affixes().query;
         let mut left = GRAMS_MAX;
@@ -48,12 +51,12 @@ impl GramQuery {
         Self::And(Vec::new())
     }
 
-    /// Returns whether every text fulfils the condition.
+    /// Returns whether the condition is an empty `And`, which every text fulfils.
     pub(crate) fn is_match_all(&self) -> bool {
         matches!(self, Self::And(list) if list.is_empty())
     }
 
-    /// Lists the distinct grams of the condition, sorted; at most 64.
+    /// Lists the distinct grams of the condition, sorted.
     pub(crate) fn list_grams(&self) -> Vec<[u8; GRAM_BYTES]> {
         let mut grams = Vec::new();
         let mut open = vec![self];
@@ -67,7 +70,8 @@ impl GramQuery {
         grams
     }
 
-    /// Selects the units that fulfil the condition, ascending; `None`: every unit.
+    /// Returns the units (blocks of 64 messages) that fulfil the condition, ascending; `None`:
+    /// every unit. `of_gram` must return the units that contain a gram, ascending.
     pub(crate) fn select_units<'a>(
         &self,
         of_gram: &dyn Fn([u8; GRAM_BYTES]) -> &'a [u64],
@@ -89,7 +93,8 @@ impl GramQuery {
         }
     }
 
-    /// Removes grams over the limit: an `And` loses its last members, an `Or` becomes always true.
+    /// Weakens the condition to its first `left` grams, and subtracts the grams that it keeps. An
+    /// `And` loses the other members. An `Or` that would lose one becomes true for every text.
     fn limit_grams(&mut self, left: &mut usize) {
         match self {
             Self::Gram(_) => match left.checked_sub(1) {
@@ -109,7 +114,8 @@ impl GramQuery {
         }
     }
 
-    /// Flattens and sorts the condition, and removes duplicates and members over the limit.
+    /// Flattens and sorts the condition, and removes duplicates. An `And` keeps at most
+    /// [`GRAMS_MAX`] members; a larger `Or` becomes true for every text.
     fn into_normalized(self) -> Self {
         let (is_and, list) = match self {
             Self::Gram(_) => return self,
@@ -150,16 +156,18 @@ fn intersect_sorted(left: &[u64], right: &[u64]) -> Vec<u64> {
     left.iter().copied().filter(is_in_both).collect()
 }
 
-/// Facts about the texts that a part of an expression matches. All strings are lower case.
+/// Facts about the texts that a part of an expression matches. In all strings, ASCII letters are in
+/// lower case.
 #[derive(Clone)]
 enum LiteralInfo {
-    /// The text is exactly one of these strings.
+    /// The text is exactly one of these strings; empty: the part matches no text.
     Exact(Vec<Vec<u8>>),
     Affixes(LiteralAffixes),
 }
 
 /// The text begins with one of `prefixes`, ends with one of `suffixes`, and fulfils `query`.
-/// Affixes have at most two bytes: joined with those of the next part they form its grams.
+/// [`LiteralInfo::into_affixes`] shortens affixes to two bytes. With the affixes of a neighbouring
+/// part, two bytes form the grams that cross the border.
 #[derive(Clone)]
 struct LiteralAffixes {
     prefixes: Vec<Vec<u8>>,
@@ -195,7 +203,8 @@ impl LiteralInfo {
         }
     }
 
-    /// Converts exact strings to short affixes and grams.
+    /// Shortens the strings to affixes of at most two bytes. `query` then requires the grams of the
+    /// whole strings.
     fn into_affixes(self) -> LiteralAffixes {
         let mut affixes = match self {
             Self::Affixes(affixes) => affixes,
@@ -221,7 +230,8 @@ impl LiteralInfo {
     }
 }
 
-/// Shortens strings below the length of a gram, and further while there are too many.
+/// Shortens the strings to two bytes with `cut`, and further while more than [`STRINGS_MAX`]
+/// distinct strings are left.
 fn shorten_affixes(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)) {
     for length in (0..GRAM_BYTES).rev() {
         strings.iter_mut().for_each(|string| cut(string, length));
@@ -232,7 +242,7 @@ fn shorten_affixes(strings: &mut Vec<Vec<u8>>, cut: impl Fn(&mut Vec<u8>, usize)
     }
 }
 
-/// Builds the condition that a text contains one of these strings.
+/// Builds a condition that holds for every text that contains one of these strings.
 fn require_any_string(strings: &[Vec<u8>]) -> GramQuery {
     if strings.iter().any(|string| string.len() < GRAM_BYTES) {
         return GramQuery::match_all();
@@ -241,7 +251,8 @@ fn require_any_string(strings: &[Vec<u8>]) -> GramQuery {
         .into_normalized()
 }
 
-/// Builds the condition that a text contains the rarest grams of a string.
+/// Builds the condition that a text contains the [`GRAMS_PER_STRING_MAX`] grams of a string that
+/// are probably rarest, or all of fewer grams.
 fn require_rarest_grams(string: &[u8]) -> GramQuery {
     let mut grams: Vec<(u32, [u8; GRAM_BYTES])> = string
         .windows(GRAM_BYTES)
@@ -254,7 +265,8 @@ fn require_rarest_grams(string: &[u8]) -> GramQuery {
         .into_normalized()
 }
 
-/// Ranks how common a byte is in text and program code, by the order of letters in English.
+/// Returns how common a byte is in text: 1 to 27 for the letters of English and the space, rarest
+/// first, and 0 for other bytes.
 fn byte_frequency(byte: u8) -> u32 {
     const COMMON_LAST: &[u8] = b"zqxjkvbpygfwmucldrhsnioate ";
     let place = COMMON_LAST.iter().position(|common| *common == byte).map_or(0, |place| place + 1);
@@ -279,7 +291,8 @@ fn analyse_hir(hir: &Hir) -> LiteralInfo {
     }
 }
 
-/// Tracks each character of a small class; a large class matches anything.
+/// Lists the characters of a class as exact strings. A class of more than [`STRINGS_MAX`]
+/// characters tells nothing about the text.
 fn analyse_class(class: &Class) -> LiteralInfo {
     let mut strings: Vec<Vec<u8>> = Vec::new();
     match class {
@@ -322,11 +335,12 @@ fn analyse_repetition(repetition: &Repetition) -> LiteralInfo {
     if repetition.max == Some(copies) {
         return all;
     }
-    // The text begins and ends with this many copies; the middle is unknown.
+    // The text begins and ends with `copies` copies; the middle is unknown.
     LiteralInfo::Affixes(all.into_affixes())
 }
 
-/// Joins every string of `left` with every string of `right`; `None`: too many or too long.
+/// Joins every string of `left` with every string of `right`. `None`: the result would have over
+/// [`STRINGS_MAX`] strings, or one over [`STRING_BYTES_MAX`] bytes.
 fn cross_product(left: &[Vec<u8>], right: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     if left.len().saturating_mul(right.len()) > STRINGS_MAX {
         return None;

@@ -3,7 +3,7 @@
 use crate::search::{score, time_window::TimeWindow};
 use lcm_text::types::api::Timestamp;
 
-/// Documents that a query searches.
+/// Texts that a query searches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum GrepScope {
     Messages,
@@ -14,14 +14,16 @@ pub(super) enum GrepScope {
     Files,
 }
 
-/// Order of the hits.
+/// Order of the hits. A page of a longer regular expression scan over messages and summaries keeps
+/// the scan order instead.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum GrepSort {
     /// Newest first.
     Recency,
-    /// Best score first; equal scores, and matches of a regular expression, newest first.
+    /// Best score first. Matches of a regular expression have no score: newest first.
     Relevance,
-    /// Best score first, where the score decreases with age.
+    /// Best score first, where age lowers the score: by half at 1,000 hours. Matches of a regular
+    /// expression: newest first.
     Hybrid,
 }
 
@@ -46,9 +48,9 @@ pub(super) struct GrepBounds {
     pub(super) sort: GrepSort,
     /// Times of the documents that may be found.
     pub(super) window: TimeWindow,
-    /// Most hits.
+    /// Most hits in the answer.
     pub(super) limit: usize,
-    /// Messages shown before and after each hit.
+    /// Most messages shown on each side of a hit.
     pub(super) neighbours: u64,
     /// Time of the call, for the age of documents.
     pub(super) now: Timestamp,
@@ -56,8 +58,8 @@ pub(super) struct GrepBounds {
 }
 
 impl GrepBounds {
-    /// Returns the sort key of a hit, greatest first. A match of a regular expression has no score
-    /// and sorts by time.
+    /// Returns the sort key of a hit, greatest first: the score, the score lowered by age, or the
+    /// time. Without a score the key is the time.
     pub(super) fn rank_hit(&self, score: Option<u64>, time: Timestamp) -> u64 {
         match (self.sort, score) {
             (GrepSort::Relevance, Some(score)) => score,

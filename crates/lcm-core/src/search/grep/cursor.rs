@@ -1,9 +1,9 @@
-//! Cursor of a scan with a regular expression: the next message or summary to search, as short
-//! text.
+//! Cursors: the place at which the next page of a scan begins, as short text.
 //!
-//! Input: the searched conversations. Output: a cursor as text, and the parsed cursor.
-//! The text names the conversation by hash and the document by number. No append and no compaction
-//! changes either. Elsewhere: the scan (`execute`), and positions in files (`file_search`).
+//! Input: a place in the searched conversations, or the text of a cursor. Output: the text, or the
+//! place. The cursor of a scan with a regular expression names the conversation by hash and the
+//! document by number. No append and no compaction changes either. The cursor of a scan of files
+//! has the id of a file or message, and a byte. Elsewhere: the scans (`execute`, `file_search`).
 
 use alloc::{format, string::String};
 use lcm_text::base::hash;
@@ -12,10 +12,10 @@ use super::searched_conversation::SearchedConversation;
 use crate::search::{corpus::Corpus, index_reader::SearchIndex};
 use lcm_text::base::error::{Error, Result};
 
-/// Bytes of the conversation hash in a cursor.
+/// Bytes of the conversation hash in a cursor, written as twice as many hex digits.
 const DIGEST_BYTES: usize = 8;
 
-/// The next document that a scan searches.
+/// The next document of a scan with a regular expression.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct ScanCursor {
     /// Index into the list of searched conversations.
@@ -34,7 +34,7 @@ impl ScanCursor {
         format!("scan_{digest}_{corpus}{}", self.document)
     }
 
-    /// Parses a cursor of these conversations and corpora.
+    /// Parses a cursor of a document in these conversations and corpora.
     ///
     /// # Errors
     ///
@@ -63,7 +63,8 @@ impl ScanCursor {
     }
 }
 
-/// Returns the number of the last document to search. For messages, the last one that may be found.
+/// Returns the number of the last document to search; 0: none. For messages: the greatest seq that
+/// may be found.
 pub(super) fn last_document(
     conversation: &SearchedConversation,
     index: &SearchIndex,
@@ -90,7 +91,8 @@ const fn corpus_letter(corpus: Corpus) -> char {
     }
 }
 
-/// Splits the text of a cursor into conversation digest, corpus and document.
+/// Splits the text of a cursor into conversation digest, corpus and document; `None`: the text is
+/// not a cursor.
 fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
     let (name, document) = text.strip_prefix("scan_")?.split_once('_')?;
     let (corpus, digits) = [Corpus::Messages, Corpus::Summaries]

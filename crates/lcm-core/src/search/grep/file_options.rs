@@ -1,4 +1,7 @@
-//! Options of a query that select files and the start of a scan.
+//! Options of a query that select files, and the cursor at which a scan begins.
+//!
+//! Input: fields of the query. Output: the options, for the scan of documents (`execute`) and of
+//! files (`file_search`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -10,7 +13,7 @@ use lcm_text::base::{
     limits,
 };
 
-/// Options of a query that select files and the start of the scan.
+/// Ids of files, and the cursor of a query.
 #[derive(Debug, Default)]
 pub(super) struct FileSearchOptions {
     /// Ids of the files to search; `None`: all files.
@@ -28,8 +31,8 @@ impl FileSearchOptions {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: more than 64 files, a start byte without one file or beside a cursor, or
-    /// file options in a query with another scope.
+    /// `invalid-input`: more than 64 files; `start_byte` without exactly one file, or beside
+    /// `cursor`; or `file_ids` or `start_byte` with a scope other than `files`.
     pub(super) fn read(fields: &mut JsonFields<'_>, scope: GrepScope) -> Result<Self> {
         let ids = fields.take_optional_texts("file_ids");
         let start_byte = fields.take_optional_u64("start_byte");

@@ -1,4 +1,4 @@
-//! Hits in messages and summaries.
+//! Hits in messages and summaries, as `execute` finds them and `render_hits` reads them.
 
 use alloc::vec::Vec;
 
@@ -13,9 +13,10 @@ pub(super) struct GrepHit {
     pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
     pub(super) document: u64,
-    /// Score with 16 fractional bits; `None` for a match of a regular expression or of vectors.
+    /// Score with 16 fractional bits; `None` for a match of a regular expression, and for a vector
+    /// hit before fusion.
     pub(super) score: Option<u64>,
-    /// Sort key, greatest first; hits with equal rank are sorted by time, newest first.
+    /// Sort key: hits with the greatest rank come first.
     pub(super) rank: u64,
     pub(super) time: Timestamp,
 }
@@ -25,20 +26,23 @@ pub(super) struct GrepHit {
 pub(super) struct FoundHits {
     /// Hits in order, at most `limit`.
     pub(super) hits: Vec<GrepHit>,
-    /// Number of all matches, including those beyond `limit`.
+    /// Number of matches, including those beyond `limit`; on a page of a longer scan, only the
+    /// matches of the page.
     pub(super) total: u64,
-    /// Some words were ignored, because too many documents contain them.
+    /// Whether some words were ignored, or some phrases not checked for word order, because too
+    /// many documents contain their words.
     pub(super) is_cut: bool,
-    /// First document that the regular expression was not matched against; `None`: all were.
+    /// Cursor at which the next page begins: the first match beyond `limit`, or else the first
+    /// document that was not scanned. `None`: the answer is complete.
     pub(super) next_cursor: Option<ScanCursor>,
-    /// For a page of a longer scan: the cursor of each hit, in order. Empty for a complete answer.
+    /// For a page of a longer scan: the cursor of each hit, in order. Empty for any other answer.
     pub(super) hit_cursors: Vec<ScanCursor>,
     /// Notes about vectors, and about messages that were indexed only in part.
     pub(super) notes: Vec<&'static str>,
 }
 
 impl GrepHit {
-    /// Builds the hit of a regular expression match.
+    /// Builds the hit of a regular expression match in the conversation and corpus of `of`.
     pub(super) const fn from_match(of: ScanCursor, document: u64, time: Timestamp) -> Self {
         Self {
             conversation_number: of.conversation_number,

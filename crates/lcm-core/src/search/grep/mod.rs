@@ -1,8 +1,9 @@
-//! Grep: finds messages, summaries and files that contain words or match a regular expression.
+//! Grep: finds messages, summaries and files by words, a vector or a regular expression.
 //!
-//! Input: a query as JSON. Output: hits as JSON, best or newest first, each with a passage that
-//! shows the match.
-//! Elsewhere: the index, ranking and regular expressions ([`crate::search`]).
+//! Input: a query as JSON. Output: hits as JSON, each with a passage, in the order that the query
+//! asks for; pages of a long scan come in scan order. Used by the exported call `grep`, by the
+//! tools of an agent, and by `ask`. Elsewhere: the index, ranking and regular expressions
+//! ([`crate::search`]).
 
 mod bounds;
 mod cursor;
@@ -49,16 +50,19 @@ use lcm_text::{
 };
 
 /// Searches a conversation with its family, the conversation alone (`only`), or the whole store
-/// (`all_conversations`), and returns JSON.
+/// (`all_conversations`), and returns JSON. Of a family, at most 32 other members are searched.
 ///
-/// With a grant, searches the conversations of the grant and charges the passages to the grant.
+/// With a grant, searches only what the grant covers, and charges the tokens of the passages to the
+/// grant.
 ///
 /// # Errors
 ///
-/// - `invalid-input`: the query is malformed.
-/// - `not-found`: the conversation or a file does not exist.
-/// - `limit-exceeded`: the regular expression is too large or too costly.
-/// - `denied`, `conflict`: the grant does not allow the read, or has changed.
+/// - `invalid-input`: the query is malformed, or its vector does not fit the stored vectors.
+/// - `not-found`: the conversation, a named file or the document of `cursor` does not exist.
+/// - `limit-exceeded`: the pattern is too large or too costly.
+/// - `denied`: the grant does not cover the conversation, is not valid, or has no tokens left.
+/// - `conflict`: the conversation or the grant changed during the call.
+/// - `corrupt`: a record or the index is damaged.
 /// - Errors of the store.
 pub(crate) fn grep(
     session: &mut StoreSession<'_>,
@@ -77,8 +81,7 @@ pub(crate) fn grep(
 ///
 /// # Errors
 ///
-/// `invalid-input`: the query is malformed; `not-found`: the conversation or a file does not exist;
-/// `limit-exceeded`: the regular expression is too large or too costly; errors of the store.
+/// As for [`grep`], except errors of loading and charging the grant.
 pub(crate) fn grep_uncharged(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -131,8 +134,8 @@ pub(crate) fn grep_uncharged(
     Ok(render_results(results, limits, notes))
 }
 
-/// Returns the pattern as words if it looked like a regular expression and matched nothing.
-/// Windows paths and prices look like regular expressions, too.
+/// Parses the pattern as words if mode `auto` took it for a regular expression and nothing matched;
+/// `None`: no second search is needed. Windows paths and prices look like regular expressions, too.
 fn retry_as_words(
     query: &GrepQuery,
     pattern: &GrepPattern,
@@ -160,7 +163,8 @@ fn retry_as_words(
     Some(GrepPattern::Text(words))
 }
 
-/// Searches messages and summaries, and adds the neighbours that the query requests.
+/// Searches messages and summaries, renders the hits, and adds the neighbours that the query
+/// requests.
 fn search_documents(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

@@ -1,8 +1,9 @@
 //! Neighbours: the messages before and after a hit.
 //!
-//! Input: hits and their rendered JSON. Output: the members `before` and `after` in the JSON of
-//! each message, with the beginning of each neighbour. Messages outside a grant are omitted.
-//! Elsewhere: finding and rendering the hits (`execute`, `render_hits`).
+//! Input: hits and their rendered JSON. Output: the members `neighbours_before` and
+//! `neighbours_after` in the JSON of each hit that is a message, with the beginning of each
+//! neighbour. Messages outside the ranges that may be found are omitted. Elsewhere: finding and
+//! rendering the hits (`execute`, `render_hits`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
@@ -17,15 +18,16 @@ use crate::{
 };
 use lcm_text::base::{error::Result, json::JsonWriter, sort, tokens};
 
-/// Most characters of one neighbour: six neighbours cost about as much as the passage of the hit.
+/// Most characters shown of one neighbour; the passage of a hit has up to 200.
 const NEIGHBOUR_CHARACTERS_MAX: usize = 80;
-/// Most bytes of neighbours read for one query.
+/// Bytes of neighbours in one query after which the remaining hits get no neighbours.
 const NEIGHBOUR_BYTES_MAX: u64 = 4 << 20;
-/// Hits whose neighbours are read together.
+/// Most hits whose neighbours are read together.
 const HITS_PER_STEP: usize = 16;
 
-/// Adds `count` neighbours on each side to the JSON of each message hit. Returns whether the byte
-/// limit left some hits without neighbours.
+/// Adds up to `count` neighbours on each side to the JSON of each hit that is a message. `rows`
+/// must have the row of each hit at the same index. Returns whether the byte limit left some hits
+/// without neighbours.
 ///
 /// # Errors
 ///
@@ -64,8 +66,8 @@ pub(super) fn add_neighbours(
     Ok(is_limited)
 }
 
-/// Adds the neighbours of some hits of one conversation, each given as row number and seq. Returns
-/// the bytes of the neighbours.
+/// Adds the neighbours of some hits of one conversation, each given as index of its row and seq.
+/// Returns the bytes of the distinct neighbours.
 fn add_neighbours_of_hits(
     session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
@@ -111,8 +113,9 @@ fn add_neighbours_of_hits(
     Ok(placed.iter().map(|placed| placed.stored.rendered_content().0.bytes()).sum())
 }
 
-/// Renders a neighbour. A large payload appears as its reference; a text stored in chunks appears
-/// as an empty snippet, because reading the chunks costs too much.
+/// Renders a neighbour with the beginning of its first text. A large payload appears as its
+/// reference. A message stored in chunks has an empty snippet, because reading the chunks costs too
+/// much.
 fn render_neighbour(history: &MessageHistory<'_>, placed: &PlacedMessage) -> RenderedHit {
     let (raw, parts) = placed.stored.rendered_content();
     let mut text = String::new();

@@ -1,11 +1,11 @@
-//! Pattern and vector of a parsed query.
+//! Pattern and vector of a query, as `request` parses them and the searches use them.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::search::{regex::Regex, text_query::TextQuery};
 use lcm_text::base::error::Error;
 
-/// Parsed pattern: words or a regular expression.
+/// Parsed pattern of a query: words or a regular expression.
 pub(super) enum GrepPattern {
     Text(TextQuery),
     Regex(Box<Regex>),
@@ -19,7 +19,8 @@ pub(super) struct QueryVector {
     pub(super) model: Option<String>,
 }
 
-/// Builds the error for a regular expression that is too costly for the first step of a scan.
+/// Builds the error for a regular expression that exceeds its step budget in the first step of a
+/// scan.
 pub(super) fn too_costly_error() -> Error {
     Error::limit_exceeded(
         "`pattern` takes too many steps to match; shorten its repetitions, or narrow the search \

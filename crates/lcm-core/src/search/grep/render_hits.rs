@@ -1,8 +1,8 @@
-//! Rendering of hits in messages and summaries.
+//! Rendering of hits in messages and summaries, and the best passage of a text.
 //!
-//! Input: hits and the pattern. Output: a JSON object for each hit, with its best passage. Only the
-//! documents of the hits are read, and only here.
-//! Elsewhere: neighbours of a hit (`neighbours`), hits in files (`file_search`).
+//! Input: hits and the pattern. Output: a JSON object for each hit, with its best passage. `ask`
+//! uses the passages alone. Elsewhere: neighbours of a hit (`neighbours`), hits in files
+//! (`file_search`).
 
 use crate::storage::pack::PlacedMessage;
 use alloc::{string::String, vec::Vec};
@@ -44,7 +44,7 @@ use lcm_text::{
 #[derive(Default)]
 pub(super) struct RenderedHit {
     pub(super) json: String,
-    /// Estimated tokens of the passage.
+    /// Estimated tokens of the passage, and of added neighbours.
     pub(super) tokens: u32,
 }
 
@@ -192,7 +192,10 @@ fn read_summary_rows(
         references.iter().map(|(id, bytes)| (conversation.keys.summary_key(*id), *bytes)).collect();
     let values = session.read_immutable(&records)?;
     if values.len() != ordinals.len() {
-        return Err(Error::corrupt_store("each summary in the search index must have an id"));
+        return Err(Error::corrupt_store(format_args!(
+            "the search index of conversation `{}` must have an id for each summary",
+            conversation.name
+        )));
     }
     let mut rows = Vec::new();
     for (((id, _), (key, _)), value) in references.iter().zip(&records).zip(values) {
@@ -215,16 +218,17 @@ fn read_summary_rows(
     Ok(rows)
 }
 
-/// Best passage found so far in one document.
+/// Best passage found so far in one document; weight `None`: no passage yet.
 #[derive(Default)]
 struct BestPassage {
     snippet: Snippet,
     weight: Option<u64>,
 }
 
-/// Finds the best passage of a document for a pattern.
+/// Finds the best passage of a document: for words the one of greatest weight, for a regular
+/// expression the first match.
 enum SnippetFinder<'s> {
-    /// For each term of the query: the number of its query item.
+    /// Terms of the query, each with the number of its item.
     Text(SortedMap<&'s [u8], usize>),
     Regex(&'s mut crate::search::regex::Regex),
 }
@@ -240,7 +244,8 @@ impl<'s> SnippetFinder<'s> {
         }
     }
 
-    /// Searches one text, and keeps its passage if that is better than the best one so far.
+    /// Searches one text of a document, and replaces `best` by a better passage. A document in
+    /// which no word occurs gets the beginning of its first text.
     fn search_text(
         &mut self,
         field: SearchField,
@@ -275,7 +280,7 @@ impl<'s> SnippetFinder<'s> {
     }
 }
 
-/// Maps the terms of all items that are not excluded to the number of their item.
+/// Maps each term of the items that are not excluded to the number of its item among these items.
 fn collect_query_terms(query: &TextQuery) -> SortedMap<&[u8], usize> {
     let counting = query.items.iter().filter(|item| item.presence != Presence::MustNot);
     let terms = counting.enumerate().flat_map(|(what, item)| {
@@ -285,7 +290,7 @@ fn collect_query_terms(query: &TextQuery) -> SortedMap<&[u8], usize> {
     SortedMap::from_entries(terms.collect())
 }
 
-/// Finds the terms of the query in a text. Longer terms have a greater weight.
+/// Finds the terms of the query in a text, in order. Longer terms have a greater weight.
 fn find_highlights(
     terms: &SortedMap<&[u8], usize>,
     field: SearchField,
@@ -301,13 +306,13 @@ fn find_highlights(
     highlights
 }
 
-/// Returns the byte at which the best passage of a text begins; 0 if no term occurs.
+/// Returns the byte at which the best passage of a text begins; 0 if no term of the query occurs.
 pub(crate) fn find_query_offset(query: &TextQuery, text: &str) -> usize {
     find_best_passage(&find_highlights(&collect_query_terms(query), SearchField::Text, text))
         .map_or(0, |(_, at)| at)
 }
 
-/// Returns the weight and the text of the best passage; `None` if no term occurs.
+/// Returns the weight and the text of the best passage; `None` if no term of the query occurs.
 pub(crate) fn find_query_passage(query: &TextQuery, text: &str) -> Option<(u64, String)> {
     let (weight, at) =
         find_best_passage(&find_highlights(&collect_query_terms(query), SearchField::Text, text))?;

@@ -1,6 +1,7 @@
 //! Parser of grep queries.
 //!
-//! Input: a query as JSON. Output: the parsed query, its bounds and its pattern.
+//! Input: a query as JSON. Output: the parsed query, its bounds and its pattern, for
+//! [`super::grep`].
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -28,10 +29,10 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Number of hits in an answer if the query has no limit.
+/// Most hits in an answer if the query has no `limit`.
 const LIMIT_DEFAULT: u64 = 50;
 
-/// Greatest number of hits in an answer.
+/// Greatest `limit` of a query: most hits in an answer.
 pub(crate) const LIMIT_MAX: u64 = 200;
 
 /// Most neighbours on each side of a hit.
@@ -40,7 +41,8 @@ pub(crate) const NEIGHBOURS_MAX: u64 = 3;
 /// Name of the argument that holds the query, for error messages.
 const QUERY_ARGUMENT: &str = "query-json";
 
-/// Parsed query of a grep call.
+/// Parsed query of a grep call. [`build_bounds`] checks `limit`, and [`parse_pattern`] parses
+/// `pattern`.
 pub(super) struct GrepQuery {
     pub(super) pattern: String,
     pub(super) mode: GrepMode,
@@ -49,17 +51,17 @@ pub(super) struct GrepQuery {
     pub(super) window: TimeWindow,
     pub(super) limit: u64,
     pub(super) all_conversations: bool,
-    /// Search the named conversation alone, without the rest of its family.
+    /// Whether only the named conversation is searched, without its family.
     pub(super) only: bool,
     pub(super) file_options: FileSearchOptions,
-    /// Messages shown before and after each hit.
+    /// Most messages shown on each side of a hit.
     pub(super) neighbours: u64,
     pub(super) vector: Option<QueryVector>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum GrepMode {
-    /// Regular expression or words, depending on the syntax of the pattern.
+    /// Regular expression or words, depending on the syntax of the pattern. With a vector: words.
     Auto,
     Regex,
     FullText,
@@ -84,11 +86,11 @@ const SORTS: [(&str, GrepSort); 3] = [
     ("hybrid", GrepSort::Hybrid),
 ];
 
-/// Parses a query and checks its fields.
+/// Parses the fields of a query. [`build_bounds`] and [`parse_pattern`] check the rest.
 ///
 /// # Errors
 ///
-/// `invalid-input`.
+/// `invalid-input`: the text is not a JSON object, or a field is unknown or has a wrong value.
 pub(super) fn parse_query(query_json: &str) -> Result<GrepQuery> {
     let mut fields = JsonFields::parse_argument(QUERY_ARGUMENT, query_json)?;
     let mut choice = |key, names: &[&str]| fields.take_optional_choice(key, names);
@@ -133,7 +135,11 @@ fn parse_neighbours(fields: &mut JsonFields<'_>) -> Result<u64> {
     Ok(count)
 }
 
-/// Parses the vector of a query and the name of its model.
+/// Parses the vector of a query and the name of its model; `None`: the query has no vector.
+///
+/// # Errors
+///
+/// `invalid-input`: the vector is malformed, or a model is named without a vector.
 fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
     let model = fields.take_optional_text("model");
     let components = quantization::parse_vector(fields)?;
@@ -143,7 +149,7 @@ fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
     Ok(components.map(|components| QueryVector { components, model }))
 }
 
-/// Checks the limits of a query and builds its bounds.
+/// Checks `limit`, and that the options fit together, and builds the bounds.
 ///
 /// # Errors
 ///
@@ -209,16 +215,20 @@ fn parse_time(fields: &mut JsonFields<'_>, key: &str) -> Result<Option<Timestamp
     match time {
         Some(time) => Ok(Some(time)),
         None => Err(Error::invalid_input(format_args!(
-            "`{key}` must be a time in ISO 8601, such as `2026-01-31T12:00:00Z`"
+            "`{key}` must be a time in ISO 8601, such as `2026-01-31T12:00:00Z`, or milliseconds \
+             since 1970"
         ))),
     }
 }
 
-/// Parses the pattern, and adds notes on how the pattern was understood.
+/// Parses the pattern as words or as a regular expression, and adds notes on that choice and on
+/// ignored parts.
 ///
 /// # Errors
 ///
-/// `invalid-input`, `limit-exceeded`: the pattern.
+/// `invalid-input`: the pattern is empty or malformed, or the query has a vector that its mode or
+/// scope excludes. `limit-exceeded`: the expression is too large, or the pattern has too many
+/// conditions.
 pub(super) fn parse_pattern(
     query: &GrepQuery,
     now: Timestamp,

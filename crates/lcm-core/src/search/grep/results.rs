@@ -1,4 +1,7 @@
 //! Results of a search, and the answer as JSON.
+//!
+//! Input: rendered rows, counts, cursors and the limits of the read. Output: the answer of a grep
+//! call.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,19 +14,23 @@ use lcm_text::base::{int, json::JsonWriter};
 pub(super) struct GrepResults {
     /// Rendered hits in order, at most `limit`.
     pub(super) rows: Vec<RenderedHit>,
-    /// Number of matches, including those without a row.
+    /// Number of matches, including those without a row; on a page of a longer scan, only the
+    /// matches of the page.
     pub(super) total: u64,
-    /// A file has more passages than are listed, or a message names more files than are searched.
+    /// Whether a file has more passages than the ten that were kept, or a message may name more
+    /// files than were searched.
     pub(super) has_more: bool,
-    /// Some words of the query were ignored, because the query has too many.
+    /// Whether the query was ignored in part: it has too many words, or too many documents contain
+    /// some of its words.
     pub(super) is_cut: bool,
-    /// Cursor at which the scan stopped; `None`: the scan is complete.
+    /// Cursor at which the next page begins; `None`: no page follows.
     pub(super) next_cursor: Option<String>,
-    /// For a page of a longer scan: the cursor of each row. Empty for a complete answer.
+    /// For a page of a longer scan over messages and summaries: the cursor of each row. Empty for
+    /// any other answer.
     pub(super) cursors: Vec<String>,
 }
 
-/// Renders the results as JSON, up to the tokens that the grant has left.
+/// Renders the results as JSON, with the first rows whose tokens together fit `limits.tokens_max`.
 pub(super) fn render_results(
     results: GrepResults,
     limits: ReadLimits<'_>,
@@ -43,7 +50,7 @@ pub(super) fn render_results(
         matches.push_json(&row.json);
     }
     if let Some(cursor) = cursors.get(int::to_usize(count)) {
-        // The next page begins with the first row that the grant did not cover.
+        // The next page begins with the first row that did not fit.
         (total, next_cursor) = (count, Some(cursor.clone()));
     }
     if is_cut && !notes.contains(&"terms-limited") {

@@ -1,7 +1,7 @@
 //! Conversations that a query searches, and the context of a search.
 //!
-//! Input: the query, and a grant or ranges of messages. Output: the conversations in order, each
-//! with the ranges that may be found.
+//! Input: the query, and a grant or ranges of messages. Output: the conversations to search, each
+//! with the ranges that may be found. A [`GrepContext`] passes them to the searches.
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,18 +15,20 @@ use crate::{
 };
 use lcm_text::base::{error::Result, sort};
 
-/// Most other conversations of a family that one query searches. Each costs some reads, and a job
-/// that resets its session every hour has thousands.
+/// Most other conversations of a family that one query searches; the newest members are kept. Each
+/// costs some reads, and a job that resets its session every hour has thousands.
 const MEMBERS_MAX: usize = 32;
 
 /// One conversation that a query searches.
 pub(super) struct SearchedConversation {
+    /// Id of the conversation.
     pub(super) name: String,
     pub(super) keys: ConversationKeys,
     pub(super) loaded: LoadedHead,
-    /// Ranges of seqs that may be found; `None`: all.
+    /// Ranges of seqs that may be found, both ends included; `None`: all. A summary must lie within
+    /// one range.
     pub(super) spans: Option<Vec<(u64, u64)>>,
-    /// Position in the scan order, which stays the same while conversations grow.
+    /// Position in the scan order, which does not change when messages are appended.
     pub(super) scan_order: usize,
 }
 
@@ -43,12 +45,13 @@ impl SearchedConversation {
         Ok(Some(loaded).filter(|loaded| loaded.bytes.is_some()).map(build))
     }
 
-    /// Makes this conversation the current one of the store session for the reads that follow.
+    /// Makes this conversation the current one of the store session, so that the reads that follow
+    /// use its head.
     pub(super) fn enter_conversation(&self, session: &mut StoreSession<'_>) {
         session.bind_head(&self.keys, self.loaded.head.revision, self.loaded.bytes.as_deref());
     }
 
-    /// Returns the messages of this conversation, for reading.
+    /// Returns a reader of the messages of this conversation.
     pub(super) const fn message_history(&self) -> MessageHistory<'_> {
         MessageHistory { keys: &self.keys, head: &self.loaded.head }
     }
@@ -57,7 +60,7 @@ impl SearchedConversation {
 /// Conversations, indexes and bounds of one search.
 #[derive(Clone, Copy)]
 pub(super) struct GrepContext<'g> {
-    /// Conversations to search, in order.
+    /// Conversations to search.
     pub(super) conversations: &'g [SearchedConversation],
     /// Index of each conversation.
     pub(super) indexes: &'g [SearchIndex],
@@ -80,7 +83,8 @@ impl<'g> GrepContext<'g> {
     }
 }
 
-/// Reads the conversations of a grant, newest first; with `only`, at most the named one.
+/// Reads the conversations of a grant, the last changed first; with `only`, at most the named one.
+/// Omits conversations that do not exist or of which the grant covers no message.
 pub(super) fn read_permitted_conversations(
     session: &mut StoreSession<'_>,
     conversation: &str,
@@ -105,7 +109,8 @@ pub(super) fn read_permitted_conversations(
     Ok(conversations)
 }
 
-/// Reads the conversations named in a list of ranges, newest first.
+/// Reads the conversations named in a list of ranges (conversation, first and last seq), the last
+/// changed first. Omits conversations that do not exist.
 pub(super) fn read_named_conversations(
     session: &mut StoreSession<'_>,
     searched: &[(&str, u64, u64)],
@@ -120,7 +125,8 @@ pub(super) fn read_named_conversations(
     Ok(conversations)
 }
 
-/// Restricts conversations to ranges of messages, and drops conversations without a range.
+/// Restricts conversations to ranges (conversation, first and last seq), and drops conversations
+/// without a message in any range.
 pub(super) fn narrow_to_ranges(
     conversations: Vec<SearchedConversation>,
     searched: &[(&str, u64, u64)],
@@ -151,7 +157,13 @@ fn sort_newest_first(conversations: &mut [SearchedConversation]) {
     });
 }
 
-/// Reads the conversations to search: the named one and its family, newest first, or all by id.
+/// Reads the conversations to search: with `all_conversations` all by id, else the named one and
+/// its family, the last changed first. With `only`, the named one alone.
+///
+/// # Errors
+///
+/// `not-found`: the named conversation does not exist; not checked with `all_conversations`. Errors
+/// of the store.
 pub(super) fn read_searched_conversations(
     session: &mut StoreSession<'_>,
     conversation: &str,

@@ -1,5 +1,7 @@
 //! Search of one streamed text for passages.
 //!
+//! Input: a query, and pieces of a text. Output: the passages, and the byte at which to continue.
+//!
 //! Elsewhere: splitting into lines (`text_lines`), matching words (`word_matcher`).
 
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -22,30 +24,34 @@ pub(crate) enum PassageQuery<'q> {
     Regex(&'q mut Regex),
 }
 
-/// Position at which reading and searching start.
+/// Position at which the pieces of a text begin, and at which the search begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassageStart {
-    /// Bytes of the text, and line ends, before the first piece.
+    /// Bytes of the text before the first piece.
     pub(crate) byte: u64,
+    /// Line ends in the text before the first piece.
     pub(crate) line_ends: u64,
-    /// First byte at which a match may begin; earlier text only serves as context.
+    /// First byte of the text at which a match may begin; text before this byte is context.
     pub(crate) search_from: u64,
-    /// True if the text is JSON as written, where letters of escapes are not words.
+    /// Whether the text is JSON as written, where the letter of an escape such as `\n` is not part
+    /// of a word.
     pub(crate) is_json: bool,
 }
 
 /// Passages of one text.
 #[derive(Debug)]
 pub(crate) struct PassageResults {
-    /// Passages in order.
+    /// Passages: matches of a regular expression in the order of the text, or passages for words
+    /// with the best first.
     pub(crate) passages: Vec<TextPassage>,
-    /// The text has more passages than are listed.
+    /// Whether more passages were found than are listed.
     pub(crate) has_more: bool,
-    /// Byte at which to continue; `None`: the whole text was searched.
+    /// Byte of the text at which to continue; `None`: the text ended, or a regular expression has
+    /// enough passages.
     pub(crate) next: Option<u64>,
 }
 
-/// Searches one text.
+/// Search of one text.
 pub(crate) struct PassageFinder<'w, 'q> {
     query: &'w mut PassageQuery<'q>,
     lines: LineSplitter,
@@ -64,14 +70,15 @@ impl<'w, 'q> PassageFinder<'w, 'q> {
         Self { query, lines, collector }
     }
 
-    /// Searches the next piece. Returns `false` if no more text is needed: enough passages were
-    /// found, the byte limit is reached, or the expression is refused ([`Regex::is_refused`]).
+    /// Searches the next piece. Returns `false` if no more text is needed: a regular expression has
+    /// enough passages or is refused ([`Regex::is_refused`]), or the byte limit for words is
+    /// reached.
     pub(crate) fn push_text(&mut self, text: &str) -> bool {
         let Self { query, lines, collector } = self;
         lines.split_text(text, &mut |line| collector.search_line(query, line))
     }
 
-    /// Returns the passages. `is_complete`: the text ended and every piece was pushed.
+    /// Returns the passages. `is_complete`: whether every piece was pushed and the text ended.
     pub(crate) fn finish(mut self, is_complete: bool) -> PassageResults {
         let Self { query, lines, collector } = &mut self;
         let mut is_over = is_complete;
@@ -101,7 +108,9 @@ impl PassageCollector {
         }
     }
 
-    /// Adds the matches in a line; the next match begins behind the passage of the previous one.
+    /// Adds the matches in a line from the byte `from` on. The next match may begin behind the
+    /// previous match, and at least [`SNIPPET_CHARACTERS_MAX`] bytes after its start. Returns
+    /// `false` if no more text is needed.
     fn search_regex(&mut self, regex: &mut Regex, line: &TextLine<'_>, mut from: usize) -> bool {
         while from <= line.text.len() {
             let found = regex.find_from(line.text, from);

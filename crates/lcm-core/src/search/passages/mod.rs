@@ -1,10 +1,10 @@
 //! Passages of a long text, found while the text streams by.
 //!
-//! Input: pieces of the text in order. Output: at most ten passages with line and
-//! byte: the first matches of a regular expression, or the best passages for words. Only a line or
-//! two are buffered, so the text may have any length. If the search stops early, the result says at
-//! which byte to continue, so that no match is lost or found twice. Elsewhere: reading the text;
-//! scoring words ([`word_matcher`]).
+//! Input: pieces of the text in order, and a query. Output: at most ten passages with line and
+//! byte: the first matches of a regular expression, or the best passages for words. If the search
+//! stops at a limit, the result has the byte at which to continue. Memory does not grow with the
+//! text, because long lines are searched in parts. Used by the search in files
+//! (`grep::file_search`), which also reads the text.
 
 mod finder;
 mod passage_list;

@@ -1,22 +1,23 @@
-//! The best passages of one text found so far.
+//! List of the passages of one text found so far.
 
 use alloc::vec::Vec;
 
 use crate::search::snippet::Snippet;
 
-/// Most passages of one text.
+/// Most passages kept of one text.
 pub(crate) const PASSAGES_MAX: usize = 10;
 
 /// A passage of a text that matches the query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextPassage {
-    /// Line number, from 1.
+    /// Number of the line in which the passage begins, from 1.
     pub(crate) line: u64,
-    /// Byte at which the passage begins in the text.
+    /// Byte of the text at which the match begins; for words, the match with which the best part of
+    /// the first chunk begins.
     pub(crate) byte: u64,
     pub(crate) snippet: Snippet,
-    /// For words: score with 16 fractional bits. One for each matched item, and a little more for
-    /// each item in the first line.
+    /// For words: score with 16 fractional bits. One for each matched query item in the passage,
+    /// and 1/256 more for each in its first chunk. `None`: a match of a regular expression.
     pub(crate) score: Option<u64>,
 }
 
@@ -24,14 +25,15 @@ pub(crate) struct TextPassage {
 #[derive(Default)]
 pub(super) struct PassageCollector {
     pub(super) passages: Vec<TextPassage>,
-    /// More passages were found than are kept.
+    /// Whether more passages were found than are kept.
     pub(super) has_more: bool,
-    /// Byte of the text at which to continue; everything before was searched.
+    /// Byte of the text at which to continue the search.
     pub(super) next: u64,
 }
 
 impl PassageCollector {
-    /// Keeps a passage if it is among the best.
+    /// Inserts a passage by score, best first, behind passages of equal score. Drops the last one
+    /// beyond [`PASSAGES_MAX`].
     pub(super) fn keep_passage(&mut self, passage: TextPassage) {
         let index = self.passages.partition_point(|other| other.score >= passage.score);
         self.passages.insert(index, passage);

@@ -1,8 +1,8 @@
-//! Passages for words: the parts of a text where words and phrases of a query occur together.
+//! Passages for words: parts of a text where words and phrases of a query occur together.
 //!
-//! Input: lines. Output: passages of three lines, scored by the number of matched items. A long
-//! line counts as several lines (chunks). Elsewhere: splitting into lines, and keeping the best
-//! passages.
+//! Input: lines. Output: passages of up to three chunks, scored by the number of matched items. A
+//! chunk is a line, or a part of a long line; empty lines have no chunk. Elsewhere: splitting into
+//! lines (`text_lines`), keeping the best passages (`passage_list`).
 
 use alloc::{borrow::Cow, collections::VecDeque, string::String, vec::Vec};
 use core::ops::Range;
@@ -24,41 +24,45 @@ use lcm_text::base::{int, sort::SortedMap};
 
 /// Most bytes of a chunk, about three lines of prose.
 const CHUNK_BYTES_MAX: usize = 240;
-/// Bytes read behind a chunk for terms that cross its end, such as identifiers.
+/// Bytes read beyond [`CHUNK_BYTES_MAX`] for terms that cross the end of a chunk, such as
+/// identifiers.
 const LOOKAHEAD_BYTES: usize = 512;
-/// Bytes searched for words in one query. This takes as long as a regular expression over eight
-/// times as many bytes.
+/// Bytes of all texts that one query searches for words. Searching them takes about as long as a
+/// regular expression over eight times as many bytes.
 const BYTES_MAX: u64 = 384 << 10;
-/// Bytes of a skipped chunk that cost as much as one searched byte.
+/// Bytes of a skipped chunk that count as one searched byte.
 const SKIPPED_SHARE: u64 = 8;
-/// Positions that such a chunk takes, so that no phrase crosses the chunk.
+/// Positions that a skipped chunk takes, so that no phrase reaches across the chunk.
 const SKIPPED_POSITIONS: u32 = 1 << 10;
-/// Lines of a passage.
-const PASSAGE_LINES: usize = 3;
+/// Most chunks of a passage.
+const PASSAGE_CHUNKS_MAX: usize = 3;
 
-/// Matcher for the words and phrases of a query. Each query item has its own_items bit.
+/// Matcher for the words and phrases of a query. Each query item has a bit.
 pub(crate) struct WordMatcher<'q> {
     prefix_filter: PrefixFilter,
     terms: SortedMap<&'q [u8], Vec<TermTarget>>,
-    /// Bits of the items that count, that are required, and that are excluded.
+    /// Bits of the items that are not excluded.
     counts: u128,
+    /// Bits of the required items.
     must: u128,
+    /// Bits of the excluded items.
     must_not: u128,
     phrases: Vec<PhraseMatcher>,
-    /// Newest chunks, at most [`PASSAGE_LINES`].
+    /// Newest chunks, at most [`PASSAGE_CHUNKS_MAX`].
     chunks: VecDeque<LineChunk>,
     /// Number of chunks removed from the front of `chunks`.
     chunks_passed: u64,
+    /// Position of the next term.
     position: u32,
-    /// Newest passage, until no better passage can overlap it.
+    /// Best of the newest overlapping passages, held until later passages do not overlap it.
     pending: Option<PendingPassage>,
-    /// The text is JSON as written.
+    /// Whether the text is JSON as written.
     is_json: bool,
-    /// Bytes that may still be searched, in this text and later ones.
+    /// Bytes that may still be searched, in this text and later texts.
     bytes_left: u64,
 }
 
-/// A passage with its chunk number and the byte at which the chunk begins.
+/// A passage with the number of its first chunk, and the byte at which this chunk begins.
 struct PendingPassage {
     number: u64,
     at: u64,
@@ -68,19 +72,22 @@ struct PendingPassage {
 /// Meaning of a term in the query.
 #[derive(Clone, Copy)]
 enum TermTarget {
-    /// The term is a word: the bit of its item.
+    /// The term alone is an item: the bit of the item.
     Item(u128),
-    /// The term is a part of a phrase: the phrase, the bit of the part, its distance from the
-    /// start.
+    /// The term is a part of a phrase: index of the phrase, bit of the part, and positions from the
+    /// start of the phrase to the part.
     Part { phrase: usize, bit: u128, distance: u32 },
 }
 
 /// Matcher for one phrase.
 struct PhraseMatcher {
+    /// Bit of the query item.
     item: u128,
     all_parts: u128,
+    /// Positions from the start of the phrase to its last part.
     reach: u32,
-    /// Possible starts of the phrase, each with the bits of the parts found so far.
+    /// Positions at which the phrase may begin, ascending, each with the bits of the parts found so
+    /// far.
     open_starts: VecDeque<(u32, u128)>,
 }
 
@@ -90,14 +97,16 @@ struct LineChunk {
     at: u64,
     number: u64,
     position: u32,
+    /// Bits of the items in the chunk; a phrase counts where it begins.
     items: u128,
-    /// Byte of the best passage in the chunk, and the ranges of all matches.
+    /// Byte of the chunk at which its best passage begins.
     best_at: usize,
+    /// Byte ranges of all matches in the chunk.
     matches: Vec<Range<usize>>,
 }
 
 impl<'q> WordMatcher<'q> {
-    /// Creates a matcher; `None` if the query has no item that can match.
+    /// Creates a matcher; `None`: the query has no item, or only excluded items.
     pub(crate) fn new(query: &'q TextQuery) -> Option<Self> {
         let mut targets: Vec<(&[u8], TermTarget)> = Vec::new();
         let [mut counts, mut must, mut must_not] = [0u128; 3];
@@ -154,7 +163,7 @@ impl<'q> WordMatcher<'q> {
         })
     }
 
-    /// Starts another text.
+    /// Starts another text. The byte limit is not reset.
     pub(super) fn reset(&mut self, is_json: bool) {
         self.is_json = is_json;
         self.chunks.clear();
@@ -162,7 +171,8 @@ impl<'q> WordMatcher<'q> {
         self.phrases.iter_mut().for_each(|phrase| phrase.open_starts.clear());
     }
 
-    /// Searches a line, chunk by chunk. Returns `false` if the byte limit is reached.
+    /// Searches a line from the byte `from` on, chunk by chunk. Returns `false` if the byte limit
+    /// is reached.
     pub(super) fn search_line(
         &mut self,
         line: &TextLine<'_>,
@@ -185,7 +195,7 @@ impl<'q> WordMatcher<'q> {
                 self.bytes_left =
                     self.bytes_left.saturating_sub(int::to_u64(end).div_ceil(SKIPPED_SHARE));
             }
-            if self.chunks.len() == PASSAGE_LINES {
+            if self.chunks.len() == PASSAGE_CHUNKS_MAX {
                 self.evaluate_oldest_chunk(collector);
             }
             from += end;
@@ -194,7 +204,8 @@ impl<'q> WordMatcher<'q> {
         self.bytes_left > 0
     }
 
-    /// Adds the beginning of a text, which has no match, as the next chunk.
+    /// Adds the first `end` bytes of `text` as the next chunk, without a match. `(at, number)`:
+    /// byte and line at which the chunk begins.
     fn skip_chunk(&mut self, text: &str, end: usize, (at, number): (u64, u64)) {
         let text = String::from(text.get(..end).unwrap_or_default());
         let position = self.position;
@@ -211,8 +222,8 @@ impl<'q> WordMatcher<'q> {
         self.position = position.saturating_add(SKIPPED_POSITIONS);
     }
 
-    /// Adds the beginning of a text as the next chunk. `read` is the same text with JSON escapes
-    /// blanked; the part behind `end` serves for terms that cross the end.
+    /// Adds the first `end` bytes of `text` as the next chunk, with its matches. `read` is the same
+    /// text with JSON escapes blanked. Its part behind `end` completes terms that cross the end.
     fn push_chunk(&mut self, text: &str, read: &str, end: usize, (at, number): (u64, u64)) {
         let Self { terms, phrases, chunks, position: base, .. } = self;
         let (mut items, mut highlights) = (0u128, Vec::new());
@@ -254,7 +265,7 @@ impl<'q> WordMatcher<'q> {
             .map(|highlight| highlight.bytes.start..highlight.bytes.end.min(end));
         let (matches, position) = (matches.collect(), first);
         chunks.push_back(LineChunk { text, at, number, position, items, best_at, matches });
-        // A phrase belongs to the chunk in which it begins.
+        // A phrase counts in the chunk in which it begins.
         for (begin, item) in completed_phrases {
             let index = chunks.partition_point(|chunk| chunk.position <= begin);
             let chunk = chunks.get_mut(index.saturating_sub(1));
@@ -262,7 +273,9 @@ impl<'q> WordMatcher<'q> {
         }
     }
 
-    /// Removes the oldest chunk, and makes a passage of it and the following chunks if they match.
+    /// Removes the oldest chunk. Builds a passage if the chunk has a query item, is not excluded,
+    /// and has all required items together with the chunks behind it. Of overlapping passages, only
+    /// the best is kept.
     fn evaluate_oldest_chunk(&mut self, collector: &mut PassageCollector) {
         let number = self.chunks_passed;
         self.chunks_passed += 1;
@@ -292,7 +305,7 @@ impl<'q> WordMatcher<'q> {
         };
         let newest = PendingPassage { number, at: first.at, passage };
         match &mut self.pending {
-            Some(known) if number - known.number < int::to_u64(PASSAGE_LINES) => {
+            Some(known) if number - known.number < int::to_u64(PASSAGE_CHUNKS_MAX) => {
                 if newest.passage.score > known.passage.score {
                     *known = newest;
                 }
@@ -304,8 +317,9 @@ impl<'q> WordMatcher<'q> {
         }
     }
 
-    /// Finishes a text. If the text is not over, passages that later text could change are left for
-    /// the search that continues.
+    /// Finishes a text. `is_over`: whether the whole text was searched. Otherwise passages that
+    /// later text could change are dropped, and `collector.next` is set so that the next search
+    /// finds them.
     pub(super) fn finish(&mut self, collector: &mut PassageCollector, is_over: bool) {
         while is_over && !self.chunks.is_empty() {
             self.evaluate_oldest_chunk(collector);
@@ -314,7 +328,7 @@ impl<'q> WordMatcher<'q> {
             collector.next = first.at;
         }
         let Some(newest) = self.pending.take() else { return };
-        if !is_over && self.chunks_passed - newest.number < int::to_u64(PASSAGE_LINES) {
+        if !is_over && self.chunks_passed - newest.number < int::to_u64(PASSAGE_CHUNKS_MAX) {
             collector.next = newest.at;
         } else {
             collector.keep_passage(newest.passage);
@@ -322,16 +336,19 @@ impl<'q> WordMatcher<'q> {
     }
 }
 
-/// Filter of the first three bytes of all terms. Most chunks contain no term and are skipped.
+/// Filter for chunks: the first three bytes of all terms. Most chunks contain none of them and are
+/// skipped.
 struct PrefixFilter(Vec<bool>);
 
-/// Bytes of a prefix.
+/// Bytes of a term that the filter compares.
 const PREFIX_BYTES: usize = 3;
-/// Number of prefixes. Of each byte five bits count, which are equal for both cases of a letter.
+/// Number of distinct prefixes. Five bits of each byte count; they are equal for both cases of a
+/// letter.
 const PREFIX_COUNT: usize = 1 << (5 * PREFIX_BYTES);
 
 impl PrefixFilter {
-    /// Builds the filter from terms with their kinds. Chunks with non-ASCII text always pass.
+    /// Builds the filter from terms, whose first byte is their kind. A term of fewer than three
+    /// letters lets every chunk pass.
     fn from_terms<'t>(terms: impl Iterator<Item = &'t [u8]>) -> Self {
         let mut prefixes = alloc::vec![false; PREFIX_COUNT];
         let mut add = |text: &[u8], least: usize| match text.get(..PREFIX_BYTES) {
@@ -343,7 +360,8 @@ impl PrefixFilter {
         };
         for term in terms {
             match term {
-                // The last letter of a stem may differ from that of the word.
+                // A stem needs four letters, because its last letter may differ from that of the
+                // word.
                 [b's', stem @ ..] => {
                     add(stem, PREFIX_BYTES + 1);
                     each_irregular(stem, &mut |form| add(form, PREFIX_BYTES));
@@ -355,6 +373,7 @@ impl PrefixFilter {
         Self(prefixes)
     }
 
+    /// Returns whether a term may occur in a text; always for non-ASCII text.
     fn may_occur_in(&self, text: &str) -> bool {
         let mut last = 0;
         !text.is_ascii()
@@ -365,14 +384,14 @@ impl PrefixFilter {
     }
 }
 
-/// Adds a byte to the rolling prefix of a text.
+/// Appends a byte to a prefix, and drops the oldest byte.
 fn roll_prefix(last: usize, next: u8) -> usize {
     ((last << 5) | usize::from(next & 31)) % PREFIX_COUNT
 }
 
 impl PhraseMatcher {
-    /// Adds a part of a phrase that would begin at `begin`. Returns whether the phrase is complete
-    /// now.
+    /// Records a part of a phrase that begins at `begin`. Returns whether this part completes the
+    /// phrase.
     fn add_part(&mut self, begin: u32, bit: u128) -> bool {
         let newest = self.open_starts.back().map_or(0, |(begin, _)| *begin).max(begin);
         while self.open_starts.front().is_some_and(|(known, _)| newest - known > self.reach) {
@@ -393,7 +412,8 @@ impl PhraseMatcher {
     }
 }
 
-/// Returns the length of the next chunk, at a byte where no word is split.
+/// Returns the length of the next chunk: it ends behind the last separator within
+/// [`CHUNK_BYTES_MAX`], else before a term. Only a single longer term is split.
 fn find_chunk_end(text: &str) -> usize {
     if text.len() <= CHUNK_BYTES_MAX {
         return text.len();
@@ -415,7 +435,8 @@ fn find_chunk_end(text: &str) -> usize {
     if end == 0 { bytes_max } else { end }
 }
 
-/// Replaces short JSON escapes by spaces, because their letters belong to no word.
+/// Replaces each JSON escape of two characters, such as `\n`, by two spaces, because its letter
+/// belongs to no word. Byte offsets stay the same.
 fn blank_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

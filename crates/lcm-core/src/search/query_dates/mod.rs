@@ -1,9 +1,9 @@
-//! Dates mentioned in a question, and the distance of a message from such a date.
+//! Dates that a question mentions, and how near the time of a message is to the date.
 //!
-//! Input: the text of a query, and the current time. Output: a date, and for the time of a message
-//! a score. Recognises English names of months and weekdays, and ISO 8601 dates, all in UTC.
-//! A date only raises scores; the filters `since:` and `before:` exclude messages.
-//! Elsewhere: the weight of that score (`ranking`). Times of day are not recognised.
+//! Input: the text of a query, and the current time. Output: a date, and a score for the time of a
+//! message. Recognises English names of months and weekdays, words such as `yesterday`, and ISO
+//! 8601 dates, all in UTC. A date only raises scores; the filters `since:` and `before:` exclude
+//! messages. Elsewhere: the weight of the score (`ranking`). Times of day are not recognised.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Most words of a query in which a date is searched.
+/// Words of a query that are searched for a date; later words are ignored.
 const WORDS_MAX: usize = 64;
 /// Abbreviated names of the months.
 const MONTHS: [&str; 12] =
@@ -47,14 +47,14 @@ const NUMBERS: [&str; 12] = [
 pub(crate) enum QueryDate {
     /// First and last day, both included, as days since the epoch.
     Days(u64, u64),
-    /// Day of a month in any year.
+    /// Day of a month in any year; month and day count from 1.
     DayOfMonth { month: u64, day: u64 },
-    /// Month of any year.
+    /// Month of any year, from 1.
     Month(u64),
 }
 
 impl QueryDate {
-    /// Finds the first date in a text written at `now`.
+    /// Finds the first date in a text written at `now`; `None`: the first 64 words have no date.
     pub(crate) fn from_text(text: &str, now: Timestamp) -> Option<Self> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let words = text.split(|c: char| !is_part(c)).filter(|word| !word.is_empty());
@@ -68,7 +68,7 @@ impl QueryDate {
         })
     }
 
-    /// Scores how near a time is to this date: 0 to [`ONE`].
+    /// Scores how near a time is to this date, from 0 to [`ONE`].
     pub(crate) fn score_time(self, time: Timestamp) -> u64 {
         let day = time / MS_PER_DAY;
         let (_, month, of_month) = civil_from_days(day);
@@ -84,8 +84,8 @@ impl QueryDate {
             }
             Self::Days(from, to) if (from..=to).contains(&day) => ONE,
             Self::Days(from, to) => {
-                // A day or week is mentioned up to two weeks after it, and less often up to a week
-                // before it; a month up to ten days after it.
+                // A message about a day or week comes up to two weeks later, and less often up to a
+                // week earlier. A message about a month comes up to ten days later.
                 let (first, last) = if to - from < 7 { (ONE * 6 / 10, 14) } else { (ONE / 2, 10) };
                 match day.checked_sub(to) {
                     Some(behind) if behind <= last && last == 14 => first * (15 - behind) / 15,
@@ -110,8 +110,8 @@ impl QueryDate {
 /// Parses a named date at the start of `words`: `2023-05-03`, `2023-05`, `3 May 2023`, `May 3rd`,
 /// `May 2023`, `June`, `in May`, `last May`, `in 2023`.
 ///
-/// Without a year the date is in any year. `before`: the word in front; `now` is used only for
-/// `last`.
+/// Without a year, the result is a day or month of any year. `before`: the word in front of
+/// `words`. Only `last` uses `now`.
 fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
@@ -143,7 +143,7 @@ fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Opt
         if let Some(year) = parse_year(next(1)) {
             return month_range(year, month);
         }
-        // `may`, `march` and short forms have other meanings, so they need a preposition.
+        // `may`, `march` and short forms have other meanings, so a word such as `in` must precede.
         let has_preposition =
             matches!(before, Some("in" | "since" | "during" | "of" | "early" | "late"));
         let is_name = MONTH_NAMES.contains(&word) && !["may", "march"].contains(&word);
@@ -163,13 +163,14 @@ fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Opt
     })?
 }
 
-/// Parses a relative date: `yesterday`, `two weeks ago`, `last month`, `last Tuesday`.
+/// Parses a relative date at the start of `words`: `yesterday`, `two weeks ago`, `last month`,
+/// `last Tuesday`. `today`: days since the epoch.
 fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
     let back = |days: u64| today.checked_sub(days);
     let around = |from: u64, to: u64| Some(QueryDate::Days(back(from)?, back(to)?));
-    // The epoch began on a Thursday; weeks begin on Monday.
+    // Monday is 0: weeks begin on Monday, and the epoch began on a Thursday.
     let weekday = (today + 3) % 7;
     let (year, month, _) = civil_from_days(today);
     match (word, next(1)) {
@@ -200,7 +201,7 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
                 _ => named.map(|(_, number)| number).or_else(|| count.parse::<u64>().ok())?,
             };
             let count = count.min(10_000);
-            // A number of weeks, months or years is approximate.
+            // Weeks, months and years are approximate: the range extends half a unit to both sides.
             match unit.trim_end_matches('s') {
                 "day" => around(count, count),
                 "week" => around(7 * count + 3, (7 * count).saturating_sub(3)),
@@ -213,7 +214,7 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
     }
 }
 
-/// Parses the full or abbreviated name of a month: 1 to 12.
+/// Parses the full or abbreviated name of a month, also `sept`. Returns 1 to 12.
 fn parse_month(word: &str) -> Option<u64> {
     let index = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
         *name == word || short == word || (short == "sep" && word == "sept")
@@ -221,7 +222,7 @@ fn parse_month(word: &str) -> Option<u64> {
     u64::try_from(index + 1).ok()
 }
 
-/// Parses the number of a day, with an optional suffix such as `rd`.
+/// Parses the number of a day from 1 to 31, with an optional suffix such as `rd`.
 fn parse_day(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_day = matches!(word.get(digits.len()..)?, "" | "st" | "nd" | "rd" | "th");

@@ -1,9 +1,11 @@
 //! Character classes of expressions: `\w`, `\d`, `\s`, `[:alpha:]`, and case folding.
 //!
-//! To save 28 KB, uses what is linked anyway: `char::to_lowercase`, `char::is_whitespace`, and
-//! `regex_syntax::try_is_word_character`. `DIGIT_ZEROS` and `SPECIAL_FOLDS` supply the rest; the
-//! two range lists only shorten the search. The tests compare every character with the Unicode
-//! tables.
+//! Input: the kind of a class, or a class to fold. Output: its characters, for `translate`.
+//!
+//! To keep Unicode tables out of `lcm.wasm`, this module uses functions that are linked anyway:
+//! `char::to_lowercase`, `char::is_whitespace`, and `regex_syntax::try_is_word_character`.
+//! `DIGIT_ZEROS` and `SPECIAL_FOLDS` supply the rest; `CASED_RANGES` and `WORD_RANGES` only shorten
+//! the search. The tests compare every character with the Unicode tables.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -75,7 +77,7 @@ const WORD_RANGES: [RangeInclusive<char>; 2] = ['\0'..='\u{32fff}', '\u{e0000}'.
 #[derive(Default)]
 pub(super) struct CharClasses {
     word: Option<ClassUnicode>,
-    /// Pairs of folded character and character, sorted; empty: not built yet.
+    /// Pairs of a folded character and a character that folds to it, sorted; empty: not built yet.
     case_pairs: Vec<(char, char)>,
 }
 
@@ -116,7 +118,8 @@ impl CharClasses {
         ClassUnicode::new(ranges.iter().map(|(start, end)| ClassUnicodeRange::new(*start, *end)))
     }
 
-    /// Adds to a class all characters that differ from a member only in case.
+    /// Adds to a class all characters that differ from a member only in case; with `ascii`, only
+    /// letters of ASCII.
     pub(super) fn fold_class(&mut self, mut class: ClassUnicode, ascii: bool) -> ClassUnicode {
         if ascii {
             let both = class.ranges().iter().copied().flat_map(|range| {
@@ -154,7 +157,7 @@ fn digit_class() -> ClassUnicode {
     }))
 }
 
-/// Builds the class of the characters within ranges that pass a test.
+/// Builds the class of the characters in `ranges` for which `has` returns `true`.
 fn class_of_matching(
     ranges: impl IntoIterator<Item = RangeInclusive<char>>,
     has: impl Fn(char) -> bool,
@@ -176,7 +179,8 @@ fn class_of_matching(
     ClassUnicode::new(found)
 }
 
-/// Builds pairs of folded character and character for all characters with a case, sorted.
+/// Builds pairs of a folded character and a character that folds to it, for all characters with a
+/// case, sorted.
 fn build_case_pairs() -> Vec<(char, char)> {
     let mut same: Vec<(char, char)> = Vec::new();
     for char in CASED_RANGES.into_iter().flatten() {
@@ -191,7 +195,8 @@ fn build_case_pairs() -> Vec<(char, char)> {
     same
 }
 
-/// Folds the case of a character: its lower case, except for [`SPECIAL_FOLDS`].
+/// Folds the case of a character: its lower case, except for [`SPECIAL_FOLDS`]. A character whose
+/// lower case has several characters stays.
 fn fold_char(char: char) -> char {
     if let Ok(at) = SPECIAL_FOLDS.binary_search_by_key(&char, |(from, _)| *from) {
         return SPECIAL_FOLDS.get(at).map_or(char, |(_, to)| *to);

@@ -1,9 +1,10 @@
 //! Regular expressions with matching time linear in the text, and with a step budget.
 //!
-//! A lazily built automaton reads each byte once. The automaton cannot continue at a Unicode word
-//! boundary beside a non-ASCII byte, or with too many states. Then a slower simulation of the same
-//! expression answers, also in linear time. Beyond the budget of one query, texts are refused.
-//! Elsewhere: selecting and reading the texts.
+//! A lazily built automaton reads the text once to find the end of a match, and backward to find
+//! its start. The automaton gives up at a non-ASCII byte if the expression has a Unicode word
+//! boundary, and with too many states. Then a slower simulation of the same expression answers,
+//! also in linear time. A text that exceeds the step budget of the query is refused. Elsewhere:
+//! selecting and reading the texts.
 
 mod char_classes;
 mod translate;
@@ -30,23 +31,25 @@ use lcm_text::base::error::{Error, Result};
 
 /// Most bytes of an expression.
 pub(crate) const PATTERN_BYTES_MAX: usize = 10_000;
-/// Most bytes of a compiled expression; `\w` with all letters of Unicode takes 30 KiB.
+/// Most bytes of a compiled expression; `\w` with all letters of Unicode takes about 30 KiB.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
-/// Compiled size in bytes above which no relaxed version without word boundaries is compiled.
+/// Compiled size in bytes above which no version without word boundaries is built.
 const RELAXED_BYTES_MAX: usize = 128 << 10;
-/// Most nested groups, so that no host overflows its stack.
+/// Deepest nesting of an expression, so that no host overflows its stack.
 const NESTING_MAX: u32 = 100;
-/// Memory of the automaton; when the memory is full, the automaton starts again. A new state costs
-/// as much as reading a thousand bytes. Ordinary expressions need a few hundred states.
+/// Bytes for the states of an automaton of few places. When the memory is full, all states are
+/// dropped and built again. A new state costs as much as reading a thousand bytes. Ordinary
+/// expressions need a few hundred states.
 const STATES_BYTES_MAX: usize = 128 << 10;
-/// Places of an expression above which the automaton gets less memory: its states take longer.
+/// Places (literal bytes and classes) by which the memory of an automaton shrinks one step: to a
+/// half, a third and so on. States of more places take longer to build.
 const STATE_PLACES: usize = 64;
-/// Restarts after which the automaton must be useful. Stricter than the regex crate, because a
-/// caller waits.
+/// Times that all states may be dropped before the automaton must be useful. Fewer than in the
+/// regex crate, because a caller waits.
 const FRESH_STARTS_MIN: usize = 1;
-/// Bytes of text that each state must have served to be useful, plus one for each place.
+/// Bytes of text that an automaton must read for each state to be useful, plus one for each place.
 const BYTES_PER_STATE_MIN: usize = 10;
-/// Steps of one query: less than a tenth of a second, however long the conversation is.
+/// Most steps of one query: less than a tenth of a second, however long the conversation is.
 const STEPS_MAX: u64 = 12 << 20;
 /// Steps for reading, inflating and matching one byte.
 const READ_STEPS: u64 = 4;
@@ -54,26 +57,28 @@ const READ_STEPS: u64 = 4;
 const SIMULATED_STEPS: u64 = 24;
 /// Further steps for one byte in the simulation, for each place of the expression.
 const PLACE_STEPS: u64 = 6;
-/// Number of places above which each further place costs twice the steps.
+/// Number of places above which each further place costs twice [`PLACE_STEPS`].
 const PLACES_FEW: u64 = 64;
 
 /// Compiled regular expression with its caches and step budget.
 pub(crate) struct Regex {
     hir: Hir,
     forward: LazyDfa,
-    /// Expression without word boundaries, for texts of any script. A text without a match here
-    /// needs no simulation. Built on first use; the inner `None` means that it cannot be built.
+    /// Automaton of the expression without word boundaries, for texts of any script. A text without
+    /// a match here needs no simulation. Built on first use; the inner `None`: building failed.
     relaxed: Option<Option<LazyDfa>>,
-    /// Finds the start of a match. Built when the first match is shown.
+    /// Automaton that finds the start of a match. Built on first use.
     backward: Option<LazyDfa>,
+    /// Built on first use.
     simulation: Option<Box<NfaSimulation>>,
-    /// Steps for one byte in the simulation, and steps left.
+    /// Steps for one byte in the simulation.
     simulated_steps: u64,
+    /// Steps that the query may still spend.
     steps_left: u64,
     is_refused: bool,
 }
 
-/// Automaton that is built while it reads, with its cache.
+/// Automaton that is built while it reads, with the cache of its states.
 struct LazyDfa {
     dfa: DFA,
     cache: Cache,
@@ -91,7 +96,7 @@ impl Regex {
     /// # Errors
     ///
     /// `limit-exceeded`: over 10,000 bytes, or over 1 MiB compiled; `invalid-input`: a syntax
-    /// error, with its position.
+    /// error, with its position, or syntax that is not offered.
     pub(crate) fn compile(pattern: &str) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             let length = pattern.len();
@@ -107,7 +112,7 @@ impl Regex {
         let hir = translate_ast(&ast)?;
         let forward = LazyDfa::build(&hir, Direction::Forward, count_places(&hir))?;
         let places = count_places(&hir);
-        // Many places do not fit the cache of a processor.
+        // Many places exceed the cache of a processor, so their steps take longer.
         let many = places.saturating_add(places.saturating_sub(PLACES_FEW));
         Ok(Self {
             simulated_steps: many.saturating_mul(PLACE_STEPS).saturating_add(SIMULATED_STEPS),
@@ -121,7 +126,7 @@ impl Regex {
         })
     }
 
-    /// Restores the step budget, for texts that are known to match.
+    /// Restores the full step budget, for texts that are known to match.
     pub(crate) fn reset_budget(&mut self) {
         self.steps_left = STEPS_MAX;
     }
@@ -131,12 +136,14 @@ impl Regex {
         self.steps_left == 0
     }
 
-    /// Returns whether a text was skipped because the text would exceed the step budget.
+    /// Returns whether a text was refused, because matching it would exceed the step budget.
+    /// [`Regex::find`] resets the flag.
     pub(crate) const fn is_refused(&self) -> bool {
         self.is_refused
     }
 
-    /// Spends the steps of simulating a text. Returns `false` if too few are left.
+    /// Spends the steps of simulating a text. Returns `false` if too few are left, and then spends
+    /// them all.
     fn spend_simulation(&mut self, text: &str) -> bool {
         let steps = lcm_text::base::int::to_u64(text.len()).saturating_mul(self.simulated_steps);
         let left = self.steps_left.checked_sub(steps);
@@ -167,7 +174,8 @@ impl Regex {
                     return false;
                 };
                 let Some(found) = vm.find(cache, input) else { return false };
-                // Give back the steps of the text behind the match, which was not read.
+                // The simulation stopped at the end of the match: give back the steps of the text
+                // behind it.
                 let unread = lcm_text::base::int::to_u64(text.len() - found.end());
                 self.steps_left += unread.saturating_mul(self.simulated_steps);
                 true
@@ -175,7 +183,8 @@ impl Regex {
         }
     }
 
-    /// Returns whether the relaxed expression matches; `true` if that cannot be decided.
+    /// Returns whether the expression without word boundaries matches; `true` if its automaton is
+    /// too large or cannot decide.
     fn may_match(&mut self, text: &str) -> bool {
         if self.forward.dfa.get_nfa().memory_usage() > RELAXED_BYTES_MAX {
             return true;
@@ -190,15 +199,15 @@ impl Regex {
     }
 
     /// Returns the first match as a byte range on character boundaries. If the text exceeds the
-    /// budget, returns the empty range at the start.
+    /// budget, returns `0..0`.
     pub(crate) fn find(&mut self, text: &str) -> Option<Range<usize>> {
         self.is_refused = false;
         let found = self.find_from(text, 0);
         if self.is_refused { Some(0..0) } else { found }
     }
 
-    /// Returns the first match that begins at `from` or later; earlier text serves as context. Also
-    /// `None` if the text exceeds the budget: see [`Regex::is_refused`].
+    /// Returns the first match that begins at `from` or later; text before `from` is context.
+    /// `None`: no match, or the text exceeds the budget (see [`Regex::is_refused`]).
     pub(crate) fn find_from(&mut self, text: &str, from: usize) -> Option<Range<usize>> {
         match self.find_with_dfa(text, from) {
             Some(found) => found,
@@ -215,7 +224,8 @@ impl Regex {
         }
     }
 
-    /// Searches like [`Regex::find_from`] with the automata alone; `None`: they cannot decide.
+    /// Searches like [`Regex::find_from`] with the automata alone. `None`: they cannot decide;
+    /// `Some(None)`: no match.
     fn find_with_dfa(&mut self, text: &str, from: usize) -> Option<Option<Range<usize>>> {
         let LazyDfa { dfa, cache } = &mut self.forward;
         let Some(end) = dfa.try_search_fwd(cache, &Input::new(text).range(from..)).ok()? else {
@@ -233,7 +243,7 @@ impl Regex {
 
     fn ensure_simulation(&mut self) -> Option<&mut NfaSimulation> {
         if self.simulation.is_none() {
-            // Cannot fail: the automaton was built from the same expression.
+            // Cannot fail: the automaton uses the same compiled form.
             let vm = PikeVM::new_from_nfa(self.forward.dfa.get_nfa().clone()).ok()?;
             let cache = vm.create_cache();
             self.simulation = Some(Box::new(NfaSimulation { vm, cache }));
@@ -279,7 +289,7 @@ impl LazyDfa {
     }
 }
 
-/// Removes word boundaries, so that the result matches wherever the original does.
+/// Removes word boundaries. The result matches every text that the original matches.
 fn strip_word_boundaries(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Look(look) if look.as_repr() >= Look::WordAscii.as_repr() => Hir::empty(),
@@ -295,8 +305,8 @@ fn strip_word_boundaries(hir: &Hir) -> Hir {
     }
 }
 
-/// Counts the places of an expression that a simulation may be at: characters and classes, with all
-/// copies of repetitions.
+/// Counts the places of an expression: bytes of literals, and classes. A repetition counts its part
+/// as often as its maximum, or without a maximum its minimum, at least once.
 fn count_places(hir: &Hir) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,

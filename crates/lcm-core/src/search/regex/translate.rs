@@ -1,9 +1,12 @@
 //! Translation of a parsed expression to the form that is compiled.
 //!
-//! The translator of regex-syntax would add 28 KB of Unicode tables to the gzipped `lcm.wasm`.
-//! [`char_classes`](super::char_classes) replaces the needed part. The tests compare the results.
-//! The only difference: `\p{...}` is refused.
-//! Elsewhere: parsing the expression, and the content of classes.
+//! Input: the syntax tree of `regex_syntax`. Output: its `Hir`, as `regex_syntax` would translate
+//! it.
+//!
+//! The translator of `regex_syntax` would add 28 KB of Unicode tables to the gzipped `lcm.wasm`, so
+//! [`char_classes`](super::char_classes) replaces the needed part. The tests compare both
+//! translations. The only difference: `\p{...}` is refused. Elsewhere: parsing the expression, and
+//! the content of classes.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -23,8 +26,8 @@ use lcm_text::base::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// `invalid-input`: the expression could match bytes that are not UTF-8; with the flag `(?-u)`, a
-/// class contains a non-ASCII character; or the expression names a Unicode property.
+/// `invalid-input`: the expression could match bytes that are not UTF-8; a class has a non-ASCII
+/// character under the flag `(?-u)`; or the expression names a Unicode property.
 pub(super) fn translate_ast(ast: &Ast) -> Result<Hir> {
     let mut translation =
         HirTranslator { modes: RegexFlags::default(), classes: CharClasses::default() };
@@ -48,7 +51,7 @@ struct HirTranslator {
 }
 
 impl HirTranslator {
-    /// Translates one node. Recursion is safe, because the parser limits nesting.
+    /// Translates one node. The parser limits nesting, so recursion is safe.
     fn translate_node(&mut self, ast: &Ast) -> Result<Hir> {
         Ok(match ast {
             Ast::Empty(_) => Hir::empty(),
@@ -204,7 +207,8 @@ impl HirTranslator {
         Ok(Hir::class(Class::Unicode(self.finish_class(set, negated, fold, span)?)))
     }
 
-    /// Folds case, then negates: `(?i)[^x]` excludes both `x` and `X`.
+    /// Folds case if `fold` and the flag `i` are set, then negates: `(?i)[^x]` excludes both `x`
+    /// and `X`.
     fn finish_class(
         &mut self,
         mut set: ClassUnicode,
@@ -245,7 +249,7 @@ impl RegexFlags {
         }
     }
 
-    /// Returns the character of a literal. Without Unicode, `\xFF` is a byte and is refused.
+    /// Returns the character of a literal. Under the flag `(?-u)`, `\xFF` is a byte and is refused.
     fn literal_char(self, literal: &Literal) -> Result<char> {
         match literal.byte() {
             Some(byte) if self.ascii && !byte.is_ascii() => Err(not_text_error(&literal.span)),
@@ -253,7 +257,8 @@ impl RegexFlags {
         }
     }
 
-    /// Returns the character of a literal inside a class, like [`RegexFlags::literal_char`].
+    /// Returns the character of a literal inside a class. Under the flag `(?-u)`, only ASCII is
+    /// allowed.
     fn class_member(self, literal: &Literal) -> Result<char> {
         let char = self.literal_char(literal)?;
         if self.ascii && !char.is_ascii() { Err(not_text_error(&literal.span)) } else { Ok(char) }
@@ -292,16 +297,16 @@ impl RegexFlags {
 }
 
 fn not_text_error(span: &Span) -> Error {
-    regex_error("without Unicode the expression could match bytes that are not text", span)
+    regex_error("under `(?-u)` this could match bytes that are not UTF-8; omit `(?-u)`", span)
 }
 
 fn property_error(span: &Span) -> Error {
-    regex_error(r"\p is not offered; use \w, \d, \s or ranges", span)
+    regex_error(r"`\p` is not offered; use `\w`, `\d`, `\s` or ranges", span)
 }
 
 fn regex_error(what: &str, span: &Span) -> Error {
     let at = span.start.offset;
     Error::invalid_input(format_args!(
-        "`pattern` must be a valid regular expression: {what} at byte {at}"
+        "`pattern` must be a valid regular expression; at byte {at}: {what}"
     ))
 }

@@ -1,9 +1,12 @@
-//! Merging of adjacent segments into one, a bounded step in each commit.
+//! Merging of adjacent segments into one, in steps of bounded size, one step in a commit.
+//!
+//! Input: the manifest of a corpus, and the values of its pending merge. Output: puts for the
+//! commit, and the changed manifest. [`super::index_maintenance`] runs the steps.
 //!
 //! Readers use the inputs until the output is complete. Then the manifest lists the output, and
 //! this and later commits delete the inputs. The manifest determines everything that a step reads:
-//! at most two blocks of each input, and the lengths of the documents. A step ends at the block
-//! limit of an input, or when the step has written enough.
+//! blocks of each input, and the lengths of the documents. A step ends when it needs a block that
+//! was not read, or when it has written enough.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 use core::ops::Range;
@@ -24,22 +27,23 @@ use super::{
 use crate::storage::{codec, keys::ConversationKeys, store::Put, store_session::StoreSession};
 use lcm_text::base::{error::Result, int};
 
-/// Segments of one merge level that are merged into one of the next level.
+/// Segments of one merge level that are merged into one of the next level, if they are not too
+/// large.
 const FAN_OUT: usize = 16;
-/// Most documents of a segment that a major merge rewrites. Merging larger segments early saves
-/// little space.
+/// Most documents of a segment that [`start_major_merge`] rewrites before its level is full.
+/// Merging larger segments early saves little space.
 const MAJOR_DOCUMENTS_MAX: u64 = 1 << 14;
-/// Blocks of one input that one step reads.
+/// Most blocks of one input that one step reads, if the root of the input does not hold the blocks.
 const BLOCKS_PER_STEP: u32 = 2;
-/// Next block of an input that was merged to its end.
+/// Entry in `next_blocks` for an input that was merged to its end.
 const INPUT_FINISHED: u32 = u32::MAX;
 
 /// Values that one merge step reads.
 #[derive(Debug)]
 pub(super) struct MergeInputs {
-    /// For each input: its blocks from the next one on.
+    /// For each input: its blocks that were read, from the next block on.
     inputs: Vec<Vec<InputBlock>>,
-    /// Whether each input has further blocks.
+    /// For each input: whether it has blocks that were not read.
     has_more: Vec<bool>,
     lengths: DocumentLengths,
 }
@@ -57,17 +61,18 @@ impl InputBlock {
     }
 }
 
-/// Least bytes that a merge step writes. Summaries are committed one by one while a caller waits,
-/// so all their merge steps have this size.
+/// Least number of output bytes after which a merge step ends. Summaries are committed one by one
+/// while a caller waits, so all their merge steps end after this number.
 const STEP_BYTES_MIN: u32 = 16 << 10;
-/// Most bytes that a merge step of messages writes. One append may bring many messages, so its
-/// steps may be large.
+/// Greatest number of output bytes after which a merge step of messages ends. One append may bring
+/// many messages, so its steps may be large.
 const STEP_BYTES_MAX: u32 = 96 << 10;
 
-/// Starts a merge if no merge is pending and enough segments wait.
+/// Starts a merge if no merge is pending and [`FAN_OUT`] adjacent segments have the same level.
 ///
-/// The step size lets the merge end after three quarters of the commits in which as many segments
-/// arrive again. The step is larger if more segments already wait.
+/// With one new segment in each commit, [`FAN_OUT`] more segments arrive in as many commits. The
+/// merge should end after three quarters of these commits, or earlier if more segments already
+/// wait.
 pub(super) fn start_merge(state: &mut CorpusManifest, corpus: Corpus) {
     if state.merge.is_none()
         && let Some(found) = find_full_level(&state.segments)
@@ -80,8 +85,9 @@ pub(super) fn start_merge(state: &mut CorpusManifest, corpus: Corpus) {
     }
 }
 
-/// Starts a merge of messages like [`start_merge`], or of fewer segments if the index becomes much
-/// smaller. Steps are as small as possible to end within `commits` commits.
+/// Starts a merge of messages like [`start_merge`]. If no level is full, merges the newest
+/// segments, unless the largest has nearly all of their documents. Steps of this merge are as small
+/// as they can be to end within `commits` commits.
 pub(super) fn start_major_merge(state: &mut CorpusManifest, commits: u64) {
     start_merge(state, Corpus::Messages);
     if state.merge.is_none()
@@ -91,7 +97,8 @@ pub(super) fn start_major_merge(state: &mut CorpusManifest, commits: u64) {
     }
 }
 
-/// Starts a merge that should end within `commits` commits, with steps of at most `step_bytes_max`.
+/// Starts a merge that should end within `commits` commits, with steps of at most `step_bytes_max`
+/// bytes.
 fn init_merge(state: &mut CorpusManifest, found: InputRange, commits: u64, step_bytes_max: u32) {
     let inputs = state.segments.get(found.clone()).unwrap_or_default();
     let share = inputs.iter().map(|input| input.bytes).sum::<u64>() / commits.max(1);
@@ -116,7 +123,7 @@ fn init_merge(state: &mut CorpusManifest, found: InputRange, commits: u64, step_
 /// Range of indexes into the list of segments.
 type InputRange = Range<usize>;
 
-/// Counts the first segments that together fit the limits of one merged segment.
+/// Counts the first segments that together fit the limits of one merge.
 fn count_mergeable<'s>(segments: impl Iterator<Item = &'s SegmentRef>) -> usize {
     let (mut documents, mut bytes) = (0, 0);
     let fits = |segment: &&SegmentRef| {
@@ -131,8 +138,9 @@ fn count_documents(segments: &[SegmentRef]) -> u64 {
     segments.iter().map(SegmentRef::count_documents).sum()
 }
 
-/// Finds the oldest adjacent segments of the lowest merge level that has enough of them. Takes
-/// fewer segments if all would be too large.
+/// Returns the range of the oldest [`FAN_OUT`] adjacent segments of the lowest merge level that has
+/// as many in a row. The range is shorter, but at least two, if all together would be too large.
+/// `None`: no level has such a range.
 fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
     let mut best: Option<(u32, InputRange)> = None;
     let mut from = 0;
@@ -150,13 +158,15 @@ fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
     best.map(|(_, range)| range)
 }
 
-/// Returns the index of the first segment behind all large ones.
+/// Returns the index behind the last segment of more than [`MAJOR_DOCUMENTS_MAX`] documents; 0:
+/// there is none.
 fn index_after_large(segments: &[SegmentRef]) -> usize {
     let is_large = |segment: &SegmentRef| segment.count_documents() > MAJOR_DOCUMENTS_MAX;
     segments.iter().rposition(is_large).map_or(0, |at| at + 1)
 }
 
-/// Finds the newest segments, unless the largest one holds nearly all of their documents.
+/// Returns the range of the newest segments from [`index_after_large`] on, at most [`FAN_OUT`].
+/// `None`: there are fewer than two, or the largest has more than seven eighths of their documents.
 fn find_newest(segments: &[SegmentRef]) -> Option<InputRange> {
     let small = segments.get(index_after_large(segments)..)?;
     let from = segments.len() - count_mergeable(small.iter().rev().take(FAN_OUT));
@@ -165,7 +175,8 @@ fn find_newest(segments: &[SegmentRef]) -> Option<InputRange> {
     (largest <= count_documents(inputs) / 8 * 7).then_some(from..segments.len())
 }
 
-/// Lists the keys that the next merge step reads: blocks, and chunks of lengths.
+/// Lists the keys that the next merge step reads: blocks (or roots that hold blocks), and chunks of
+/// lengths.
 pub(super) fn list_step_keys(
     keys: &ConversationKeys,
     corpus: Corpus,
@@ -187,7 +198,8 @@ pub(super) fn list_step_keys(
     [out, (from..to).map(|number| doc_values::lengths_key(keys, corpus, number)).collect()]
 }
 
-/// Returns the range of length chunks that the inputs need beside the chunk in the manifest.
+/// Returns the range of length chunks that the inputs need, end excluded, without the chunk in the
+/// manifest.
 fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
     let (Some(first), Some(last)) = (state.merge_inputs().first(), state.merge_inputs().last())
     else {
@@ -198,11 +210,13 @@ fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
     (chunk(first.first_document).min(written), (chunk(last.last_document) + 1).min(written))
 }
 
-/// Collects the values under the keys of [`list_step_keys`].
+/// Builds the inputs of a step from the values of [`list_step_keys`], in the order of the keys.
+/// `None`: no merge is pending.
 ///
 /// # Errors
 ///
-/// `conflict`: a value is missing, because the conversation has changed; `corrupt`.
+/// `conflict`: a value is missing, because the conversation has changed; `corrupt`: a value is
+/// missing or damaged; errors of the store.
 pub(super) fn collect_inputs(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -260,7 +274,8 @@ pub(super) fn collect_inputs(
     Ok(Some(inputs_read))
 }
 
-/// Performs one merge step and writes its output.
+/// Performs one merge step, adds its output to `puts`, and updates the pending merge in `state`.
+/// The last step replaces the inputs by the output.
 ///
 /// # Errors
 ///
@@ -309,7 +324,8 @@ pub(super) fn run_step(
     Ok(())
 }
 
-/// Writes the blocks of a step, unless they are all blocks of the output and fit its root.
+/// Writes the blocks of a step. Blocks that are the whole output and fit its root are not written
+/// here.
 fn write_blocks(
     keys: &ConversationKeys,
     merge: &mut PendingMerge,
@@ -326,7 +342,7 @@ fn write_blocks(
     Ok(())
 }
 
-/// Replaces the inputs by the output in the manifest.
+/// Writes the root of the output, and replaces the inputs by the output in the manifest.
 fn replace_inputs(
     keys: &ConversationKeys,
     state: &mut CorpusManifest,
@@ -361,7 +377,7 @@ fn replace_inputs(
     Ok(())
 }
 
-/// Deletes at most `most` values of merged segments.
+/// Deletes at most `deletes_max` values of segments that were merged.
 pub(super) fn delete_merged(
     keys: &ConversationKeys,
     state: &mut CorpusManifest,

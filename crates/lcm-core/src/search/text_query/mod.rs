@@ -34,22 +34,25 @@ const WORD: u8 = b'w';
 const STEM: u8 = b's';
 /// First byte of a term that is an identifier.
 const IDENTIFIER: u8 = b'i';
-/// First byte of a term of Chinese, Japanese or Korean text.
+/// First byte of a term of one or two characters in a script without spaces: Chinese, Japanese,
+/// Korean, Thai and others. Comments and names here call the characters CJK.
 const CJK: u8 = b'c';
 /// First byte of a term that is the name of a tool.
 const TOOL: u8 = b'n';
-/// Most distinct terms of a query. A word has up to seven: as typed, its forms, and a speaker name.
+/// Most distinct terms of a query, feature terms included. A word has up to seven: five forms, a
+/// speaker name, and an identifier.
 pub(crate) const TERMS_MAX: usize = 128;
-/// Most phrases, required or excluded words, and words of a long text. A query with more items is
-/// usually a pasted text.
+/// Items of a query after which no phrase, required or excluded word, or word matched only as typed
+/// is added. A query with more items is usually a pasted text.
 const ITEMS_MAX: usize = 64;
-/// Most optional phrases whose word order is checked. More phrases would exceed the position budget
-/// of full-text search.
+/// Phrases with word order after which no optional phrase is added. More phrases would exceed the
+/// position budget of full-text search.
 const PHRASES_MAX: usize = 8;
-/// Bytes of a query that are parsed. Later words of a longer query change little.
+/// Bytes at the beginning of a query in which words and phrases are read. Conditions are read in
+/// the whole query. Later words of a longer query change little.
 const TEXT_BYTES_MAX: usize = 32 << 10;
-/// Words without content, sorted. A query with other words ignores them. `or` is kept, because a
-/// user may mean the word.
+/// Stop words, which have no content. A query with other words ignores them. `or` is not a stop
+/// word, because a user may mean the word.
 const STOP_WORDS: &str = "\
 a about after all also am an and any are as at be been before but by can could d did do does done \
 for from had has have he her here him his how i if in into is it its just ll m may me might must my \
@@ -62,14 +65,16 @@ const CJK_WORD_CHARACTERS_MAX: usize = 4;
 
 /// Least bytes of a word that is also matched as a camel-case identifier: `ebay` matches `eBay`.
 const CAMEL_CASE_BYTES_MIN: usize = 3;
-/// Most words of a query whose words are matched in all forms and as speaker names.
+/// Most words of a query that are matched in all forms and as speaker names; stop words do not
+/// count.
 const WORDS_WITH_FORMS_MAX: usize = 16;
-/// Most words of a query whose words are matched by stem, too. In a longer query, words match only
-/// as typed.
+/// Most words of a query that are matched by stem, too. In a longer query, words match only as
+/// typed.
 const WORDS_WITH_STEMS_MAX: usize = 48;
-/// Longest query, in bytes, whose words are counted for these limits.
+/// Longest query, in bytes, whose words are counted. In a longer query, words match only as typed.
 const TEXT_BYTES_COUNTED_MAX: usize = 4 << 10;
-/// Most terms of a phrase. Of a longer phrase only the first terms are matched.
+/// Most terms of a phrase that is not excluded. Of a longer phrase, only the first terms are
+/// matched.
 const PHRASE_TERMS_MAX: usize = 48;
 
 /// Parsed full-text query.
@@ -80,24 +85,25 @@ pub(crate) struct TextQuery {
     pub(crate) items: Vec<QueryItem>,
     pub(crate) filters: Vec<QueryFilter>,
     pub(crate) window: TimeWindow,
-    /// Date that the query mentions.
+    /// First date that the query mentions; `None`: no date, or dates were not looked for.
     pub(crate) date: Option<QueryDate>,
-    /// Indexes of speaker-name terms, one for each word that may be a name.
+    /// Indexes of terms for speaker names, one for each word that may be a name.
     pub(crate) names: Vec<usize>,
-    /// Number of typed words, identifiers and phrases, without stop words.
+    /// Number of tokens that added an item. Stop words and filters add none.
     words_typed: usize,
-    /// The query contains stop words or a question mark.
+    /// Whether the query has stop words or a question mark.
     is_prose: bool,
-    /// Some terms were ignored, because the query has too many.
+    /// Whether a part of the query is ignored, because of a limit.
     pub(crate) is_cut: bool,
-    /// Only the beginning of some phrase is matched.
+    /// Whether only the beginning of some phrase is matched.
     has_shortened_phrase: bool,
-    /// Some filters, required words or excluded words were ignored: results would be wrong.
+    /// Whether some filters, required or excluded words were ignored, so that results would be
+    /// wrong.
     pub(crate) has_dropped_conditions: bool,
 }
 
 impl TextQuery {
-    /// Parses a query that is asked at time `now`, with the date that the query mentions.
+    /// Parses a query that is asked at time `now`, and looks for a date in the query.
     pub(crate) fn parse_at(text: &str, now: Timestamp) -> Self {
         Self { date: QueryDate::from_text(text, now), ..Self::parse(text) }
     }
@@ -109,8 +115,8 @@ impl TextQuery {
             feature_terms::FEATURES.iter().map(|feature| feature.to_vec()).collect();
         let beginning = text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text);
         parser.forms_max = count_forms_max(beginning);
-        // Conditions come first, so that words never displace them: a lost word finds less, a lost
-        // condition finds wrong documents.
+        // Conditions come first, so that words never displace a condition. A lost word finds less;
+        // a lost condition finds wrong documents.
         for token in split_tokens(text).filter(QueryToken::is_condition) {
             parser.add_token(&token);
             if parser.query.is_cut {
@@ -138,8 +144,9 @@ impl TextQuery {
         query
     }
 
-    /// Returns whether the query looks like a question: several optional words, no filter, and a
-    /// question mark or stop words. The answer may be in a message beside the one with the words.
+    /// Returns whether the query looks like a question: more than one token added an item, all
+    /// items are optional, no filter except times, and a question mark or stop words. The answer
+    /// may be in a message beside the message with the words.
     pub(crate) fn is_question(&self) -> bool {
         self.words_typed > 1
             && self.is_prose
@@ -147,7 +154,8 @@ impl TextQuery {
             && self.items.iter().all(|item| item.presence == Presence::Should)
     }
 
-    /// Builds a query for messages with large payloads, with the filters and times of `query`.
+    /// Builds a query for messages with large payloads, with the filters and the time window of
+    /// `query`; the words of `query` are left out.
     pub(crate) fn for_payloads(query: Option<&Self>) -> Self {
         let mut out = Self::parse("");
         if let Some(Self { terms, filters, window, .. }) = query {
@@ -160,7 +168,7 @@ impl TextQuery {
         out
     }
 
-    /// Builds a query for messages that were indexed only in part.
+    /// Builds a query for messages of which only a part was indexed.
     pub(crate) fn for_partial() -> Self {
         let mut out = Self::parse("");
         out.items.push(QueryItem {
@@ -176,14 +184,14 @@ impl TextQuery {
         self.items.is_empty() && self.filters.is_empty() && self.window.is_unbounded()
     }
 
-    /// Returns whether a document must contain at least one item to match.
+    /// Returns whether the query has an item that is not excluded.
     pub(crate) fn has_text_items(&self) -> bool {
         self.items.iter().any(|item| item.presence != Presence::MustNot)
     }
 }
 
-/// Removes the meaning of conditions from a text, so that they become words. In a question `-18`
-/// is a number and `role:` is not a filter. Quoted phrases stay phrases.
+/// Turns the conditions of a text into words. In a question `-18` is a number and `role:` is not a
+/// filter. Quoted phrases that are no conditions stay phrases.
 pub(crate) fn strip_conditions(text: &str) -> String {
     let mut out = String::new();
     for token in split_tokens(text) {
@@ -196,7 +204,8 @@ pub(crate) fn strip_conditions(text: &str) -> String {
     out
 }
 
-/// Removes quotes, `+`, `-` and colons from a text, so that only plain words remain.
+/// Removes quotes and colons from a text, and `+` and `-` in front of words, so that only plain
+/// words remain.
 pub(crate) fn strip_syntax(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -209,7 +218,7 @@ pub(crate) fn strip_syntax(text: &str) -> String {
     out
 }
 
-/// One occurrence of a term in the text of a token.
+/// An occurrence of a term in the text of a token.
 struct QueryTermOccurrence {
     term: Vec<u8>,
     position: u32,
@@ -227,9 +236,10 @@ impl QueryTermOccurrence {
     }
 }
 
-/// Returns how many forms each word may have, by the number of words in the query.
+/// Returns how many forms each word may have: all in a short query, two (as typed, and the stem) in
+/// a longer one, else one.
 fn count_forms_max(text: &str) -> usize {
-    // A text of this length has more words than all limits.
+    // A longer text is taken to have more words than all limits.
     if text.len() > TEXT_BYTES_COUNTED_MAX {
         return 1;
     }
@@ -256,7 +266,7 @@ struct QueryParser {
     query: TextQuery,
     /// Most forms of each word.
     forms_max: usize,
-    /// Stop words of the query, sorted.
+    /// Distinct stop words of the query, sorted.
     stop_words: Vec<Vec<u8>>,
 }
 
@@ -271,7 +281,8 @@ impl QueryParser {
         self.query.words_typed += usize::from(self.query.items.len() > items);
     }
 
-    /// Adds a token as a filter. Returns `false` if the value is invalid: the token is then text.
+    /// Adds a token as a filter. Returns `false` if the value is not valid for the filter; the
+    /// caller then adds the token as text.
     fn add_filter(&mut self, name: &str, token: &QueryToken<'_>) -> bool {
         let is_negated = token.presence == Presence::MustNot;
         let property = match name {
@@ -330,7 +341,8 @@ impl QueryParser {
         true
     }
 
-    /// Returns the index of a term, and adds the term if it is new; `None`: the query is full.
+    /// Returns the index of a term, and adds the term if it is new. `None`: the query has
+    /// [`TERMS_MAX`] terms.
     fn intern_term(&mut self, term: &[u8]) -> Option<usize> {
         // A linear search suffices: a query has few terms.
         if let Some(number) = self.query.terms.iter().position(|other| other == term) {
@@ -345,11 +357,14 @@ impl QueryParser {
         Some(number)
     }
 
-    /// Adds a text: as a phrase if quoted, required or excluded; otherwise term by term.
+    /// Adds the text of a token: as a phrase if quoted, required or excluded, else word by word.
+    /// Stop words are kept apart. A run of CJK characters is added as a phrase, or pair by pair if
+    /// it is long.
     fn add_text(&mut self, presence: Presence, text: &str, is_phrase: bool) {
         let mut found: Vec<QueryTermOccurrence> = Vec::new();
         each_term(SearchField::Text, text, &mut |term, position, bytes| {
-            // Terms beyond the limit only mark the phrase as too long. Stems repeat their words.
+            // More terms than a query may have only mark the phrase as too long. Stems are skipped:
+            // the stemmer adds them to words.
             if found.len() <= 4 * TERMS_MAX && term.first() != Some(&STEM) {
                 found.push(QueryTermOccurrence { term: term.to_vec(), position, bytes });
             }
@@ -383,7 +398,7 @@ impl QueryParser {
         }
     }
 
-    /// Adds a word also as a camel-case identifier: `mainloop` matches `mainLoop`.
+    /// Adds an item that matches a word as a camel-case identifier: `mainloop` matches `mainLoop`.
     fn add_camel_case(&mut self, word: &[u8]) {
         if word.len() >= CAMEL_CASE_BYTES_MIN
             && word.iter().all(u8::is_ascii_alphanumeric)
@@ -396,7 +411,8 @@ impl QueryParser {
         }
     }
 
-    /// Adds an optional word in its forms.
+    /// Adds an optional word with at most `forms_max` forms. A word whose stem was added already is
+    /// left out.
     fn add_word(&mut self, word: &[u8]) {
         if self.query.items.len() >= ITEMS_MAX && self.forms_max == 1 {
             self.query.is_cut = true;
@@ -431,8 +447,9 @@ impl QueryParser {
         self.add_camel_case(word);
     }
 
-    /// Parses a single identifier, which matches in any spelling: `GitHub` matches `github`.
-    /// Returns `None` if the text is not one identifier, or if the query is full.
+    /// Builds the item of a single word or identifier, which matches in any spelling: `GitHub`
+    /// matches `github`. `None`: the terms are not one identifier of ASCII letters and digits, or
+    /// the query is full.
     fn parse_name(
         &mut self,
         presence: Presence,
@@ -456,7 +473,8 @@ impl QueryParser {
         Some(QueryItem { presence, forms, ..QueryItem::from_terms(typed.into_iter().collect()) })
     }
 
-    /// Adds terms as a phrase. A phrase whose terms do not all fit is dropped as a whole.
+    /// Adds terms as a phrase, or as a name if they are one identifier. A phrase whose terms do not
+    /// all fit is dropped as a whole.
     fn add_phrase(&mut self, presence: Presence, found: &[QueryTermOccurrence]) {
         let is_long_phrase = presence != Presence::MustNot && found.len() <= 4 * TERMS_MAX;
         let beginning = found.get(..PHRASE_TERMS_MAX).filter(|_| is_long_phrase);
@@ -465,7 +483,7 @@ impl QueryParser {
         let covers = |outer: &QueryTermOccurrence, inner: &QueryTermOccurrence| {
             outer.bytes.start <= inner.bytes.start && inner.bytes.end <= outer.bytes.end
         };
-        // Identifiers repeat their words, and characters repeat their pairs.
+        // An identifier adds nothing to its words, and a CJK character adds nothing to its pairs.
         let is_redundant = |one: &QueryTermOccurrence| {
             let words = |other: &QueryTermOccurrence| other.is_kind(WORD) && covers(one, other);
             let pairs = |other: &QueryTermOccurrence| other.is_pair() && covers(other, one);

@@ -1,4 +1,4 @@
-//! Items and filters of a parsed query.
+//! Items and filters of a parsed query, as the parser builds them and full-text search reads them.
 
 use alloc::{string::String, vec::Vec};
 
@@ -9,27 +9,31 @@ use lcm_text::message::Role;
 pub(crate) enum Presence {
     /// Optional: the item raises the score.
     Should,
+    /// Required.
     Must,
+    /// Excluded.
     MustNot,
 }
 
-/// A term, or a phrase: terms in a fixed order.
+/// A word in its forms, a single term, or a phrase: terms in a fixed order.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct QueryItem {
     pub(crate) presence: Presence,
-    /// Indexes into [`super::TextQuery::terms`]: the terms that a document must contain.
+    /// Indexes into [`super::TextQuery::terms`]. With `forms`: the word as typed. Otherwise a
+    /// document with the item contains all of these terms.
     pub(crate) terms: Vec<usize>,
-    /// Terms of a phrase, each with its distance from the start of the phrase. Empty: a single
-    /// term.
+    /// Terms of a phrase, each with the positions from the start of the phrase to the term. Empty:
+    /// the order is not checked.
     pub(crate) order: Vec<(Vec<u8>, u32)>,
-    /// For a word: indexes of its forms, any of which matches. Empty: not a word.
+    /// Indexes of the forms of a word, into the same list; any form matches. Empty: the item has no
+    /// forms.
     pub(crate) forms: Vec<usize>,
-    /// For a word: its index in [`super::TextQuery::names`].
+    /// Index in [`super::TextQuery::names`] if the word may be a speaker name.
     pub(crate) name: Option<usize>,
 }
 
 impl QueryItem {
-    /// Builds an optional item from term indexes.
+    /// Builds an optional item without forms, order and name.
     pub(super) fn from_terms(terms: Vec<usize>) -> Self {
         Self { presence: Presence::Should, terms, order: Vec::new(), forms: Vec::new(), name: None }
     }
@@ -39,7 +43,7 @@ impl QueryItem {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum FilterProperty {
     Role(Role),
-    /// Index of the term of the tool name.
+    /// Index of the term for the tool name.
     Tool(usize),
     /// Speaker of the message.
     Speaker {
@@ -55,6 +59,6 @@ pub(crate) enum FilterProperty {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct QueryFilter {
     pub(crate) property: FilterProperty,
-    /// True if the message must not have the property.
+    /// Whether the message must not have the property.
     pub(crate) is_negated: bool,
 }

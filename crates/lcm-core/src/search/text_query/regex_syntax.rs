@@ -1,9 +1,9 @@
-//! Recognises texts that look like regular expressions.
+//! Recognises texts that look like regular expressions, for queries that do not say what they are.
 
 use alloc::vec::Vec;
 
-/// Returns whether the unquoted part of a text looks like a regular expression: `a|b`, `.*`, a
-/// character class, an escape or an anchor.
+/// Returns whether a text looks like a regular expression. Outside of quotes: `a|b`, `.*`, a
+/// character class, or an escape such as `\d`. Or the text begins with `^` or ends with `$`.
 pub(crate) fn looks_like_regex(text: &str) -> bool {
     let outside: Vec<&str> = text.split('"').step_by(2).collect();
     let contains_any =
@@ -18,7 +18,8 @@ pub(crate) fn looks_like_regex(text: &str) -> bool {
         || outside.iter().any(|text| has_alternatives(text) || has_class(text))
 }
 
-/// Returns whether a text has alternatives such as `a|b`; in `a | b` the bar is a shell pipe.
+/// Returns whether a text has alternatives such as `a|b`. In `a | b` or `a || b` the bar is an
+/// operator of a shell.
 fn has_alternatives(text: &str) -> bool {
     let stands_alone = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c == '|');
     text.match_indices('|').any(|(at, _)| {
@@ -28,10 +29,11 @@ fn has_alternatives(text: &str) -> bool {
     })
 }
 
-/// Most bytes of a recognised character class.
+/// Bytes behind `[` within which the `]` of a class must come.
 const CLASS_BYTES_MAX: usize = 64;
 
-/// Returns whether a text has a class such as `[a-z]`, `[^a]` or `[ab]+`; `[1]` is a reference.
+/// Returns whether a text has a class such as `[a-z]`, `[^a]` or `[ab]+`. `[1]` alone is a
+/// reference, not a class.
 fn has_class(text: &str) -> bool {
     text.match_indices('[').any(|(at, _)| {
         let inside = text.get(at + 1..).unwrap_or_default();

@@ -1,22 +1,22 @@
-//! Splits the text of a query into words, quoted phrases and filters.
+//! Splits the text of a query into tokens: words, quoted phrases and filters.
 
 use alloc::borrow::Cow;
 
 use super::query_items::Presence;
 
-/// One word of a query, without its `+`, `-`, filter name and quotes.
+/// A word or quoted phrase of a query, without its `+`, `-`, filter name and quotes.
 pub(super) struct QueryToken<'a> {
     pub(super) presence: Presence,
-    /// Name of the filter, if the word has the form of a filter.
+    /// Name of the filter, if the token has the form of a filter; its value is not checked.
     pub(super) filter: Option<&'a str>,
     pub(super) text: Cow<'a, str>,
     pub(super) is_quoted: bool,
-    /// Text as typed.
+    /// Text as typed, with filter name and quotes, without `+` or `-` in front.
     pub(super) source: &'a str,
 }
 
 impl QueryToken<'_> {
-    /// Returns whether the token is a filter, or a required or excluded word.
+    /// Returns whether the token is a filter, or a required or excluded word or phrase.
     pub(super) fn is_condition(&self) -> bool {
         self.presence != Presence::Should || self.filter.is_some()
     }
@@ -35,7 +35,8 @@ pub(super) fn split_tokens(text: &str) -> impl Iterator<Item = QueryToken<'_>> {
     })
 }
 
-/// Reads the first token of a text without leading whitespace. Returns the token and the rest.
+/// Parses the first token of a text that begins without white space. Returns the token and the text
+/// behind it.
 fn next_token(text: &str) -> (QueryToken<'_>, &str) {
     let (presence, prefix_bytes) = match text.as_bytes() {
         [b'+', next, ..] if !next.is_ascii_whitespace() && *next != b'+' => (Presence::Must, 1),

@@ -1,7 +1,8 @@
 //! Check of vectors: every vector belongs to a document and agrees with its sign bits.
 //!
-//! Reads all keys of vectors once, in order: the record, then for each corpus the blocks and the
-//! vectors. A finding names the key.
+//! Input: the stored vectors of a conversation, and the numbers of its documents. Output: findings,
+//! each of which names a key, for `check` of the conversation. Keys are read once, in order: the
+//! record, then for each corpus the blocks and the vectors.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -19,17 +20,18 @@ use lcm_text::base::{
     sort::SortedMap,
 };
 
-/// Values seen so far.
+/// Values that were read so far.
 #[derive(Default)]
 struct VectorCheck {
     record: Option<VectorRecord>,
-    /// Counts of messages and of summaries, recomputed from the blocks.
+    /// Counts of both corpora (messages, summaries), computed from the blocks.
     counts: [CorpusVectors; 2],
-    /// For each document with a vector: checksum of its sign bits, removed when the vector is seen.
+    /// For each corpus: documents that have a vector by their block, with the checksum of the sign
+    /// bits. `None`: the vector was read.
     checksums: [SortedMap<u64, Option<u32>>; 2],
 }
 
-/// Checks the vectors of a conversation, and returns the findings. `documents`: the number of
+/// Checks the vectors of a conversation, and returns the findings. `documents`: the numbers of
 /// messages and of summaries.
 ///
 /// # Errors
@@ -62,7 +64,7 @@ pub(crate) fn check(
                 .as_ref()
                 .is_some_and(|record| record.corpus_vectors(corpus) != corpus_counts)
         {
-            findings.push(format!("`{}` counts other vectors", keys.vectors_key()));
+            findings.push(format!("`{}` must count the vectors in its blocks", keys.vectors_key()));
         }
         let missing = checksums.as_entries().iter().find(|(_, checksum)| checksum.is_some());
         if let Some((document, _)) = missing {
@@ -73,6 +75,7 @@ pub(crate) fn check(
 }
 
 impl VectorCheck {
+    /// Checks the next value, and remembers what later values must agree with.
     fn check_value(
         &mut self,
         keys: &ConversationKeys,
@@ -85,7 +88,10 @@ impl VectorCheck {
             return Ok(());
         }
         let Some(record) = &self.record else {
-            return Err(Error::corrupt_store(format_args!("`{key}` must have a vector record")));
+            let record = keys.vectors_key();
+            return Err(Error::corrupt_store(format_args!(
+                "the vector record `{record}` of `{key}` is missing"
+            )));
         };
         let number = key.len().checked_sub(10).and_then(|at| key.get(at..));
         let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);

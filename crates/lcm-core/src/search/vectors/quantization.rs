@@ -1,8 +1,9 @@
 //! Quantisation of decimals to one byte for each dimension.
 //!
-//! Input: numbers as JSON text. Output: each number as a fraction of the largest, in 127ths. The
-//! cosine is independent of scale, so no scale is kept. Decimals are parsed as integers with an
-//! exponent, so that the same text gives the same bytes on every host, without floats.
+//! Input: numbers as JSON text. Output: each number as a fraction, in 127ths, of the largest
+//! absolute value. The cosine is independent of scale, so no scale is kept. Decimals are parsed as
+//! integers with an exponent, without floats, so that the same text gives the same bytes on every
+//! host.
 
 use alloc::vec::Vec;
 
@@ -12,14 +13,15 @@ use lcm_text::base::{
     limits::{VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
 };
 
-/// Quantised value of the largest number of a vector.
+/// Absolute value of the largest quantised number of a vector.
 const LARGEST: u64 = 127;
-/// Least mantissa of nine digits, so that a greater exponent means a greater number.
+/// Least mantissa of nine digits. All mantissas have nine digits, so a greater exponent means a
+/// greater number.
 const MANTISSA_MIN: u32 = 100_000_000;
-/// Greatest exponent, with a mantissa of nine digits, of a 64-bit float.
+/// Greatest exponent at which every mantissa of nine digits fits a 64-bit float.
 const EXPONENT_MAX: i32 = 299;
 
-/// Decimal of nine digits; zero has the mantissa 0.
+/// Decimal cut to nine digits; zero has the mantissa 0.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Decimal {
     is_negative: bool,
@@ -29,7 +31,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Parses a number; `None`: the text is not a number, or too large for a float.
+    /// Parses a number; `None`: the text is not a number, or its exponent is too great for a float.
     fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('-');
         let (is_negative, digits) = (digits.is_some(), digits.unwrap_or(text));
@@ -60,7 +62,7 @@ impl Decimal {
         (exponent <= EXPONENT_MAX).then_some(Self { is_negative, exponent, mantissa })
     }
 
-    /// Returns this number as a fraction of the largest, in 127ths, rounded to the nearest.
+    /// Returns this number in 127ths of the absolute value of `largest`, rounded to the nearest.
     fn scale_to(self, largest: Self) -> i8 {
         let mut doubled = 2 * LARGEST * u64::from(self.mantissa);
         for _ in self.exponent..largest.exponent.min(self.exponent + 12) {
@@ -72,7 +74,8 @@ impl Decimal {
     }
 }
 
-/// Parses an exponent of at most three digits; no float has more.
+/// Parses an exponent with an optional sign; `None`: not a number below 1,000. No float has a
+/// greater exponent.
 fn parse_exponent(text: &str) -> Option<i32> {
     let (sign, digits) = match text.split_at_checked(1)? {
         ("-", digits) => (-1, digits),
@@ -83,7 +86,7 @@ fn parse_exponent(text: &str) -> Option<i32> {
     Some(sign * i32::try_from(number).unwrap_or(0))
 }
 
-/// Parses and quantises the field `vector`; `None`: the field is absent or `null`.
+/// Parses and quantises the field `vector`. `None`: the field is absent or `null`.
 ///
 /// # Errors
 ///

@@ -1,6 +1,7 @@
 //! Vector record of a conversation, and the keys and errors of stored vectors.
 //!
-//! Elsewhere: the stored blocks (`sign_block`).
+//! Input: the stored record, or new counts of blocks. Output: the counts of vectors, and whether
+//! other vectors are comparable. Elsewhere: the stored blocks (`sign_block`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -20,10 +21,11 @@ use lcm_text::base::{
     limits::{MODEL_BYTES_MAX, VECTOR_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MIN},
 };
 
-/// Vector record of a conversation. Every commit of vectors writes the record, which is its guard.
+/// Vector record of a conversation. Every commit of vectors is guarded by the record, and replaces
+/// or deletes the record.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct VectorRecord {
-    /// Number of commits, so that no two commits write equal bytes.
+    /// Number of commits since the record was created, so that no two commits write equal bytes.
     revision: u64,
     /// Dimensions of every vector, set by the first vector. 0: no vector yet.
     pub(crate) dimensions: u32,
@@ -33,31 +35,31 @@ pub(crate) struct VectorRecord {
     summaries: CorpusVectors,
 }
 
-/// Counts of one corpus. For each block two bytes: documents covered, and documents with a vector.
-/// Covered documents without a vector were attached as `null`.
+/// Counts of one corpus: for each block two bytes, the number of covered documents and the number
+/// of documents with a vector. A covered document without a vector was attached as `null`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct CorpusVectors(Vec<u8>);
 
 impl CorpusVectors {
-    /// Returns the number of blocks, up to the last one with a covered document.
+    /// Returns the number of blocks, up to the last block with a covered document.
     pub(crate) fn count_blocks(&self) -> u64 {
         int::to_u64(self.0.len() / 2)
     }
 
-    /// Returns the number of covered documents, and of documents with a vector.
+    /// Returns the number of covered documents, and the number of documents with a vector.
     pub(crate) fn count_documents(&self) -> (u64, u64) {
         let each = (0..self.count_blocks()).map(|block| self.block_counts(block));
         each.fold((0, 0), |(covered, vectors), (more, others)| (covered + more, vectors + others))
     }
 
-    /// Returns both numbers for one block.
+    /// Returns both numbers for one block; 0 for a block behind the last.
     pub(crate) fn block_counts(&self, block: u64) -> (u64, u64) {
         let at = 2 * int::to_usize(block);
         let count = |at: usize| self.0.get(at).copied().unwrap_or(0).into();
         (count(at), count(at + 1))
     }
 
-    /// Sets the counts of a block; `None` sets them to 0.
+    /// Sets the counts of a block; `None`: both to 0. Empty blocks at the end are dropped.
     pub(crate) fn set(&mut self, number: u64, block: Option<&SignBlock>) {
         let at = 2 * int::to_usize(number);
         self.0.resize(self.0.len().max(at + 2), 0);
@@ -97,7 +99,7 @@ impl VectorRecord {
         RecordKey::new(keys.vectors_key())
     }
 
-    /// Decodes the record; `None`: nothing was attached.
+    /// Decodes the record; `None`: the conversation has no record, because nothing is attached.
     ///
     /// # Errors
     ///
@@ -128,18 +130,18 @@ impl VectorRecord {
         self.messages.count_documents().1 + self.summaries.count_documents().1
     }
 
-    /// Returns whether no document is covered.
+    /// Returns whether no document of either corpus is covered.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.0.is_empty() && self.summaries.0.is_empty()
     }
 
-    /// Counts the next commit.
+    /// Raises the revision for the next commit.
     pub(crate) fn advance_revision(&mut self) {
         self.revision += 1;
     }
 
-    /// Checks that vectors, or a query, have the dimensions and the model of the conversation.
-    /// Absent values are not compared.
+    /// Checks that vectors, or a query, have the dimensions and the model of the stored vectors.
+    /// `None` is not compared.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Blocks of sign bits: for 64 documents, one bit for each dimension of each vector.
 //!
-//! Input: quantised vectors. Output: covered documents, documents with a vector, and their sign
-//! bits. A query reads an eighth of the bytes of whole vectors. A block whose length does not fit
-//! its documents is invalid.
+//! Input: quantised vectors. Output: for each block, which documents are covered, which have a
+//! vector, and the sign bits of these vectors. A query reads an eighth of the bytes of whole
+//! vectors. A block whose length does not fit its documents is invalid.
 
 use alloc::vec::Vec;
 
@@ -11,10 +11,10 @@ use lcm_text::base::{error::Result, int};
 
 /// Documents of one block.
 pub(crate) const BLOCK_DOCUMENTS: u64 = 64;
-/// Bytes before the sign bits.
+/// Bytes of `covered` and `present` before the sign bits.
 const HEAD_BYTES: usize = 16;
 
-/// Returns the block of a document, and its place in the block.
+/// Returns the block of a document (from 1), and its place in the block, both from 0.
 pub(crate) const fn locate_document(document: u64) -> (u64, u64) {
     let at = document.saturating_sub(1);
     (at / BLOCK_DOCUMENTS, at % BLOCK_DOCUMENTS)
@@ -47,9 +47,9 @@ pub(crate) fn pack_signs(vector: &[i8]) -> Vec<u8> {
 /// Sign bits of 64 consecutive documents.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct SignBlock {
-    /// Covered documents (with a vector, or attached as `null`), lowest bit first.
+    /// Covered documents (with a vector, or attached as `null`) as a bit mask, lowest bit first.
     pub(crate) covered: u64,
-    /// Covered documents that have a vector.
+    /// Covered documents that have a vector, as a bit mask.
     pub(crate) present: u64,
     /// Sign bits of the present vectors, in order.
     signs: Vec<u8>,
@@ -68,11 +68,12 @@ impl SignBlock {
         is_sound.then(|| Self { covered, present, signs: signs.into() })
     }
 
-    /// Decodes a stored block; `None`: the value is absent or has other dimensions.
+    /// Decodes a stored block; `None`: the value is absent, or invalid for these dimensions.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the value is damaged.
+    /// `corrupt`: the value is not stored as plain bytes; `unsupported`: the value has a newer
+    /// format.
     pub(crate) fn from_value(
         key: &str,
         value: Option<&[u8]>,
@@ -91,7 +92,8 @@ impl SignBlock {
         out
     }
 
-    /// Sets the vector of the document at a place; `None` covers the document without a vector.
+    /// Sets the vector of the document at a place. `None`: the document is covered and has no
+    /// vector.
     pub(crate) fn set(&mut self, place: u64, dimensions: usize, vector: Option<&[i8]>) {
         let (bit, width) = (1u64 << (place % BLOCK_DOCUMENTS), signs_byte_count(dimensions));
         let before = int::to_usize((self.present & (bit - 1)).count_ones().into());
@@ -106,7 +108,8 @@ impl SignBlock {
         }
     }
 
-    /// Iterates over the documents with a vector, ascending, each with its sign bits.
+    /// Iterates over the documents with a vector, ascending, each with its sign bits. `number`:
+    /// number of this block.
     pub(crate) fn iter_vectors(
         &self,
         number: u64,

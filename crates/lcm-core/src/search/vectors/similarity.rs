@@ -1,8 +1,9 @@
 //! Similarity of vectors, in two steps.
 //!
-//! Input: a quantised query, and sign bits or quantised vectors of documents. Output: a cheap score
-//! from sign bits that orders many documents, and the cosine for the few that are read whole. Only
-//! integers, so that every host computes the same order. Elsewhere: selecting the documents.
+//! Input: a quantised query, and sign bits or quantised vectors of documents. Output: first a cheap
+//! score from sign bits that orders many documents, then the cosine for the few whose vectors are
+//! read. All numbers are integers, so that every host computes the same order. Elsewhere: selecting
+//! the documents (`grep`).
 
 use alloc::vec::Vec;
 
@@ -10,15 +11,14 @@ use lcm_text::base::int;
 
 /// Fractional bits of a cosine.
 pub(crate) const COSINE_BITS: u32 = 20;
-/// Bits by which a product of squares is widened before the square root.
+/// Bits by which the product of both squared lengths is widened before its square root.
 const ROOT_BITS: u32 = 10;
 
-/// Scores sign bits against a query. Holds, for every four dimensions and each of the 16 patterns
-/// of bits, the sum of the query's numbers whose bit is set.
+/// Scores sign bits against a query. For every four dimensions and each of the 16 patterns of their
+/// bits, `sums` has the sum of the query numbers whose bit is set.
 ///
-/// Only documents are reduced to signs, not the query. This scorer finds more of the nearest
-/// documents than counting dimensions whose signs agree, and costs two lookups for eight
-/// dimensions.
+/// The query keeps its numbers; only documents are reduced to signs. This finds more of the nearest
+/// documents than counting equal signs, and costs two lookups for eight dimensions.
 #[derive(Debug)]
 pub(crate) struct SignScorer {
     sums: Vec<[i32; 16]>,
@@ -52,8 +52,8 @@ impl SignScorer {
     }
 }
 
-/// Computes the cosine of two quantised vectors of equal dimensions, with [`COSINE_BITS`]
-/// fractional bits; 0 if the cosine is not positive.
+/// Computes the cosine of two quantised vectors of equal dimensions (`vector` as stored bytes),
+/// with [`COSINE_BITS`] fractional bits; 0 if the cosine is not positive.
 pub(crate) fn cosine_similarity(query: &[i8], vector: &[u8]) -> u64 {
     let (mut product, mut of_query, mut of_vector) = (0i32, 0i32, 0i32);
     for (left, right) in query.iter().zip(vector) {
@@ -70,7 +70,7 @@ pub(crate) fn cosine_similarity(query: &[i8], vector: &[u8]) -> u64 {
 
 /// Computes the integer square root by Newton's method from above.
 ///
-/// `u64::isqrt` of the standard library is ten times as large.
+/// `u64::isqrt` of the standard library compiles to ten times as much code.
 fn integer_sqrt(square: u64) -> u64 {
     let mut root = square.min(1 << 32);
     loop {
@@ -82,7 +82,7 @@ fn integer_sqrt(square: u64) -> u64 {
     }
 }
 
-/// Converts a score to an unsigned sort key; greater is better.
+/// Converts a score of sign bits to an unsigned rank, which keeps the order.
 pub(crate) fn score_to_rank(score: i32) -> u64 {
     int::to_u64(usize::try_from(i64::from(score) - i64::from(i32::MIN)).unwrap_or(0))
 }

@@ -1,7 +1,7 @@
 //! Update of the vectors of a conversation: one commit, guarded by the vector record.
 //!
-//! Input: vectors of documents, or a request to delete all. Output: the changes of the commit.
-//! Elsewhere: the request of the host (`crate::recall`).
+//! Input: vectors of documents, or a request to delete all. Output: the puts and deletions of the
+//! commit. Elsewhere: the request of the host (`crate::recall`).
 
 use alloc::vec::Vec;
 
@@ -21,24 +21,24 @@ use lcm_text::base::{
     limits::{CALL_BYTES_MAX, MODEL_BYTES_MAX, PUTS_MAX},
 };
 
-/// Most blocks that a commit deletes: each has its own key and a key for each document.
+/// Most blocks that a commit deletes: each block has its own key, and 64 keys of vectors.
 const DELETED_BLOCKS_MAX: usize = PUTS_MAX / 65;
 
-/// A vector to attach; `None`: the document has no vector.
+/// A vector to attach to a document; `None`: the document is covered and has no vector.
 pub(crate) struct DocumentVector<'a> {
     pub(crate) corpus: Corpus,
     pub(crate) document: u64,
     pub(crate) vector: Option<&'a [i8]>,
 }
 
-/// Change of the vectors of a conversation.
+/// Change of the vectors of a conversation, for one commit.
 pub(crate) struct VectorUpdate<'a> {
     call: Call<'a>,
     /// The record as read.
     read: GuardedRecord<VectorRecord>,
     /// The record to write.
     pub(crate) record: VectorRecord,
-    /// Blocks that were read or changed, by number.
+    /// Blocks that were read or changed: corpus, number and content.
     blocks: Vec<(Corpus, u64, SignBlock)>,
     changes: Changes,
 }
@@ -50,13 +50,14 @@ impl<'a> VectorUpdate<'a> {
         Self { call, read, record, blocks: Vec::new(), changes: Changes::default() }
     }
 
-    /// Attaches as many vectors as fit a commit and returns their number.
+    /// Attaches the first of these vectors, as many as fit a commit, and returns their number.
     ///
-    /// `documents_total`: the documents of the conversation, by corpus.
+    /// `documents_total`: numbers of messages and of summaries of the conversation.
     ///
     /// # Errors
     ///
-    /// `corrupt`; `conflict`; `limit-exceeded`; errors of the store.
+    /// `corrupt`: a block is missing or damaged; `conflict`: the vectors changed since the record
+    /// was read; `limit-exceeded`: a value would be too large; errors of the store.
     pub(crate) fn attach_vectors(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -84,10 +85,11 @@ impl<'a> VectorUpdate<'a> {
         Ok(kept)
     }
 
-    /// Counts the vectors that fit a commit, from the first on.
+    /// Counts how many of the vectors, from the first on, fit a commit.
     fn count_fitting(&self, vectors: &[DocumentVector<'_>], documents_total: &[u64]) -> usize {
         let dimensions = self.count_dimensions();
-        // The record has two bytes for each block and few more, in the guard and in the put.
+        // The record has two bytes for each block and few more. Guard and put both contain the
+        // record.
         let blocks: u64 = documents_total.iter().map(|count| count / BLOCK_DOCUMENTS + 1).sum();
         let mut bytes = 4 * int::to_usize(blocks) + 4 * MODEL_BYTES_MAX;
         let (mut places, mut kept) = (Vec::new(), 0);
@@ -110,11 +112,12 @@ impl<'a> VectorUpdate<'a> {
         int::to_usize(self.record.dimensions.into())
     }
 
-    /// Returns a bit mask of the covered documents of a block, lowest bit first.
+    /// Returns the covered documents of a block as a bit mask, lowest bit first.
     ///
     /// # Errors
     ///
-    /// `corrupt`; `conflict`; errors of the store.
+    /// `corrupt`: the block is missing or damaged; `conflict`: the vectors changed since the record
+    /// was read; errors of the store.
     pub(crate) fn read_covered(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -125,9 +128,9 @@ impl<'a> VectorUpdate<'a> {
         Ok(self.blocks.get(at).map_or(0, |(.., block)| block.covered))
     }
 
-    /// Returns the index of a block in `blocks` and reads the block on first use.
+    /// Returns the index of a block in `blocks`, and reads the block if it is not in `blocks` yet.
     ///
-    /// A block without documents is not stored.
+    /// A block without covered documents is not stored.
     fn load_block(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -158,7 +161,8 @@ impl<'a> VectorUpdate<'a> {
         Ok(self.blocks.len() - 1)
     }
 
-    /// Deletes as many of the newest blocks as fit a commit, without reading them.
+    /// Deletes the newest blocks of the corpora with their vectors, as many as fit a commit,
+    /// without reading them.
     pub(crate) fn delete_blocks(&mut self, corpora: &[Corpus]) {
         for corpus in corpora {
             while self.changes.list_puts().len() < DELETED_BLOCKS_MAX * 65 {
@@ -174,8 +178,8 @@ impl<'a> VectorUpdate<'a> {
         }
     }
 
-    /// Commits the changes together with the record. Without changes and without a stored record
-    /// nothing is committed.
+    /// Commits the changes together with the record, or deletes the record if nothing is covered.
+    /// Without changes and without a stored record, nothing is committed.
     ///
     /// # Errors
     ///

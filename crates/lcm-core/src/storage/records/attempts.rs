@@ -1,4 +1,7 @@
 //! The record of the attempts to summarise one set of sources.
+//!
+//! Compaction writes the record with each rejected answer or lease, and reads it before the next
+//! attempt.
 
 use alloc::string::String;
 
@@ -12,21 +15,21 @@ use lcm_text::{
     types::{api::Timestamp, model::Level},
 };
 
-/// The attempts on one set of sources. The record is deleted with the sources.
+/// The attempts on one set of sources. The commit of a summary of these sources deletes the record.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct TaskAttempts {
     /// Level of the next attempt.
     pub(crate) level: StoredLevel,
     /// Number of the next attempt, from 1.
     pub(crate) attempt: u32,
-    /// Findings of the verifier in the last answer, one a line, less than 2 KiB; empty: there is
-    /// no finding or no answer.
+    /// Findings of the verifier in the last answer, one a line, less than 2 KiB; empty: there are
+    /// none, or there was no answer.
     pub(crate) findings: String,
-    /// Tokens spent so far.
+    /// Tokens of the prompts and answers so far.
     pub(crate) tokens: u64,
-    /// Whether even the fallback was not smaller than the sources; plans then skip the sources.
+    /// Whether even the fallback did not shrink the context; plans then skip these sources.
     pub(crate) is_exhausted: bool,
-    /// End of a planner's lease of the sources; 0: no lease.
+    /// Time until which other planners skip the sources; 0: no lease.
     pub(crate) lease_until: Timestamp,
 }
 

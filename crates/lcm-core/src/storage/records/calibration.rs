@@ -1,8 +1,8 @@
 //! Calibration: the ratio between a provider's token count and the estimate.
 //!
-//! In: reports of both counts for prompts of one conversation and model. Out: a factor, with which
-//! token bounds of a call are converted from the provider's tokens to estimated tokens. Stored
-//! counts stay estimates. The command that stores a report is in `crate::admin`.
+//! In: reports of both counts for prompts of one conversation and model. Out: a factor that
+//! converts token bounds of a call from the provider's tokens to estimated tokens. Stored counts
+//! stay estimates. The command that stores a report is in `crate::admin`.
 
 use alloc::{string::String, vec::Vec};
 
@@ -25,23 +25,23 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// The ratio 1: ratios and factors are counted in ten-thousandths.
+/// The ratio 1: ratios and factors are in ten-thousandths.
 const RATIO_ONE: u64 = 10_000;
-/// Greatest ratio of the two counts of a report, in either direction. The greatest measured ratio
-/// is 9.5: Amharic with an older tokenizer, which counts single bytes.
+/// Greatest quotient of the two counts of a report, whichever is greater. The greatest measured
+/// quotient is 9.5: Amharic with an older tokenizer, which counts single bytes.
 const RATIO_TIMES_MAX: u64 = 16;
-/// Least factor. Korean has 0.42 with a current tokenizer.
+/// Least factor, 0.25. Korean has 0.42 with a current tokenizer.
 const FACTOR_MIN: u64 = RATIO_ONE / 4;
-/// Greatest factor. Burmese has 7.75 with an older tokenizer.
+/// Greatest factor, 8. Burmese has 7.75 with an older tokenizer.
 const FACTOR_MAX: u64 = 8 * RATIO_ONE;
-/// Most stored ratios. Of the 8 changes between them the two greatest are ignored, because one
-/// wrong count causes two changes.
+/// Most stored ratios. Of the 8 changes between neighbours, the factor ignores the two greatest,
+/// because one wrong count causes two changes.
 const RATIOS_MAX: usize = 9;
-/// Quantile of the changes that the factor covers, as numerator and denominator.
+/// Share of the changes that the factor covers, smallest first, as numerator and denominator.
 const CHANGES_QUANTILE: (usize, usize) = (3, 4);
-/// Margin that is always added to the newest ratio, in ten-thousandths.
+/// Margin that the factor always adds to the newest ratio: a hundredth of the ratio.
 const FACTOR_MARGIN: u64 = 100;
-/// Most models of one conversation.
+/// Most models with a calibration record in one conversation.
 pub(crate) const MODELS_MAX: usize = 16;
 
 /// The calibration record of one model.
@@ -67,11 +67,12 @@ impl SoundRecord for Calibration {
 }
 
 impl Calibration {
-    /// Adds a report; returns `false` for a repetition of the newest report with the same time.
+    /// Adds a report; does nothing and returns false if ratio and time equal those of the newest
+    /// report. Above nine ratios, the oldest is dropped.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a number is 0, or more than 16 times the other number.
+    /// `invalid-input`: a count is 0, or more than 16 times the other count.
     pub(crate) fn add_report(
         &mut self,
         estimated_tokens: u32,
@@ -82,8 +83,8 @@ impl Calibration {
         let is_too_great = |more: u64, less: u64| more > less * RATIO_TIMES_MAX;
         if is_too_great(estimated, counted) || is_too_great(counted, estimated) || estimated == 0 {
             return Err(Error::invalid_input(format_args!(
-                "`estimated_tokens` and `prompt_tokens` must be of the same prompt and differ by at \
-                 most {RATIO_TIMES_MAX} times, got {estimated} and {counted}"
+                "`estimated_tokens` and `prompt_tokens` must be of the same prompt and differ by \
+                 at most {RATIO_TIMES_MAX} times, got {estimated} and {counted}"
             )));
         }
         let ratio = int::saturate_tokens((counted * RATIO_ONE).div_ceil(estimated));
@@ -100,9 +101,9 @@ impl Calibration {
 
     /// Computes the factor for estimates, in ten-thousandths.
     ///
-    /// The factor is the newest ratio, because the next prompt mostly repeats the last prompt. The
-    /// usual change between ratios and a margin of 1 in 100 are added, because a prompt that is too
-    /// long fails.
+    /// The factor starts from the newest ratio, because the next prompt mostly repeats the last
+    /// prompt. A usual change between ratios and a hundredth are added, because a prompt that is
+    /// too long fails. The result is clamped to the range from 0.25 to 8.
     fn compute_factor(&self) -> u64 {
         let newest = u64::from(self.ratios.last().copied().unwrap_or_default());
         let pairs = self.ratios.iter().zip(self.ratios.iter().skip(1));
@@ -151,11 +152,11 @@ impl CalibratedModel {
         &self.model
     }
 
-    /// Creates the reference to the record of a model.
+    /// Creates the key of the record of a model.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the name is empty or too long.
+    /// `invalid-input`: the name is empty or longer than 128 bytes.
     pub(crate) fn new(keys: &ConversationKeys, model: String) -> Result<Self> {
         if !(1..=limits::MODEL_BYTES_MAX).contains(&model.len()) {
             return Err(Error::invalid_input(format_args!(
@@ -168,7 +169,7 @@ impl CalibratedModel {
         Ok(Self { model, key })
     }
 
-    /// Reads the option `model`, the only option of `extra-json`; `None`: the option is absent.
+    /// Reads the option `model` of `extra-json`, which has no other option; `None`: it is absent.
     ///
     /// # Errors
     ///
@@ -194,7 +195,7 @@ impl CalibratedModel {
     ///
     /// # Errors
     ///
-    /// `corrupt`.
+    /// `corrupt`: the record is damaged.
     pub(crate) fn decode_from(
         &self,
         values: &RecordValues,
@@ -222,13 +223,13 @@ impl CalibratedModel {
         &self.key
     }
 
-    /// Creates the empty record of the model.
+    /// Creates a record of this model without reports.
     pub(crate) fn new_calibration(&self) -> Calibration {
         Calibration { model: self.model.clone(), ..Calibration::default() }
     }
 }
 
-/// Reads all records of a conversation, in the order of their keys.
+/// Reads all calibration records of a conversation with their keys, in the order of the keys.
 ///
 /// # Errors
 ///
@@ -246,8 +247,8 @@ fn read_all(
     Ok(records)
 }
 
-/// Makes room for the record of a new model: deletes the record with the oldest report, if the
-/// conversation has [`MODELS_MAX`] records.
+/// Makes room for the record of a new model: if the conversation has [`MODELS_MAX`] records,
+/// deletes the record whose newest report is oldest.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Deferred compaction: compaction that is due and that a host postponed.
 //!
-//! A host that must not wait for a model postpones compaction. The record holds the time of the
-//! deferral, the number of failed attempts and the time of the next attempt. Every attempt measures
-//! anew whether compaction is due, because budget and context may have changed since.
+//! In: the outcomes that a host reports with `maintain`. Out: whether the host may attempt
+//! compaction now. The record is part of the head. Whether compaction is due is not stored but
+//! evaluated in every call, because budget and context change.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,22 +12,22 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Pause after the first failure; each further failure doubles the pause.
+/// Pause after the first failure, in milliseconds; each further failure doubles the pause.
 const RETRY_PAUSE_MS: u64 = 5 * 60 * 1_000;
-/// Longest pause.
+/// Longest pause, in milliseconds.
 const RETRY_PAUSE_MS_MAX: u64 = 30 * 60 * 1_000;
 
 /// The deferred compaction of a conversation.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct DeferredCompaction {
-    /// Time of the deferral.
+    /// Time at which the deferral began.
     pub(crate) since: Timestamp,
     /// Consecutive failed attempts.
     pub(crate) failures: u32,
-    /// Time of the next attempt; not after `since`: at once.
+    /// Earliest time of the next attempt.
     pub(crate) next_attempt_at: Timestamp,
-    /// Tokens of the stored context that the last attempt could not shrink; no attempt is made
-    /// until the tokens change. `None`: the context may shrink.
+    /// Tokens of the stored context when the last attempt found nothing to compact; no attempt is
+    /// due until the tokens change. `None`: an attempt may succeed.
     pub(crate) exhausted_tokens: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl SoundRecord for DeferredCompaction {
 }
 
 impl DeferredCompaction {
-    /// Creates a deferral at `now`.
+    /// Creates a deferral that begins at `now` and allows an attempt at once.
     pub(crate) fn new(now: Timestamp) -> Self {
         Self { since: now, failures: 0, next_attempt_at: now, exhausted_tokens: None }
     }

@@ -1,10 +1,9 @@
 //! The focus brief: a host's text that assembly renders in place of older summaries while a task
 //! lasts.
 //!
-//! In: a text that a model wrote from the results of recall, and the last seq that the text covers.
-//! Out: the record; a conversation has at most one brief. The brief changes no summary: after its
-//! removal, contexts render the summaries again. [`crate::assembly`] decides which summaries the
-//! brief covers.
+//! In: the host's text, and the last seq that the text covers. Out: the record, of which a
+//! conversation has at most one. The brief changes no summary: after its removal, contexts render
+//! the summaries again. [`crate::assembly`] decides which summaries the brief replaces.
 
 use alloc::{format, string::String};
 use lcm_text::base::hash;
@@ -25,14 +24,13 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Most bytes of a brief, about five times the longest brief in use. The bound keeps the read of
-/// head and brief small.
+/// Most bytes of a brief, so that a read of head and brief stays small.
 pub(crate) const BRIEF_BYTES_MAX: usize = 64 << 10;
 
 /// The record of a focus brief.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct FocusBrief {
-    /// Last seq that the brief covers.
+    /// Seq of the last message that the brief covers.
     pub(crate) seq_last: u64,
     /// Time at which the brief was set.
     pub(crate) time: Timestamp,
@@ -53,11 +51,12 @@ impl FocusBrief {
         RecordKey::new(keys.focus_key())
     }
 
-    /// Creates a brief for a conversation of `messages` messages; `seq_last` of `None` covers all.
+    /// Creates a brief of a conversation with `messages` messages that covers the messages up to
+    /// `seq_last`; `None`: all messages.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the text is blank or too long, or the message does not exist.
+    /// `invalid-input`: the text is blank or longer than 64 KiB, or there is no message `seq_last`.
     pub(crate) fn new(
         text: String,
         seq_last: Option<u64>,
@@ -84,12 +83,12 @@ impl FocusBrief {
         hash::hash_prefix(&hash::hash_fields(&[b"lcm focus", self.text.as_bytes()]))
     }
 
-    /// Returns the printed id.
+    /// Returns the printed id: `focus_` and 16 hex digits.
     pub(crate) fn name(&self) -> String {
         format!("focus_{}", hash::hex(&self.id()))
     }
 
-    /// Returns the brief as JSON.
+    /// Returns id, last seq, time and tokens of the brief as JSON, without the text.
     pub(crate) fn to_object(&self) -> JsonWriter {
         let mut object = JsonWriter::new_object();
         object.add_text("id", &self.name());

@@ -1,6 +1,7 @@
-//! The records of identities, by which stored messages are recognised.
+//! Records of identities, by which ingest recognises stored messages.
 //!
-//! An identity is an entry id or event key of the host, or the id of a tool call.
+//! In: an entry id, an event key, or a call id of a tool result. Out: the seq of the message that
+//! has this identity.
 
 use alloc::{borrow::Cow, vec::Vec};
 
@@ -16,10 +17,10 @@ use lcm_text::{
     message::ParsedMessage,
 };
 
-/// The part of the hash of an identity that its key holds; shorter to compare than the key.
+/// First 72 bits of the hash of an identity. The key of its record holds the first 66 of them.
 pub(crate) type IdentityPrefix = [u8; 9];
 
-/// The kind of an identity.
+/// The kind of an identity; equal texts of two kinds are two identities.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum IdentityKind {
     Entry,
@@ -27,7 +28,7 @@ enum IdentityKind {
     Call,
 }
 
-/// One identity of a message, as it is looked up.
+/// An identity to look up: its kind and a hash of its text.
 #[derive(Clone, Debug)]
 pub(crate) struct IdentityLookup {
     kind: IdentityKind,
@@ -44,29 +45,28 @@ impl IdentityLookup {
         Self { kind, hash: hash::hash_fields(&[b"lcm identity", tag, text.as_bytes()]) }
     }
 
-    /// Computes the identity of an entry id without its message.
+    /// Computes the identity of an entry id alone, without a message.
     pub(crate) fn from_entry_id(id: &str) -> Self {
         Self::new(IdentityKind::Entry, id)
     }
 
-    /// Computes the identity of an event key without its message.
+    /// Computes the identity of an event key alone, without a message.
     pub(crate) fn from_event_key(key: &str) -> Self {
         Self::new(IdentityKind::Event, key)
     }
 
-    /// Returns the part of the hash that the key holds. Identities with an equal part share one
-    /// record.
+    /// Returns the first 72 bits of the hash. Identities in which these are equal share one record.
     pub(crate) fn key_prefix(&self) -> IdentityPrefix {
         hash::hash_prefix(&self.hash)
     }
 
-    /// Returns whether the identity is the id of a tool call, which alone proves nothing.
+    /// Returns whether the identity is a call id, which counts only together with equal content.
     pub(crate) fn is_call(&self) -> bool {
         self.kind == IdentityKind::Call
     }
 }
 
-/// Collects all identities of a message.
+/// Collects the identities of a message: of entry id, event key and unique call id, if present.
 pub(crate) fn collect_lookups(raw: &str, message: &ParsedMessage) -> Vec<IdentityLookup> {
     let text = |span| -> Cow<'_, str> { json::text(raw, span) };
     let mut out = Vec::new();
@@ -82,9 +82,9 @@ pub(crate) fn collect_lookups(raw: &str, message: &ParsedMessage) -> Vec<Identit
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StoredIdentity {
     pub(crate) seq: u64,
-    /// More of the hash than the key holds, so that a crafted id cannot hide a message.
+    /// Bits of the hash that the key does not hold, so that a crafted id cannot hide a message.
     hash_check: [u8; 8],
-    /// Of a call id, which counts only together with equal content: the content identity.
+    /// For a call id, the first 64 bits of the content identity; `None`: another kind of identity.
     content_hash: Option<[u8; 8]>,
 }
 
@@ -106,12 +106,12 @@ impl StoredIdentity {
         RecordKey::new(keys.identity_key(&lookup.hash))
     }
 
-    /// Returns whether the record belongs to this identity, not to another with an equal key.
+    /// Returns whether the record is of this identity and not of another with the same key.
     pub(crate) fn matches_lookup(&self, lookup: &IdentityLookup) -> bool {
         self.hash_check == compute_hash_check(lookup)
     }
 
-    /// Returns whether the record is of a call id and the message has equal content.
+    /// Returns whether the record is of a call id, and its message has the content of `message`.
     pub(crate) fn has_equal_content(&self, message: &ParsedMessage) -> bool {
         self.content_hash == Some(hash::hash_prefix(&message.identity))
     }

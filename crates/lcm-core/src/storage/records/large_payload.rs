@@ -1,4 +1,4 @@
-//! The key and the bounds of the record of a large payload.
+//! The key and the bounds of the record of a large payload, for all reads and writes of payloads.
 
 use lcm_text::{
     base::limits,
@@ -24,7 +24,8 @@ impl SoundRecord for PayloadRecord {
         codec::are_countable(&[self.seq])
             && self.seq > 0
             && end <= limits::MESSAGE_BYTES_MAX
-            // A decoded text is never longer than its JSON: half a surrogate pair has 3 bytes of 6.
+            // A decoded text is never longer than its JSON: even half a surrogate pair, written in
+            // 6 bytes, becomes 3 bytes.
             && self.bytes <= limits::MESSAGE_BYTES_MAX
             && self.lines <= self.bytes
             && self.place.seek_points.iter().all(is_inside)

@@ -1,4 +1,6 @@
-//! Records beside the head, one module each.
+//! The records of a conversation beside head, messages and summaries, one module for each kind.
+//!
+//! Each module has the fields of a record, its key and its bounds. Operations read and write them.
 
 pub(crate) mod attempts;
 pub(crate) mod calibration;

@@ -1,4 +1,6 @@
-//! The record of the circuit breaker of a model, which all conversations share.
+//! The record of the circuit breaker of a model, which all conversations of the store share.
+//!
+//! In: refusals of a model's provider. Out: whether compaction may ask the model.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,7 @@ use lcm_text::{config::Config, types::api::Timestamp};
 /// The circuit breaker of a model.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ModelBreaker {
-    /// Consecutive refusals of the key or by policy.
+    /// Consecutive answers in which the provider refused the key or the request by policy.
     pub(crate) failures: u32,
     /// End of the pause in which the model is not asked; 0: no pause.
     pub(crate) open_until: Timestamp,
@@ -17,12 +19,12 @@ pub(crate) struct ModelBreaker {
 impl SoundRecord for ModelBreaker {}
 
 impl ModelBreaker {
-    /// Returns the key of the breaker of the models with this scope.
+    /// Returns the key of the breaker with this scope, which names the model.
     pub(crate) fn key(scope: &str) -> RecordKey<Self> {
         RecordKey::new(keys::breaker_key(scope))
     }
 
-    /// Returns the breaker after one more refusal.
+    /// Returns the breaker after one more refusal; at the configured number a pause begins.
     pub(crate) fn with_failure(self, now: Timestamp, config: &Config) -> Self {
         let failures = self.failures.saturating_add(1);
         let is_open = failures >= config.circuit_breaker_threshold;
@@ -34,7 +36,7 @@ impl ModelBreaker {
         Self { failures, open_until }
     }
 
-    /// Returns whether the model is not asked at this time.
+    /// Returns whether `now` is within a pause.
     pub(crate) fn is_open(self, now: Timestamp) -> bool {
         now < self.open_until
     }

@@ -1,8 +1,9 @@
-//! The record of a question: the evidence shown to the model, then the outcome.
+//! The record of a question of [`crate::ask`]: the evidence shown to the model, then the outcome.
 //!
 //! A conversation has at most one record, so that two questions of one agent never run at the same
-//! time. The record guards itself, so that one answer settles the question. The outcome stays until
-//! the next question, so that a host that lost the outcome can read it again without a charge.
+//! time. Each write is guarded by the record that was read, so that only one answer ends a
+//! question. The outcome stays until the next question, so that a host can read a lost outcome
+//! again.
 
 use alloc::{string::String, vec::Vec};
 
@@ -20,21 +21,21 @@ pub(crate) struct QuestionRecord {
     /// Number of the question in its conversation, from 1.
     pub(crate) number: u64,
     pub(crate) id: [u8; 8],
-    /// Earliest time at which another question may replace this question.
+    /// Time from which another question may replace this question while it is open.
     pub(crate) expires_at: Timestamp,
     pub(crate) state: QuestionState,
 }
 
-/// State of a question.
+/// State of a question. The index of a case is stored.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum QuestionState {
-    /// The question waits for an answer of the model.
+    /// A completion was requested and has not settled the question.
     Open(OpenQuestion),
-    /// The outcome as JSON.
+    /// The question has ended; the text is the outcome as JSON.
     Ended(String),
 }
 
-/// State of an open question.
+/// A question that waits for a completion, with the evidence.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct OpenQuestion {
     pub(crate) question: String,
@@ -42,58 +43,64 @@ pub(crate) struct OpenQuestion {
     pub(crate) answer_tokens_max: u32,
     /// Most tokens of evidence in one request.
     pub(crate) evidence_tokens_max: u32,
-    /// Whether the engine searches every conversation of the store.
+    /// Whether the question is asked of all conversations of the store.
     pub(crate) all_conversations: bool,
-    /// Whether the engine searches the conversation without its family.
+    /// Whether the question is asked of the conversation without its family.
     pub(crate) only: bool,
     /// Number of the requested completion, from 1.
     pub(crate) attempt: u32,
+    /// Passages that the model was shown.
     pub(crate) passages: Vec<EvidencePassage>,
+    /// One share for each conversation of the evidence.
     pub(crate) shares: Vec<ConversationShare>,
+    /// Tokens of all passages together.
     pub(crate) evidence_tokens: u32,
-    /// Whether a bound limited the evidence.
+    /// Whether a bound kept passages out of the evidence.
     pub(crate) truncated: bool,
+    /// The grant of the caller; `None`: the caller may read everything.
     pub(crate) grant: Option<QuestionGrant>,
 }
 
 /// The grant that limits the reads of a question.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct QuestionGrant {
-    /// The grant's id as text.
+    /// Printed id of the grant.
     pub(crate) id: String,
-    /// Whether the tokens left of the grant limited the evidence.
+    /// Whether the tokens left of the grant kept passages out of the evidence.
     pub(crate) truncated: bool,
 }
 
-/// Source of a passage: a message by its seq, or a summary by its id.
+/// Source of a passage: a message by its seq, or a summary by its id. The case index is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub(crate) enum EvidenceSource {
     Message(u64),
     Summary([u8; 8]),
 }
 
-/// A passage of the evidence.
+/// A passage of the evidence, stored as a place in a text and not as text.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(crate) struct EvidencePassage {
-    /// Index of its conversation among the shares.
+    /// Index of the passage's conversation in [`OpenQuestion::shares`].
     pub(crate) share: u32,
     pub(crate) source: EvidenceSource,
-    /// Offset in the text of the source, in bytes.
+    /// Offset of the passage in the text of the source, in bytes.
     pub(crate) offset: u64,
+    /// Most tokens of the passage.
     pub(crate) tokens_max: u32,
 }
 
-/// Share of one conversation in the evidence.
+/// The part of one conversation in the evidence.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ConversationShare {
     pub(crate) conversation: String,
-    /// Hits and named summaries.
+    /// Number of hits and named summaries.
     pub(crate) candidates: u32,
-    /// Named summaries.
+    /// Number of summaries that the caller named.
     pub(crate) named: u32,
-    /// Most tokens of its passages; 0: the conversation was left out.
+    /// Most tokens of the conversation's passages in the newest search; 0: this search left the
+    /// conversation out.
     pub(crate) tokens_max: u32,
-    /// Tokens of its passages.
+    /// Tokens of the conversation's passages.
     pub(crate) tokens: u32,
 }
 
@@ -114,21 +121,21 @@ impl SoundRecord for QuestionRecord {
 }
 
 impl QuestionRecord {
-    /// Returns the key of the question of a conversation.
+    /// Returns the key of the record of a conversation.
     pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
         RecordKey::new(keys.ask_key())
     }
 }
 
 impl EvidencePassage {
-    /// Returns the index of its conversation among the shares.
+    /// Returns the index of the passage's conversation in [`OpenQuestion::shares`].
     pub(crate) fn share_index(&self) -> usize {
         int::to_usize(self.share.into())
     }
 }
 
 impl EvidenceSource {
-    /// Formats the id of the message or summary of a conversation.
+    /// Formats the printed id of the source, a message or summary of `conversation`.
     pub(crate) fn format_id(self, conversation: &str) -> String {
         match self {
             Self::Message(seq) => ConversationKeys::new(conversation)

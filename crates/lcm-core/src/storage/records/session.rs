@@ -1,4 +1,6 @@
-//! Records of a session: the member of a family, and the archive.
+//! Records of a session: the membership in a family, and the archive.
+//!
+//! The rules for these records are in [`crate::storage::session`].
 
 use alloc::string::String;
 
@@ -11,10 +13,10 @@ use lcm_text::{
 
 use crate::storage::{codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey};
 
-/// The cause of an archive. The order of the cases is stored.
+/// Why a conversation was archived. The index of a case is stored, so the order must not change.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum ArchiveCause {
-    /// A person started again; the only cause that is a deliberate act.
+    /// A person started again.
     ManualReset,
     /// The host deleted the session.
     Deleted,
@@ -37,13 +39,13 @@ impl ArchiveCause {
         ("cron-rotation", Self::CronRotation),
         ("idle", Self::Idle),
     ];
-    /// Names of all causes.
+    /// Names of all causes, in the order of [`Self::from_index`].
     pub(crate) const NAMES: [&'static str; 6] = {
         let [a, b, c, d, e, f] = Self::ALL;
         [a.0, b.0, c.0, d.0, e.0, f.0]
     };
 
-    /// Returns the cause at this index of the names.
+    /// Returns the cause with this index in [`Self::NAMES`]; `ManualReset` if there is none.
     pub(crate) fn from_index(place: usize) -> Self {
         Self::ALL.get(place).map_or(Self::ManualReset, |(_, cause)| *cause)
     }
@@ -54,12 +56,13 @@ impl ArchiveCause {
     }
 }
 
-/// The archive record. An archived conversation can be read and is never written again.
+/// The archive record, a part of the head. An archived conversation is readable, and takes no
+/// further messages or summaries.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ArchiveRecord {
     pub(crate) cause: ArchiveCause,
     pub(crate) time: Timestamp,
-    /// Hash of the conversation that continues the session.
+    /// Hash of the conversation that continues the session; `None`: no conversation does.
     pub(crate) successor: Option<[u8; 16]>,
 }
 
@@ -69,7 +72,8 @@ pub(crate) struct FamilyMember {
     pub(crate) family: String,
     pub(crate) conversation: String,
     pub(crate) joined_at: Timestamp,
-    /// The part before `#` of a numbered id that a reset made; `None`: the id is not numbered.
+    /// The part before `#` of the conversation's id, if a reset made this id; `None`: no reset made
+    /// it.
     pub(crate) numbered_from: Option<String>,
 }
 

@@ -1,6 +1,8 @@
 //! The record of an uploaded text, and the chunks that hold the text.
 //!
-//! The chunks of an upload are the chunks that the message refers to later; nothing is copied.
+//! In: a text, whole or in pieces. Out: chunks and their lengths. A message refers to the same
+//! chunks later, so nothing is copied. Ingest uses this module for uploads and for texts over 64
+//! KiB.
 
 use alloc::{string::String, vec::Vec};
 
@@ -19,16 +21,17 @@ use lcm_text::base::{
     hash, int, limits,
 };
 
-/// Chunks of one read, so that the read stays under 1 MiB.
+/// Most chunks of one host call: five of 192 KiB stay under 1 MiB.
 const CHUNKS_PER_READ: usize = 5;
 
-/// The record of an upload, under the SHA-256 of the whole text.
+/// The record of an uploaded text, whose key has the SHA-256 of the whole text.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Upload {
+    /// Bytes of all chunks so far.
     pub(crate) bytes: u64,
-    /// Length of each chunk in bytes.
+    /// Length of each chunk in bytes, in order.
     pub(crate) chunks: Vec<u32>,
-    /// Whether a message refers to the upload, which then never changes again.
+    /// Whether a message refers to the text; from then on the record never changes.
     pub(crate) is_final: bool,
 }
 
@@ -45,11 +48,11 @@ impl Upload {
         RecordKey::new(keys.upload_key(sha256))
     }
 
-    /// Writes a chunk behind the others and counts the chunk in the record.
+    /// Adds the write of the next chunk to `changes` and counts the chunk in this record.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: the chunk is too large.
+    /// `limit-exceeded`: the chunk is larger than 256 KiB.
     pub(crate) fn write_chunk(
         &mut self,
         keys: &ConversationKeys,
@@ -64,11 +67,12 @@ impl Upload {
         Ok(())
     }
 
-    /// Cuts a text into chunks, writes the chunks and returns their record, which is not written.
+    /// Cuts a text into chunks of at most 192 KiB and adds their writes to `changes`; returns the
+    /// record, whose write is not added.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: a chunk is too large.
+    /// `limit-exceeded`: a chunk is larger than 256 KiB, which the cut at 192 KiB prevents.
     pub(crate) fn write_chunks(
         keys: &ConversationKeys,
         sha256: &[u8; 32],
@@ -85,11 +89,11 @@ impl Upload {
         Ok(upload)
     }
 
-    /// Returns whether the store holds this text as the chunk with this number.
+    /// Returns whether the store holds exactly `text` as the chunk with this number, from 0.
     ///
     /// # Errors
     ///
-    /// Errors of the store; `corrupt`.
+    /// `corrupt`: the chunk cannot be decoded; errors of the store.
     pub(crate) fn has_chunk(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -104,11 +108,12 @@ impl Upload {
         }
     }
 
-    /// Reads the uploaded text without verifying its SHA-256.
+    /// Reads the chunks so far and joins them, without verifying the SHA-256.
     ///
     /// # Errors
     ///
-    /// `corrupt`: a chunk is missing or the text is not UTF-8; errors of the store.
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing, and
+    /// the head has not changed, or the text is not UTF-8; errors of the store.
     pub(crate) fn read_text(
         &self,
         session: &mut StoreSession<'_>,
@@ -120,19 +125,20 @@ impl Upload {
             .collect();
         let mut text = Vec::with_capacity(int::to_usize(self.bytes));
         for slice in names.chunks(CHUNKS_PER_READ) {
-            // Past the cache, because an unfinished upload may be started over.
+            // Not from the cache, because the chunks of an unfinished upload can change.
             for (key, value) in slice.iter().zip(session.read_uncached(slice)?) {
                 let Some(value) = value else { return Err(session.missing_record_error(key)) };
                 text.extend_from_slice(&codec::decode_chunk(key, &value)?);
             }
         }
         let name = hash::hex(sha256);
-        String::from_utf8(text)
-            .map_err(|_| Error::corrupt_store(format_args!("upload `{name}` must be UTF-8")))
+        String::from_utf8(text).map_err(|_| {
+            Error::corrupt_store(format_args!("the text of upload `{name}` is not UTF-8"))
+        })
     }
 }
 
-/// Splits a text at the last character boundary within `bytes_max` bytes.
+/// Splits a text at the last character boundary within its first `bytes_max` bytes.
 fn split_at_bytes(text: &str, bytes_max: usize) -> (&str, &str) {
     let mut at = bytes_max.min(text.len());
     while !text.is_char_boundary(at) {

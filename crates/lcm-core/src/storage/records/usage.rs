@@ -1,8 +1,8 @@
 //! Usage: tokens and costs of turns and summaries, as a host reports them.
 //!
 //! In: one report for each completion. Out: totals, and the time of the newest turn, which tells
-//! whether the provider's cache is warm. The ledger of the head counts the completions that the
-//! engine requested; [`crate::compaction::advise`] derives advice from both.
+//! whether the provider's cache is warm. [`crate::compaction::advise`] derives advice from this
+//! record and from the ledger of the head.
 
 use alloc::{format, string::String};
 
@@ -20,9 +20,9 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Purposes of a report, as named in JSON.
+/// Names of the purposes of a report in JSON: 0 is a turn, 1 a summary.
 const PURPOSES: [&str; 2] = ["turn", "summary"];
-/// Most cost of one report, in millionths: a thousand million of any currency.
+/// Most cost of one report, in millionths: 1,000,000,000 units of the host's currency.
 const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
 
 /// Totals over completions.
@@ -81,7 +81,7 @@ pub(crate) struct UsageReport {
 }
 
 impl UsageReport {
-    /// Reads a report from JSON fields; an absent number is 0.
+    /// Reads a report from JSON fields; `purpose` is required, and an absent number is 0.
     pub(crate) fn read(fields: &mut JsonFields<'_>) -> Self {
         let is_summary = fields.take_choice("purpose", &PURPOSES) == 1;
         let mut tokens = |key: &str| u64::from(fields.take_optional_u32(key).unwrap_or(0));
@@ -96,12 +96,12 @@ impl UsageReport {
         Self { is_summary, totals }
     }
 
-    /// Refuses a report whose numbers contradict each other.
+    /// Returns the report if its numbers do not contradict each other.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: all numbers are 0, the cached tokens exceed the input tokens, or the cost
-    /// is too great.
+    /// `invalid-input`: input tokens, output tokens and cost are all 0; cached tokens exceed input
+    /// tokens; or the cost is too great.
     pub(crate) fn validate(self) -> Result<Self> {
         let totals = &self.totals;
         if totals.cost_micros > COST_MICROS_MAX {
@@ -132,9 +132,9 @@ impl UsageReport {
 pub(crate) struct UsageRecord {
     turns: UsageTotals,
     summaries: UsageTotals,
-    /// Time of the newest report of a turn.
+    /// Time of the newest report of a turn; `None`: no turn was reported.
     turn_at: Option<Timestamp>,
-    /// The newest report with its time, to ignore its repetition.
+    /// The newest report with its time, by which a repetition is recognised.
     newest: Option<(Timestamp, UsageReport)>,
 }
 
@@ -156,16 +156,17 @@ impl UsageRecord {
         RecordKey::new(keys.usage_key())
     }
 
-    /// Reads the usage record; an absent record is empty.
+    /// Reads the usage record; an absent record has no reports.
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `corrupt`: the record is damaged; errors of the store.
     pub(crate) fn read(session: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
         Ok(session.read_record(&Self::key(keys))?.unwrap_or_default())
     }
 
-    /// Adds a report; returns `false` for a repetition of the newest report with the same time.
+    /// Adds a report to the totals; does nothing and returns false if report and time equal those
+    /// of the newest report.
     pub(crate) fn add_report(&mut self, report: &UsageReport, now: Timestamp) -> bool {
         if self.newest == Some((now, *report)) {
             return false;
@@ -177,7 +178,7 @@ impl UsageRecord {
             self.turns.add_totals(&report.totals);
             self.turn_at = Some(now);
         }
-        // Keeps the record within its bounds, whatever a host reports.
+        // Only costs can reach the bound of the record: tokens of a report have 32 bits.
         for totals in [&mut self.turns, &mut self.summaries] {
             totals.cost_micros = totals.cost_micros.min((1 << 60) - 1);
         }
@@ -195,9 +196,9 @@ impl UsageRecord {
     }
 
     /// Returns the share of repeated prompt tokens that the provider read from its cache, in
-    /// thousandths; 1,000 without reports.
+    /// thousandths; 1,000 if no report has tokens read from the cache.
     ///
-    /// A turn adds `turn_tokens` new tokens to a prompt; the other tokens repeat the last prompt.
+    /// Each turn is taken to add `turn_tokens` new tokens and to repeat the other tokens.
     pub(crate) fn cached_permille(&self, turn_tokens: u64) -> u64 {
         let turns = &self.turns;
         let new_tokens = turns.calls.saturating_mul(turn_tokens);
@@ -206,7 +207,7 @@ impl UsageRecord {
         share.filter(|_| turns.cache_read_tokens > 0).unwrap_or(1_000).min(1_000)
     }
 
-    /// Renders the totals as a line for an agent's model; empty without reports.
+    /// Renders the totals as one line for an agent's model; an empty text without reports.
     pub(crate) fn render_line(&self) -> String {
         let (turns, summaries) = (&self.turns, &self.summaries);
         if turns.calls + summaries.calls == 0 {

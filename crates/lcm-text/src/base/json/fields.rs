@@ -1,8 +1,8 @@
-//! Reads the fields of a JSON object that is an argument: each field once, by name and type.
+//! Reads the fields of a JSON object that is an argument, each by name and type.
 //!
-//! Input: a JSON object. Output: values, and at the end the first error. Until the end a wrong
-//! value reads as a default, so that callers handle errors in one place. Objects inside messages,
-//! which may hold anything, are read by [`crate::message`].
+//! Input: a JSON object. Output: values, and at the end the first fault. A wrong value is read as
+//! if absent, so that callers handle faults in one place. [`crate::message`] reads the objects of
+//! messages, which may have any fields.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -12,6 +12,9 @@ use super::reader::{
 use crate::base::error::{Error, Result};
 
 /// A JSON object whose fields are being read.
+///
+/// A `take` function returns `None`, or a default if the field is required, also for a wrong value,
+/// and then records a fault.
 ///
 /// ```
 /// use lcm_text::base::json::JsonFields;
@@ -30,16 +33,17 @@ pub struct JsonFields<'a> {
     members: Vec<JsonMember>,
     /// Fields that were read, for error messages.
     taken: Vec<JsonMember>,
+    /// The first fault, as an error message without the argument's name.
     fault: Option<String>,
 }
 
 impl<'a> JsonFields<'a> {
-    /// Reads from the members of an object in `raw`.
+    /// Creates a reader of `members`, which are the members of an object in `raw`.
     pub const fn new(raw: &'a str, members: Vec<JsonMember>) -> Self {
         Self { raw, members, taken: Vec::new(), fault: None }
     }
 
-    /// Reads the fields of the object `raw`, which is the value of the argument `name`.
+    /// Creates a reader of the object `raw`, which is the value of the argument `name`.
     ///
     /// # Errors
     ///
@@ -51,11 +55,13 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    /// Ends reading; the error names the argument `name` and the first wrong field.
+    /// Ends reading. The error names the argument `name` and the first fault, or else the first
+    /// field that was not read.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a field has a wrong value, or is not known.
+    /// `invalid-input`: a field has a wrong value, is required and absent, occurs twice, or is not
+    /// known.
     pub fn finish(mut self, name: &str) -> Result<()> {
         if let Some(member) = self.members.first() {
             let key = text(self.raw, member.key);
@@ -72,7 +78,8 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    /// Records that the value of `key` breaks `rule`, for example `a whole number from 1 to 9`.
+    /// Records the fault that the value of `key` breaks `rule`, for example `a whole number from 1
+    /// to 9`. Only the first recorded fault is kept.
     #[cold]
     pub fn reject_field(&mut self, key: &str, rule: &str) {
         let raw = self.raw;
@@ -98,7 +105,7 @@ impl<'a> JsonFields<'a> {
         Some((member.value, member.kind))
     }
 
-    /// Takes the value of a field of type `kind`; `None`: absent or `null`.
+    /// Takes the value of a field; `None`: absent, `null`, or not of type `kind`, which is a fault.
     fn take_typed(&mut self, key: &str, kind: JsonKind, rule: &str) -> Option<ByteSpan> {
         match self.take_member(key)? {
             (span, found) if found == kind => return Some(span),
@@ -108,18 +115,19 @@ impl<'a> JsonFields<'a> {
         None
     }
 
-    /// Takes the text and type of a field; `None`: absent.
+    /// Takes the value and type of a field; `None`: absent. A string is decoded; any other value is
+    /// its JSON text.
     pub fn take_any(&mut self, key: &str) -> Option<(Cow<'a, str>, JsonKind)> {
         let (span, kind) = self.take_member(key)?;
         Some((text(self.raw, span), kind))
     }
 
-    /// Takes a Boolean field; absent is `false`.
+    /// Takes a Boolean field; `false` if absent. `null` is a fault.
     pub fn take_flag(&mut self, key: &str) -> bool {
         self.take_optional_flag(key).unwrap_or(false)
     }
 
-    /// Takes a Boolean field; `None`: absent.
+    /// Takes a Boolean field; `None`: absent. `null` is a fault.
     pub fn take_optional_flag(&mut self, key: &str) -> Option<bool> {
         match self.take_member(key)? {
             (span, JsonKind::Bool) => Some(slice_span(self.raw, span) == "true"),
@@ -174,7 +182,8 @@ impl<'a> JsonFields<'a> {
         self.require_value(key, WHOLE_NUMBER, found)
     }
 
-    /// Takes a string that is one of `names` and returns its index; `None`: absent.
+    /// Takes a string that is one of `names` and returns its index; `None`: absent. `null` is a
+    /// fault.
     pub fn take_optional_choice(&mut self, key: &str, names: &[&str]) -> Option<usize> {
         let (found, kind) = self.take_any(key)?;
         let index =
@@ -185,13 +194,13 @@ impl<'a> JsonFields<'a> {
         index
     }
 
-    /// Takes a string that is required and one of `names`, and returns its index.
+    /// Takes a required string that is one of `names`, and returns its index in `names`.
     pub fn take_choice(&mut self, key: &str, names: &[&str]) -> usize {
         let found = self.take_optional_choice(key, names);
         self.require_value(key, TEXT, found)
     }
 
-    /// Takes an array that is required and returns its elements.
+    /// Takes a required array and returns its elements.
     pub fn take_list(&mut self, key: &str) -> Vec<JsonValue> {
         let found = self.take_typed(key, JsonKind::Array, LIST);
         let span = self.require_value(key, LIST, found);
@@ -225,7 +234,8 @@ impl<'a> JsonFields<'a> {
     }
 }
 
-/// Returns `, got VALUE` for an error message; empty for an object or an array.
+/// Returns `, got VALUE` for an error message, with at most [`FOUND_BYTES_MAX`] bytes of the value;
+/// empty for an object or an array.
 pub(crate) fn describe_scalar(raw: &str, span: ByteSpan) -> String {
     let value = slice_span(raw, span);
     if value.starts_with(['{', '[']) {

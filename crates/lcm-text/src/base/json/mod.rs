@@ -1,8 +1,8 @@
-//! JSON without a tree: reading by offsets, fields of arguments, and writing.
+//! Reads and writes JSON without building a tree.
 //!
-//! Input and output: JSON text. `reader` returns offsets into the original text, `fields` reads
-//! documents that are arguments, and `write` writes documents. What a member means is decided by
-//! the callers.
+//! `reader` takes JSON text and returns offsets into the text. `fields` takes an object that is an
+//! argument and returns typed values. `write` takes keys and values and returns JSON text. Callers
+//! decide what a member means.
 
 mod fields;
 mod reader;

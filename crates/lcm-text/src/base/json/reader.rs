@@ -1,9 +1,9 @@
-//! Reads JSON text by offsets into the original, without a tree and without a copy.
+//! Finds the members and elements in JSON text, without a tree and without a copy.
 //!
-//! Input: the JSON text of one message or document. Output: spans of members, elements and strings,
-//! and decoded text on demand. The grammar is RFC 8259 with one exception: an escape of half a
-//! surrogate pair is accepted and decoded as U+FFFD. No function recurses, and every call takes
-//! linear time.
+//! Input: the JSON text of one message or document. Output: spans of members and elements in the
+//! text, and decoded strings on demand. The grammar is RFC 8259 with one exception: an escape of
+//! half a surrogate pair is accepted and decoded as U+FFFD. No function recurses, and every call
+//! takes at most linear time.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
 
-/// A range of bytes of a raw message, on character boundaries.
+/// A range of bytes of a JSON text or raw message.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ByteSpan {
     /// Offset of the first byte.
@@ -25,7 +25,8 @@ pub struct ByteSpan {
 }
 
 impl ByteSpan {
-    /// Creates the span from `start` up to but excluding `end`; both at most `u32::MAX`.
+    /// Creates the span from `start` up to but excluding `end`; a larger offset than `u32::MAX`
+    /// becomes `u32::MAX`.
     pub fn from_range(start: usize, end: usize) -> Self {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         let end = u32::try_from(end).unwrap_or(u32::MAX);
@@ -53,9 +54,9 @@ pub enum JsonKind {
 /// One member of an object.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JsonMember {
-    /// The key as written, quotes included; [`text()`] decodes it.
+    /// The key as written, quotes included; [`text()`] decodes the key.
     pub key: ByteSpan,
-    /// The whole value.
+    /// The value as written.
     pub value: ByteSpan,
     /// The type of the value.
     pub kind: JsonKind,
@@ -64,9 +65,9 @@ pub struct JsonMember {
 /// One element of an array.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JsonValue {
-    /// The whole value.
+    /// The value as written.
     pub span: ByteSpan,
-    /// Its type.
+    /// The type of the value.
     pub kind: JsonKind,
 }
 
@@ -74,8 +75,8 @@ pub struct JsonValue {
 ///
 /// # Errors
 ///
-/// `invalid-input` with the byte offset: `raw` is not exactly one JSON object, is nested deeper
-/// than [`DEPTH_MAX`](super::DEPTH_MAX), or has 4 GiB or more.
+/// `invalid-input`: `raw` is not exactly one JSON object or is nested deeper than
+/// [`DEPTH_MAX`](super::DEPTH_MAX), with the byte offset; or `raw` has 4 GiB or more.
 ///
 /// # Examples
 ///
@@ -107,21 +108,23 @@ pub fn parse_object(raw: &str) -> Result<Vec<JsonMember>> {
 }
 
 /// Returns the members of the object at `span`, in order, duplicates included; empty for any other
-/// value.
+/// value and for malformed JSON.
 #[must_use]
 pub fn list_members(raw: &str, span: ByteSpan) -> Vec<JsonMember> {
     collect_members(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
 }
 
-/// Returns the elements of the array at `span`, in order; empty for any other value.
+/// Returns the elements of the array at `span`, in order; empty for any other value and for
+/// malformed JSON.
 #[must_use]
 pub fn list_elements(raw: &str, span: ByteSpan) -> Vec<JsonValue> {
     collect_elements(slice_span(raw, span), to_index(span.start)).unwrap_or_default()
 }
 
-/// Calls `take` with each member of the object at `span`, in order; never for any other value.
+/// Calls `take` with each member of the object at `span`, in order, up to the first syntax error;
+/// never for any other value.
 pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMember)) {
-    // A value that is no object has no members; the error carries nothing else.
+    // The error would only say that the value is no object or is malformed.
     let _ = each_inside(
         slice_span(raw, span),
         to_index(span.start),
@@ -130,16 +133,16 @@ pub(crate) fn each_member(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonMe
     );
 }
 
-/// Calls `take` with each element of the array at `span`, in order; never for any other value.
-/// Returns whether the value is a complete array, which is known only at its end.
+/// Calls `take` with each element of the array at `span`, in order, up to the first syntax error;
+/// never for any other value. Returns whether the value is a complete array.
 pub(crate) fn each_element(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonValue)) -> bool {
     let base = to_index(span.start);
     each_inside(slice_span(raw, span), base, JsonTokenKind::ArrayStart, |_, value| take(value))
         .is_ok()
 }
 
-/// Returns the first element of the array at `span` without reading further; `None`: any other
-/// value.
+/// Returns the first element of the array at `span` without reading the rest of the array; `None`:
+/// an empty array, any other value, or malformed JSON before the end of the element.
 pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
     let (value, base) = (slice_span(raw, span), to_index(span.start));
     let mut scanner = JsonScanner::new(value);
@@ -160,7 +163,8 @@ pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
     None
 }
 
-/// Returns whether a JSON value, or a comma-separated list of values, has more than `max` tokens.
+/// Returns whether a JSON value, or a comma-separated list of values, has more than `max` tokens:
+/// brackets, braces, keys and scalar values. Only tokens before the first syntax error count.
 pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
     let mut scanner = JsonScanner::inside_array(value);
     let mut count = 0;
@@ -170,24 +174,26 @@ pub(crate) fn has_more_tokens(value: &str, max: usize) -> bool {
     count > max
 }
 
-/// Returns the last member whose decoded key is `key`.
+/// Returns the last member whose decoded key is `key`; `None`: no member has the key.
 #[must_use]
 pub fn find_member<'a>(members: &'a [JsonMember], raw: &str, key: &str) -> Option<&'a JsonMember> {
     members.iter().rev().find(|member| is_equal_text(raw, member.key, key))
 }
 
-/// Returns whether the decoded text of the string at `span` is `expected`.
+/// Returns whether the decoded text of the string at `span` is `expected`, which must have no
+/// backslash.
 pub fn is_equal_text(raw: &str, span: ByteSpan, expected: &str) -> bool {
     let literal = slice_span(raw, span);
     match string_body(literal) {
-        // An escape is longer than its character, so a shorter body has no escape.
+        // An escape is longer than its character. So an equal text is no longer than `expected`
+        // only if it is written without escapes.
         Some(written) if written.len() <= expected.len() => written == expected,
         _ => json_string::decode_string(literal) == expected,
     }
 }
 
-/// Returns the type of the value at `span` by its first character; [`JsonKind::Null`] for a bad
-/// span.
+/// Returns the type of the value at `span` by its first character; [`JsonKind::Null`] also for a
+/// span outside `raw`.
 #[must_use]
 pub fn kind(raw: &str, span: ByteSpan) -> JsonKind {
     match slice_span(raw, span).as_bytes().first() {
@@ -223,7 +229,7 @@ pub fn compact_value(raw: &str, span: ByteSpan) -> String {
     out
 }
 
-/// Converts a stored offset to an index; an offset that does not fit is outside every range.
+/// Converts an offset to an index; an offset that does not fit becomes `usize::MAX`.
 fn to_index(offset: u32) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
@@ -239,8 +245,13 @@ const fn kind_of(token: JsonTokenKind) -> JsonKind {
     }
 }
 
-/// Calls `take` with the key and value of everything directly inside the one container in `value`.
-/// Offsets are increased by `base`.
+/// Calls `take` with each member, or each element with an empty key, of the object or array that
+/// `value` is. `opening` is the expected first token; `base` is added to each offset.
+///
+/// # Errors
+///
+/// `value` is another type of value or malformed; `take` was called for what precedes a syntax
+/// error.
 fn each_inside(
     value: &str,
     base: usize,

@@ -1,8 +1,8 @@
-//! A writer of JSON documents, from beginning to end.
+//! Writes JSON documents from beginning to end.
 //!
-//! Input: keys and values in their final order; results sort their keys. Output: the text. The
-//! writer builds no tree, so that a document needs no more memory than its text. Fractional numbers
-//! are not supported, because no document has any.
+//! Input: keys and values in the order in which they are written; callers sort the keys of results.
+//! Output: JSON text. The writer appends to one text and builds no tree. Fractional numbers are not
+//! supported, because no document has a fractional number.
 
 use alloc::string::String;
 use core::fmt::Write as _;
@@ -11,7 +11,7 @@ use lcm_loops::json_string::write_string;
 
 use crate::base::time::{self, Timestamp};
 
-/// An object or array under construction. Keys must be ASCII without characters to escape.
+/// An object or array under construction. Keys must be ASCII and need no escape.
 ///
 /// ```
 /// use lcm_text::base::json::JsonWriter;
@@ -35,7 +35,7 @@ impl JsonWriter {
         Self::from_open_text("[")
     }
 
-    /// Continues `text`, which must end inside an open object or array.
+    /// Creates a writer that continues `text`, which must end inside an open object or array.
     pub fn from_open_text(text: &str) -> Self {
         Self(text.into())
     }
@@ -74,7 +74,7 @@ impl JsonWriter {
         self.0.push_str("\":");
     }
 
-    /// Adds a member whose value is JSON text.
+    /// Adds a member whose value is `json`, unchanged.
     pub fn add_json(&mut self, key: &str, json: &str) {
         self.push_key(key);
         self.0.push_str(json);
@@ -137,7 +137,7 @@ impl JsonWriter {
         }
     }
 
-    /// Adds a member whose value is a time in ISO 8601.
+    /// Adds a member whose value is a string: the time in ISO 8601, UTC, with milliseconds.
     pub fn add_time(&mut self, key: &str, time: Timestamp) {
         self.add_text(key, &time::iso_millis(time));
     }
@@ -149,7 +149,7 @@ impl JsonWriter {
         self.add_array(key, array);
     }
 
-    /// Appends an element that is JSON text.
+    /// Appends the element `json`, unchanged.
     pub fn push_json(&mut self, json: &str) {
         self.push_comma();
         self.0.push_str(json);

@@ -1,8 +1,8 @@
-//! Detection of the payloads of a message.
+//! Detects the large payloads of a message.
 //!
 //! In: a message and a threshold in tokens. Out: the payloads in order. A file block, a file and a
-//! tool output become payloads when their own tokens reach the threshold. If the rest of the
-//! message is still too large, its longest texts become payloads, one by one.
+//! tool output become payloads if their own tokens reach the threshold. If the rest of the message
+//! still reaches the threshold, its longest texts become payloads, one by one.
 //!
 //! The following are never payloads:
 //!
@@ -10,8 +10,6 @@
 //! - reasoning and call arguments, because providers require them unchanged;
 //! - images and other data with a flat price;
 //! - answers of this engine's own tools.
-//!
-//! Deliberately elsewhere: writing the placeholder ([`super::placeholder`]).
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -36,17 +34,18 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Most payloads of one message; of more, the longest count. Each payload takes one of the 256
-/// writes of a commit.
+/// Most payloads of one message; if more are found, only the longest are replaced. Each payload
+/// takes one of the 256 puts of a commit.
 const PAYLOADS_MAX: usize = 64;
-/// Fewest tokens of a text that a reference replaces; a reference has about 300 tokens.
+/// Fewest tokens of a text below the threshold that a reference replaces; a reference has about 300
+/// tokens.
 const TEXT_TOKENS_MIN: u64 = 1_000;
 
 /// State of the detection in one message.
 struct PayloadFinder<'a> {
     raw: &'a str,
     dialect: Dialect,
-    /// The threshold, in quarter tokens.
+    /// Fewest quarter tokens that, rounded up to tokens, reach the threshold.
     quarters_min: u64,
     found: Vec<FoundPayload>,
     /// Texts that can become payloads if the message is still too large.
@@ -64,7 +63,7 @@ struct TextCandidate {
     found: FoundPayload,
 }
 
-/// Returns the payloads of a message in order.
+/// Returns the payloads of a message in order, at most [`PAYLOADS_MAX`].
 pub(super) fn find_payloads(
     dialect: Dialect,
     raw: &str,
@@ -86,7 +85,7 @@ pub(super) fn find_payloads(
     for part in &message.parts {
         finder.scan_part(part, message.role);
     }
-    // A provider requires messages with such parts unchanged.
+    // Providers require the texts beside calls, results and reasoning unchanged.
     let is_replayed = |part: &Part| {
         matches!(part, Part::ToolCall { .. } | Part::ToolResult { .. } | Part::Reasoning { .. })
     };
@@ -131,7 +130,8 @@ impl PayloadFinder<'_> {
         }
     }
 
-    /// Finds the file blocks of a text and adds the texts between them as candidates.
+    /// Finds the file blocks of a text, if it is a user's and reaches the threshold, and adds the
+    /// text outside blocks and the small blocks as candidates.
     fn scan_text(&mut self, text: ByteSpan, role: Role) {
         let (first, end) = self.inner_range(text);
         let mut from = first;
@@ -163,7 +163,8 @@ impl PayloadFinder<'_> {
         self.push_candidate(from, end, from == first);
     }
 
-    /// Adds the text between two offsets as a candidate; `is_whole`: the text is a whole string.
+    /// Adds the text between two offsets as a candidate; `is_whole`: whether the text is a whole
+    /// string.
     fn push_candidate(&mut self, from: usize, to: usize, is_whole: bool) {
         let quarters = self.quarter_tokens(from, to);
         let quotes = usize::from(is_whole);
@@ -181,8 +182,8 @@ impl PayloadFinder<'_> {
     }
 
     /// Turns the longest candidates into payloads until the rest of the message is below the
-    /// threshold. The longest remaining file block is not counted as part of the rest, so a message
-    /// with one block below the threshold keeps that block.
+    /// threshold or no candidate is left. The longest remaining file block does not count towards
+    /// the rest, so a message with one block below the threshold keeps the block.
     fn take_raw_payloads(&mut self, total: u64) {
         let mut candidates = core::mem::take(&mut self.candidates);
         candidates.retain(|candidate| candidate.quarters >= TEXT_TOKENS_MIN * 4);
@@ -200,8 +201,8 @@ impl PayloadFinder<'_> {
         }
     }
 
-    /// Finds the payloads of a tool output: the whole string, the long texts inside a list or
-    /// object, or the whole JSON value.
+    /// Finds the payloads of a tool output that reaches the threshold: the whole string; or the
+    /// longest texts of a list or object, if they are enough; or the whole JSON value.
     fn scan_output(&mut self, output: ByteSpan, tool: Option<ByteSpan>, call_id: Option<ByteSpan>) {
         let tool = tool.map(|span| self.text(span).into_owned());
         let call_id = call_id.map(|span| self.text(span).into_owned()).unwrap_or_default();
@@ -258,7 +259,8 @@ impl PayloadFinder<'_> {
         self.found.push(found(all));
     }
 
-    /// Returns the strings directly in an object, or the strings and block texts of a list.
+    /// Returns the strings directly in an object, or the strings and the `text` members of objects
+    /// directly in a list.
     fn list_texts(&self, output: ByteSpan) -> Vec<ByteSpan> {
         let mut texts = Vec::new();
         let raw = self.raw;
@@ -284,7 +286,7 @@ impl PayloadFinder<'_> {
         if tool.is_some_and(|tool| tool.starts_with("lcm_")) {
             return true;
         }
-        // The output can have megabytes, so a cheap test comes before decoding.
+        // The output can have megabytes, so its first characters are tested before it is decoded.
         let (from, to) = self.inner_range(output);
         let written = self.raw.get(from..to).unwrap_or_default();
         let begins = |span: ByteSpan| {

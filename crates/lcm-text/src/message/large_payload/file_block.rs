@@ -1,9 +1,8 @@
-//! Parser of `<file name="..." mime="...">...</file>` blocks, by which hosts paste files into
-//! texts.
+//! Finds `<file name="..." mime="...">...</file>` blocks, in which hosts paste files into texts.
 //!
 //! In: the inside of a JSON string with its escapes, because decoding megabytes to find a few tags
-//! would cost too much. Out: byte offsets into that text. Case is ignored in tags and attribute
-//! names. A block ends with the first closing tag.
+//! would cost too much. Out: byte offsets into this input, and decoded attributes. Case is ignored
+//! in tags and attribute names. A block ends with the first closing tag.
 
 use alloc::string::String;
 
@@ -23,7 +22,7 @@ pub(super) struct FileBlock {
     pub(super) mime: Option<String>,
 }
 
-/// Returns the first block at or after an offset.
+/// Returns the first block at or after an offset; `None`: no block follows.
 pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
     let mut from = at;
     loop {
@@ -41,7 +40,7 @@ pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
     }
 }
 
-/// Decodes the character at an offset; returns the character and the offset of the next one.
+/// Decodes the character at an offset; returns the character and the offset of the next character.
 fn decode_character(written: &str, at: usize) -> Option<(char, usize)> {
     let rest = written.get(at..)?;
     if !rest.starts_with('\\') {
@@ -58,7 +57,7 @@ fn decode_character(written: &str, at: usize) -> Option<(char, usize)> {
 /// Finds a tag at or after an offset; returns the offsets of its start and of the text after it.
 fn find_tag(written: &str, mut at: usize, tag: &str) -> Option<(usize, usize)> {
     loop {
-        // Some JSON writers escape `<`, so an escape can be the start of a tag.
+        // Some JSON writers escape `<`, so a tag can begin with an escape.
         at += written.get(at..)?.find(['<', '\\'])?;
         let start = at;
         let mut end = start;
@@ -74,8 +73,8 @@ fn find_tag(written: &str, mut at: usize, tag: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// Returns the decoded attributes of a tag and the offset after the tag; `None` when the tag has
-/// another name or no end.
+/// Returns the decoded attributes of a tag and the offset after the tag; `None`: the tag name is
+/// longer than `file`, or the tag has no end within [`TAG_CHARACTERS_MAX`] characters.
 fn read_attributes(written: &str, mut at: usize) -> Option<(String, usize)> {
     let mut out = String::new();
     let mut quote = None;
@@ -96,7 +95,8 @@ fn read_attributes(written: &str, mut at: usize) -> Option<(String, usize)> {
     None
 }
 
-/// Returns the value of an attribute, in single quotes, in double quotes, or without quotes.
+/// Returns the value of an attribute, which is written in single quotes, in double quotes, or
+/// without quotes; `None`: absent or empty.
 fn find_attribute(attributes: &str, key: &str) -> Option<String> {
     let mut rest = attributes.trim_start();
     while !rest.is_empty() {

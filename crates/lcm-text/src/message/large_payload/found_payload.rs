@@ -1,4 +1,6 @@
 //! A payload that was detected in a message and has no record yet.
+//!
+//! The detection makes a [`FoundPayload`]; the placeholder and the record are built from it.
 
 use alloc::string::String;
 
@@ -10,7 +12,7 @@ pub(super) struct FoundPayload {
     pub(super) kind: PayloadKind,
     pub(super) name: Option<String>,
     pub(super) mime: Option<String>,
-    /// Id of the call whose output is the payload; empty for other payloads.
+    /// Id of the call whose output is the payload; empty for other payloads and if unknown.
     pub(super) call_id: String,
     /// Byte offsets of the payload in the message: start and end.
     pub(super) content_range: (usize, usize),
@@ -26,8 +28,8 @@ pub(super) struct FoundPayload {
 pub(super) enum ReferenceForm {
     /// Escaped text inside a string, without quotes.
     Inside,
-    /// A whole string.
+    /// A string with its quotes.
     Text,
-    /// An object whose `output` is the reference.
+    /// An object whose only member `output` is the reference as a string.
     Object,
 }

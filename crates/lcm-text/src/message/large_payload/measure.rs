@@ -1,7 +1,7 @@
-//! Measurement of a payload in one pass: size, beginning, end, hash and seek points.
+//! Measures a payload in one pass: size, beginning, end, hash and seek points.
 //!
-//! In: a payload as written in its message. Out: measured values of the decoded text. Deliberately
-//! elsewhere: reading a range of a stored payload (`lcm-core`).
+//! In: a payload as written in its message. Out: values of the decoded text, for the record and the
+//! outline of the payload. `lcm-core` reads ranges of stored payloads.
 
 use alloc::{string::String, vec::Vec};
 
@@ -13,23 +13,24 @@ use crate::base::{
     json::{self, StringPiece},
 };
 
-/// Most bytes of the beginning that an outline reads.
+/// Bytes from which the beginning for an outline takes no further piece; the beginning can be up to
+/// one piece longer.
 const HEAD_BYTES_MAX: usize = 1 << 20;
-/// Most bytes of the end that an outline reads.
+/// Most bytes of the end for an outline.
 const TAIL_BYTES_MAX: usize = 16 << 10;
-/// Fewest decoded bytes between two seek points; about one chunk of the store.
+/// Fewest decoded bytes between two seek points: the size of a chunk of the store.
 const SEEK_POINT_BYTES: u32 = 192 << 10;
-/// Most bytes of one piece of text.
+/// Most bytes of one piece that [`walk`] passes on.
 const PIECE_BYTES_MAX: usize = 32 << 10;
 
-/// A point in a payload at which reading can start.
+/// A point in a payload at which decoding can start.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SeekPoint {
     /// Byte offset in the payload as written.
     pub at: u32,
     /// Decoded bytes before this point.
     pub bytes: u32,
-    /// Line ends before this point.
+    /// Number of line ends before this point.
     pub line_ends: u32,
 }
 
@@ -38,21 +39,23 @@ pub struct SeekPoint {
 pub(super) struct PayloadMeasure {
     /// Bytes of the decoded text.
     pub(super) bytes: u64,
-    /// Lines of the decoded text.
+    /// Lines of the decoded text; the last line may have no line end.
     pub(super) lines: u64,
     /// SHA-256 of the decoded text.
     pub(super) sha256: [u8; 32],
     /// Beginning of the decoded text, or the whole text.
     pub(super) head: String,
-    /// End of the decoded text; empty when `head` is the whole text.
+    /// End of the decoded text; empty if `head` is the whole text.
     pub(super) tail: String,
+    /// Seek points in order, at least [`SEEK_POINT_BYTES`] apart; none at the start.
     pub(super) seek_points: Vec<SeekPoint>,
 }
 
-/// Calls `take` with each decoded piece of a payload and the byte offset of the piece as written;
+/// Calls `take` with each decoded piece of a payload and the byte offset of the piece in `written`;
 /// stops when `take` returns false.
 ///
-/// If `is_text` is true, `written` is the inside of a JSON string; otherwise it needs no decoding.
+/// If `is_text` is true, `written` is the inside of a JSON string; otherwise `written` needs no
+/// decoding.
 pub fn walk(written: &str, is_text: bool, take: &mut dyn FnMut(&str, usize) -> bool) {
     let mut at = 0;
     while let Some(rest) = written.get(at..).filter(|rest| !rest.is_empty()) {
@@ -87,7 +90,7 @@ fn split_pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Measures a payload; if `is_text` is true, `written` is the inside of a JSON string.
+/// Measures a payload; `written` and `is_text` are as in [`walk`].
 pub(super) fn measure_payload(written: &str, is_text: bool) -> PayloadMeasure {
     let mut measured = PayloadMeasure::default();
     let mut hasher = Sha256::new();
@@ -123,7 +126,7 @@ pub(super) fn measure_payload(written: &str, is_text: bool) -> PayloadMeasure {
     measured
 }
 
-/// Removes everything but the last [`TAIL_BYTES_MAX`] bytes of a text.
+/// Shortens a text to at most its last [`TAIL_BYTES_MAX`] bytes, in whole characters.
 fn keep_tail(tail: &mut String) {
     let mut from = tail.len().saturating_sub(TAIL_BYTES_MAX);
     while !tail.is_char_boundary(from) {

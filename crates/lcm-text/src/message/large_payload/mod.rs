@@ -3,9 +3,8 @@
 //! In: a message whose token cost reaches a threshold. Out: a *placeholder*, which is the same
 //! message with a reference in place of each payload, and one record per payload. The raw text is
 //! stored unchanged; a payload is a span of the raw text and never a copy. A placeholder is a
-//! message of the same dialect, so assembly and summaries need no rules for payloads. Deliberately
-//! elsewhere: reading a range of a payload (`lcm-core`), and outlines
-//! ([`crate::message::outline`]).
+//! message of the same dialect, so assembly and summaries need no rules for payloads. `lcm-core`
+//! reads ranges of payloads; [`crate::message::outline`] makes outlines.
 
 mod detect;
 mod file_block;

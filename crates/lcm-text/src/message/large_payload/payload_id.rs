@@ -1,4 +1,4 @@
-//! Printed ids of payloads: `file_` and 16 hex digits.
+//! Printed ids of payloads: `file_` and 16 lower-case hex digits.
 //!
 //! In: an id, or a text. Out: the printed id, or the ids in the text.
 
@@ -6,7 +6,7 @@ use alloc::{string::String, vec::Vec};
 
 use crate::base::hash;
 
-/// Most ids that are read from one text; a message has at most 64 payloads.
+/// Most ids that [`find_ids`] returns for one text.
 pub const IDS_MAX: usize = 512;
 
 /// Returns the printed id of a payload.
@@ -14,13 +14,14 @@ pub fn format_name(id: [u8; 8]) -> String {
     ["file_", &hash::hex(&id)].concat()
 }
 
-/// Parses a printed id; `None` when the text is no such id.
+/// Parses a printed id; `None`: any other text.
 pub fn parse_name(name: &str) -> Option<[u8; 8]> {
     let digits = name.strip_prefix("file_").filter(|digits| digits.len() == 16)?;
     hash::decode_hex(digits).map(|bytes| hash::hash_prefix(&bytes))
 }
 
-/// Returns the distinct ids in a text, at most [`IDS_MAX`]; an id has exactly 16 hex digits.
+/// Returns the distinct ids in a text, at most the first [`IDS_MAX`]. More than 16 digits after
+/// `file_` are no id.
 pub fn find_ids(text: &str) -> Vec<[u8; 8]> {
     let mut ids = Vec::new();
     for (at, _) in text.match_indices("file_") {

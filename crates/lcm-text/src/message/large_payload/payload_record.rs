@@ -1,7 +1,7 @@
 //! The stored record of a payload: what the payload is and where it is in its message.
 //!
-//! In: measured values and an outline. Out: a record for the store. Deliberately elsewhere: making
-//! a record ([`super::reference`]), and reading a range of a payload (`lcm-core`).
+//! [`super::reference`] makes the record; `lcm-core` stores the record and reads ranges of the
+//! payload.
 
 use alloc::{string::String, vec::Vec};
 
@@ -12,7 +12,7 @@ use crate::message::large_payload::measure::SeekPoint;
 /// Kind of a payload.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum PayloadKind {
-    /// A `<file>` block in a text, or a part that is a file.
+    /// A `<file>` block in a text, or the text of a part that is a file.
     File,
     /// Output of a tool.
     ToolOutput,
@@ -41,7 +41,8 @@ pub struct PayloadLocation {
     /// Whether the payload is the inside of a JSON string and must be decoded; otherwise the
     /// payload is a JSON value as written.
     pub is_text: bool,
-    /// Points at which reading can start, in order, so that reading a range costs only that range.
+    /// Points at which decoding can start, in order, so that a reader of a range skips most of what
+    /// precedes the range.
     pub seek_points: Vec<SeekPoint>,
 }
 
@@ -54,9 +55,9 @@ pub struct PayloadRecord {
     pub rules: u32,
     /// Kind of the payload.
     pub kind: PayloadKind,
-    /// Name of the file or tool; `None` when the message gives no name.
+    /// Name of the file or tool; `None`: the message gives no name.
     pub name: Option<String>,
-    /// Media type: declared, or detected.
+    /// Media type: declared by the message, or else detected.
     pub mime: String,
     /// Bytes of the decoded text.
     pub bytes: u64,

@@ -1,8 +1,8 @@
 //! The placeholder of a message: a copy in which references replace its large payloads.
 //!
-//! In: a message whose cost reaches a threshold. Out: the placeholder, a message of the same
-//! dialect, and a record for each payload. Deliberately elsewhere: which texts are payloads
-//! ([`super::detect`]), and the wording of a reference ([`super::reference`]).
+//! In: a message and a threshold in tokens. Out: the placeholder, a message of the same dialect,
+//! and a record for each payload. [`super::detect`] decides which texts are payloads, and
+//! [`super::reference`] writes references.
 
 use alloc::{string::String, vec::Vec};
 
@@ -28,16 +28,16 @@ pub struct NewPlaceholder {
     pub parts: Vec<Part>,
     /// Tokens of the placeholder.
     pub tokens: u32,
-    /// Fewest tokens of a replaced payload.
+    /// The threshold, in tokens, with which the placeholder was built.
     pub payload_tokens_min: u32,
     /// Ids and records of the payloads; the `seq` of each record is still 0.
     pub files: Vec<([u8; 8], PayloadRecord)>,
 }
 
-/// Builds the placeholder of a message; `None` when no payload has `payload_tokens_min` tokens.
+/// Builds the placeholder of a message; `None`: the message has fewer than `payload_tokens_min`
+/// tokens or no payload, or the placeholder would be too large or have another role.
 ///
-/// Also `None` when the placeholder would be too large or would have another role. A message
-/// without a placeholder is stored and shown unchanged. `root` is the key root of the
+/// A message without a placeholder is stored and shown unchanged. `root` is the key root of the
 /// conversation, so that payloads of two conversations have different ids.
 pub fn build_placeholder(
     dialect: Dialect,

@@ -1,9 +1,8 @@
 //! The record of a payload, and the reference that replaces the payload in a context.
 //!
 //! In: a detected payload. Out: its id and record, and the text of its reference. Programs parse
-//! the first line of a reference, so its form is fixed. The other lines tell a model what the
-//! payload is and how to read it. Deliberately elsewhere: the outline
-//! ([`crate::message::outline`]).
+//! the first line of a reference, so the form of the line is fixed. The other lines tell a model
+//! what the payload is and how to read the payload.
 
 use alloc::{
     format,
@@ -27,9 +26,10 @@ use crate::{
 /// Most characters of a name or media type in a reference.
 const NAME_CHARACTERS_MAX: usize = 120;
 
-/// Builds the id and the record of a payload.
+/// Builds the id and the record of a payload; `root` is the key root of the conversation.
 ///
-/// Equal payloads with the same kind, name, media type and call have the same id.
+/// In one conversation, equal payloads with the same kind, name, media type and call id have the
+/// same id.
 pub(super) fn build_record(
     raw: &str,
     found: &FoundPayload,
@@ -112,7 +112,8 @@ pub(super) fn render_reference(
     out
 }
 
-/// Returns a name on one line, with `_` for the characters that delimit a reference.
+/// Returns at most [`NAME_CHARACTERS_MAX`] characters of a name, with `_` for control characters
+/// and for the characters `|`, `[` and `]` that delimit a reference.
 fn sanitize_label(name: &str) -> String {
     let safe = |c: char| if c.is_control() || matches!(c, '|' | '[' | ']') { '_' } else { c };
     name.trim().chars().take(NAME_CHARACTERS_MAX).map(safe).collect()

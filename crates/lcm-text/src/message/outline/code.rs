@@ -1,7 +1,8 @@
-//! Outline of source code: its imports and definitions.
+//! Writes the outline of source code: its imports and definitions.
 //!
-//! In: text in a known language. Out: imports, and top-level definitions with line numbers. A table
-//! lists the words with which such lines begin in each language; nothing is parsed.
+//! In: text in a known language. Out: imports, and top-level definitions with line numbers. The
+//! table [`LANGUAGES`] has the words with which such lines begin in each language; nothing is
+//! parsed.
 
 use alloc::vec::Vec;
 
@@ -13,7 +14,7 @@ use super::{
 /// Form of function definitions that no keyword introduces.
 #[derive(Clone, Copy, PartialEq)]
 enum FunctionStyle {
-    /// No function without a keyword is recognised: every function has a keyword.
+    /// None: a keyword introduces every function.
     Worded,
     /// `type name(...)` at the beginning of a line.
     Typed,
@@ -24,7 +25,7 @@ enum FunctionStyle {
 }
 use FunctionStyle::{Members, Shell, Typed, Worded};
 
-/// A language. A list is one text with `|` between its entries.
+/// A language. Each list is one text with `|` between its entries.
 struct Language {
     name: &'static str,
     mime: &'static str,
@@ -254,7 +255,7 @@ const LANGUAGES: [Language; 25] = [
 const MODIFIERS: &str = "pub |pub(crate) |pub(super) |export |default |async |unsafe |public |\
     private |protected |internal |static |final |abstract |sealed |open |data |partial |extern |\
     inline |virtual |override |suspend |declare |const |case |readonly |local ";
-/// Words with which no typed function begins.
+/// First words of lines that are statements and no function definitions.
 const STATEMENTS: &str = "if|else|for|while|switch|case|return|do|new|throw|goto|catch|try|delete|\
     await|yield|assert|using|typedef|lock";
 /// Most imports shown.
@@ -263,14 +264,15 @@ const IMPORTS: usize = 12;
 const DEFINITIONS: usize = 24;
 /// Most quarter tokens of the imports.
 const IMPORTS_MAX: u64 = 240;
-/// Most definitions that are shown with their signatures.
+/// Most definitions of a text whose signatures are shown; of more definitions, only names are.
 const SIGNATURES: u64 = 8;
-/// Most characters of indentation of a class member.
+/// Most bytes of indentation of a class member.
 const MEMBER_INDENT: usize = 4;
-/// Remaining quarter tokens above which a text without definitions shows its beginning.
+/// Remaining quarter tokens above which the beginning of a text without definitions is shown.
 const OPENING_MIN: u64 = 80;
 
-/// Returns the format and media type of a file extension, interpreter or media subtype.
+/// Returns the format and media type of a file extension, interpreter or media subtype; `None`:
+/// unknown.
 pub(super) fn find_language(word: &str) -> Option<(PayloadFormat, &'static str)> {
     let mut languages = LANGUAGES.iter();
     let language = languages.find(|language| language.words.split('|').any(|name| name == word));
@@ -342,18 +344,20 @@ pub(super) fn outline_code(writer: &mut OutlineWriter, payload: &PayloadText<'_>
     }
 }
 
-/// Returns whether a line begins with one of the words; case is ignored.
+/// Returns whether a line begins with one of `words`; case is ignored.
 fn starts_with_word(line: &str, words: &[&str]) -> bool {
     words.iter().any(|word| strip_word(line, word).is_some())
 }
 
-/// Removes a word from the beginning of a line; case is ignored.
+/// Returns the rest of a line after `word`; `None`: the line does not begin with `word`. Case is
+/// ignored.
 fn strip_word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let start = line.as_bytes().get(..word.len())?;
     if start.eq_ignore_ascii_case(word.as_bytes()) { line.get(word.len()..) } else { None }
 }
 
-/// Returns a set of the first letters of words, one bit each; most lines begin with other letters.
+/// Returns the first letters of words as a set with one bit each, so that a line with another first
+/// letter needs no comparison with the words.
 fn initial_bits<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> u128 {
     words.into_iter().fold(0, |set, word| set | initial_bit(word))
 }
@@ -363,7 +367,7 @@ fn initial_bit(word: &str) -> u128 {
     word.as_bytes().first().map_or(0, |byte| 1 << (byte.to_ascii_lowercase() % 128))
 }
 
-/// Returns whether a line is modifiers and then the beginning of a definition.
+/// Returns whether a line begins with a definition, after any number of modifiers.
 fn is_definition(code: &str, words: &[&str], modifiers: &[&str]) -> bool {
     let mut rest = code;
     loop {
@@ -377,7 +381,7 @@ fn is_definition(code: &str, words: &[&str], modifiers: &[&str]) -> bool {
     }
 }
 
-/// Returns whether a line is a function definition without a keyword.
+/// Returns whether a line is a function definition that no keyword introduces.
 fn is_function(code: &str, style: FunctionStyle, statements: &[&str]) -> bool {
     let Some((before, _)) = code.split_once('(') else { return false };
     match style {

@@ -1,4 +1,4 @@
-//! Outline of a unified diff: the changed files, the size of each change, and its position.
+//! Writes the outline of a unified diff: the changed files, each with its position and size.
 //!
 //! In: a diff, with or without git's headers. Out: files with their first line in the diff and
 //! their numbers of added and removed lines. The lengths in a hunk header separate the lines of the
@@ -14,11 +14,12 @@ use super::{
 
 /// Most files shown.
 const FILES: usize = 20;
-/// Most files whose names are shown up to [`NAME_MAX`]; more files have shorter names.
+/// Most files of a diff whose names may take [`NAME_MAX`]; with more files, a name may take
+/// [`NAME_MIN`].
 const MANY_FILES: u64 = 8;
-/// Most quarter tokens of a name among many files.
+/// Most quarter tokens of a name if the diff has more than [`MANY_FILES`] files.
 const NAME_MIN: u64 = 26;
-/// Most quarter tokens of a name among few files.
+/// Most quarter tokens of a name if the diff has at most [`MANY_FILES`] files.
 const NAME_MAX: u64 = 90;
 
 /// A file of a diff.
@@ -34,13 +35,13 @@ struct DiffFile<'a> {
 /// Counts of a diff, up to the current line.
 #[derive(Default)]
 struct DiffSummary<'a> {
-    /// The first files, at most [`FILES`].
+    /// The first files that have ended, at most [`FILES`].
     files: Vec<DiffFile<'a>>,
-    /// Number of files.
+    /// Number of files that have ended.
     total: u64,
-    /// Number of added lines.
+    /// Number of added lines in the files that have ended.
     added: u64,
-    /// Number of removed lines.
+    /// Number of removed lines in the files that have ended.
     removed: u64,
     /// Number of hunks.
     hunks: u64,
@@ -63,7 +64,7 @@ impl<'a> DiffSummary<'a> {
 
     /// Reads a whole diff.
     fn read(&mut self, text: &'a str) {
-        // Remaining lines of the hunk: of the old text, of the new text.
+        // Remaining lines of the current hunk, in the old text and in the new text.
         let mut left = (0_u64, 0_u64);
         // File name of the last `---` header.
         let mut old = "";
@@ -87,7 +88,7 @@ impl<'a> DiffSummary<'a> {
             } else if let Some(name) = line.strip_prefix("+++ ") {
                 let name =
                     if name.starts_with("/dev/null") { old } else { strip_path_prefix(name) };
-                // A `diff --git` header has begun the file already.
+                // If the names are equal, a `diff --git` header has begun the file already.
                 if self.file.name != name {
                     self.begin_file(at.saturating_sub(1).max(1), name);
                 }
@@ -112,7 +113,7 @@ pub(super) fn outline_diff(writer: &mut OutlineWriter, payload: &PayloadText<'_>
     writer.push_text(" in ");
     writer.push_count(diff.hunks, "hunk");
     let mut list = OutlineList::new(FILES);
-    // A long path is cut at its beginning, because its end says more.
+    // A long path is cut at its beginning, because the end has the file's name.
     let width = if diff.total > MANY_FILES { NAME_MIN } else { NAME_MAX };
     let mut item = String::new();
     for file in diff.files {
@@ -139,7 +140,8 @@ fn strip_path_prefix(name: &str) -> &str {
     name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
 }
 
-/// Reads the old and the new length of a hunk from the text after `@@ -`; a missing length is 1.
+/// Reads the old and the new length of a hunk from the text after `@@ -`; a missing length is 1, an
+/// invalid length 0.
 fn hunk_lengths(ranges: &str) -> (u64, u64) {
     let mut words = ranges.split(' ').map(|range| match range.split_once(',') {
         Some((_, length)) => length.parse().unwrap_or(0),

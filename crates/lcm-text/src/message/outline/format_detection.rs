@@ -1,9 +1,8 @@
-//! Detection of the format of a payload.
+//! Detects the format of a payload.
 //!
 //! In: a payload. Out: its format and media type. The extension of the name decides; without a
 //! known extension the declared media type decides, and otherwise the content. Generic types such
-//! as `text/plain` and `application/octet-stream` are ignored. Deliberately elsewhere: recognising
-//! the content of one format (the modules of the formats).
+//! as `text/plain` and `application/octet-stream` are ignored.
 
 use crate::message::outline::{
     code, image, json, log, markup,
@@ -11,7 +10,7 @@ use crate::message::outline::{
     prose, table,
 };
 
-/// A format with its media type and the words that name it.
+/// A format with its media type, its file extensions and its media subtypes.
 struct FormatRow {
     format: PayloadFormat,
     mime: &'static str,
@@ -24,7 +23,7 @@ const fn format_row(format: PayloadFormat, mime: &'static str, words: &'static s
     FormatRow { format, mime, words }
 }
 
-/// Known formats other than languages.
+/// Known formats other than programming languages.
 const FORMATS: [FormatRow; 17] = [
     format_row(
         PayloadFormat::Json,
@@ -48,7 +47,7 @@ const FORMATS: [FormatRow; 17] = [
     format_row(PayloadFormat::Binary, "application/zip", "zip"),
     format_row(PayloadFormat::Binary, "application/gzip", "gz gzip"),
 ];
-/// Lines of the content that are examined.
+/// Most lines of the content that are examined for a diff or Markdown.
 const LINES_MAX: usize = 40;
 
 /// Returns the format and media type of a payload.
@@ -72,23 +71,25 @@ pub(super) fn detect_format(payload: &PayloadText<'_>) -> (PayloadFormat, &'stat
         })
 }
 
-/// Returns the format and media type of a file extension or media subtype in lower case.
+/// Returns the format and media type of a file extension or media subtype in lower case; `None`:
+/// unknown.
 fn find_format(word: &str) -> Option<(PayloadFormat, &'static str)> {
     let row = FORMATS.iter().find(|row| row.words.split(' ').any(|name| name == word));
     row.map(|row| (row.format, row.mime)).or_else(|| code::find_language(word))
 }
 
-/// Returns the format of a file by its extension.
+/// Returns the format and media type of a file by its extension; `None`: unknown.
 fn format_by_name(name: &str) -> Option<(PayloadFormat, &'static str)> {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     match file.rsplit_once('.') {
         Some((_, ending)) => find_format(&ending.to_ascii_lowercase()),
-        // A tool can have a name like an extension, so a bare name counts only in upper case.
+        // A name without a dot is looked up only if it begins in upper case, because common words
+        // can equal an extension. The words of the tables are in lower case.
         None => find_format(file).filter(|_| file.starts_with(|c: char| c.is_ascii_uppercase())),
     }
 }
 
-/// Returns the format of a declared media type.
+/// Returns the format and media type for a declared media type; `None`: unknown.
 fn format_by_mime(mime: &str) -> Option<(PayloadFormat, &'static str)> {
     let mime = mime.split(';').next().unwrap_or(mime).trim().to_ascii_lowercase();
     let (class, subtype) = mime.split_once('/')?;
@@ -143,7 +144,7 @@ fn sniff_format(payload: &PayloadText<'_>) -> PayloadFormat {
     }
 }
 
-/// Returns whether a text begins like a unified diff.
+/// Returns whether one of the first lines of a text begins a file of a unified diff.
 fn is_diff(text: &str) -> bool {
     let mut before = "";
     text.lines().take(LINES_MAX).any(|line| {
@@ -156,7 +157,7 @@ fn is_diff(text: &str) -> bool {
 /// Returns whether a text has several headings, or one heading and other Markdown.
 fn is_markdown(text: &str) -> bool {
     let lines = || text.lines().take(LINES_MAX);
-    // Comments with `#` look like headings, but a blank line follows only headings.
+    // Comments with `#` look like headings, so a heading counts only before an empty line.
     let pairs = lines().zip(lines().skip(1).chain([""]));
     let headings = pairs.filter(|(line, next)| next.is_empty() && prose::is_heading(line)).count();
     let marked = |line: &str| {

@@ -1,7 +1,8 @@
-//! Outline of images and other binary data, mostly in base64.
+//! Writes the outline of images and other binary data, mostly in base64.
 //!
-//! In: text: base64, bare or in a `data:` URL, or binary data that was read as text. Out: format,
-//! size in pixels, and bytes. Only the beginning is decoded, and only the image header is read.
+//! In: base64, bare or in a `data:` URL, or binary data that was read as text. Out: format, number
+//! of bytes and, for an image, width and height. Only the beginning is decoded, and only the image
+//! header is read.
 
 use alloc::vec::Vec;
 
@@ -26,21 +27,20 @@ const MAGICS: [(&str, PayloadFormat, &str); 8] = [
 ];
 /// Media type of binary data in an unknown format.
 const UNKNOWN_MIME: &str = "application/octet-stream";
-/// Characters at the beginning that are examined.
+/// Bytes or characters at the beginning that are examined to recognise binary data.
 const SAMPLE: usize = 4_096;
 /// Fewest bytes of bare base64 with a known beginning.
 const MAGIC_MIN: usize = 32;
 /// Fewest bytes of bare base64 with an unknown beginning.
 const BARE_MIN: usize = 400;
-/// Most bytes that are decoded; so many, because a JPEG has width and height behind its preview
-/// image.
+/// Most bytes that are decoded: a JPEG can have a preview image before its width and height.
 const DECODED_MAX: usize = 96 << 10;
 
-/// Returns the data behind the header of a base64 `data:` URL and `true`; any other text unchanged
-/// and `false`.
+/// Returns the data behind the header of a base64 `data:` URL, and `true`; for any other text, the
+/// text and `false`.
 fn strip_data_url(text: &str) -> (&str, bool) {
     let behind = text.strip_prefix("data:").and_then(|text| text.split_once(";base64,"));
-    // The header of a `data:` URL is short; a later comma belongs to other text.
+    // The header of a `data:` URL is short; a later `;base64,` belongs to other text.
     match behind.filter(|(header, _)| header.len() < 100) {
         Some((_, data)) => (data, true),
         None => (text, false),
@@ -58,7 +58,7 @@ pub(super) fn binary_mime(text: &str) -> &'static str {
     find_magic(strip_data_url(text.trim_start()).0).map_or(UNKNOWN_MIME, |found| found.1)
 }
 
-/// Returns the format of binary data; `None` when the payload is text.
+/// Returns the format of binary data; `None`: the payload is text.
 pub(super) fn detect_binary(text: &str) -> Option<PayloadFormat> {
     let (data, declared) = strip_data_url(text);
     let sample = || data.bytes().take(SAMPLE);
@@ -123,12 +123,13 @@ pub(super) fn outline_binary(
     }
 }
 
-/// Returns whether a byte can occur in base64.
+/// Returns whether a byte can occur in base64, padding and whitespace included.
 fn is_base64(byte: u8) -> bool {
     decode_sextet(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace()
 }
 
-/// Returns the six bits of a base64 character, in the standard or the URL alphabet.
+/// Returns the six bits of a base64 character, in the standard or the URL alphabet; `None`: any
+/// other byte.
 const fn decode_sextet(byte: u8) -> Option<u8> {
     Some(match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -159,7 +160,8 @@ fn decode_base64(data: &str) -> Vec<u8> {
     out
 }
 
-/// Reads width and height in pixels from the header of an image.
+/// Reads width and height in pixels from the header of an image; `None`: another format, or too few
+/// bytes.
 fn read_dimensions(bytes: &[u8]) -> Option<(u64, u64)> {
     let at = |at: usize| bytes.get(at).copied().map(u64::from);
     let big = |from: usize| Some(at(from)? << 8 | at(from + 1)?);
@@ -189,7 +191,7 @@ fn read_dimensions(bytes: &[u8]) -> Option<(u64, u64)> {
     loop {
         match (at(from)?, at(from + 1)?) {
             (0xFF, 0xFF) => from += 1,
-            // Frame headers. In this range C4 and CC define tables, and C8 is reserved.
+            // Frame headers. Within C0 to CF, C4 and CC define tables, and C8 is reserved.
             (0xFF, 0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF) => {
                 return Some((big(from + 7)?, big(from + 5)?));
             }

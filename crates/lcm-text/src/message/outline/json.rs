@@ -1,8 +1,8 @@
-//! Outline of JSON: its structure.
+//! Writes the outline of JSON: its structure.
 //!
-//! In: a document, one document per line, or the beginning of either. Out: types, keys and
-//! lengths of the outer levels, as many levels as fit. An invalid document is shown as prose, after
-//! the fault and its position.
+//! In: a document, one document per line, or the beginning of either. Out: types, keys and lengths
+//! of the outer levels, at most three, as many as fit. An invalid document is shown as prose, with
+//! the fault and its position in the title.
 
 use alloc::{string::String, vec::Vec};
 
@@ -17,13 +17,13 @@ use crate::base::{
     tokens,
 };
 
-/// Most elements of an array that are shown.
+/// Number of elements at the beginning of an array that are shown.
 const SAMPLES: u64 = 3;
-/// Most members of an object that are shown.
+/// Number of members at the beginning of an object that are shown.
 const KEYS: u64 = 10;
 /// Most quarter tokens of one key.
 const KEY_MAX: u64 = 40;
-/// Most quarter tokens of a shape; further levels are shown only if they fit.
+/// Most quarter tokens of a shape; the second and third level are shown only if they fit.
 const SHAPE_MAX: u64 = 720;
 /// Most bytes between a fault and the end of a text that was cut inside an escape or a literal.
 const CUT_BYTES: usize = 6;
@@ -68,7 +68,7 @@ fn invalid_title(text: &str, fault: JsonFault) -> String {
     title
 }
 
-/// Returns the first fault of a JSON text.
+/// Returns the first fault of a JSON text; `None`: the text is valid.
 fn find_fault(text: &str) -> Option<JsonFault> {
     let mut scanner = JsonScanner::new(text);
     loop {
@@ -85,7 +85,8 @@ const fn is_truncated(text: &str, fault: JsonFault) -> bool {
     fault.at.saturating_add(CUT_BYTES) >= text.len()
 }
 
-/// Returns whether each of the first two lines is a JSON object or array.
+/// Returns whether each of the first two lines that are not blank is a JSON object or array. The
+/// second line may be cut off.
 fn is_json_lines(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let mut next = || lines.next().filter(|line| line.trim_start().starts_with(['{', '[']));
@@ -111,15 +112,15 @@ struct OpenContainer {
     start: usize,
     /// Number of keys or elements so far.
     count: u64,
-    /// Offset of the last element shown, after its separator.
+    /// Offset in the output of the last element that was written, after its separator.
     element: usize,
-    /// Start and end, in the output, of the last element that was kept, without separators. A next
-    /// element with the same text is removed.
+    /// Start and end, in the output, of the last element that was kept, without separators. If the
+    /// next element has the same text, the next element is removed.
     before: (usize, usize),
     is_object: bool,
 }
 
-/// Writer of the shape of a document.
+/// Writer of the shape of a document: types, keys and lengths, for example `object of 1 {a: null}`.
 struct ShapeWriter {
     out: String,
     open: Vec<OpenContainer>,
@@ -181,8 +182,8 @@ impl ShapeWriter {
         true
     }
 
-    /// Begins a value; returns whether the value is shown. `shown` is the answer for a member of an
-    /// object.
+    /// Begins a value; returns whether the value is shown. For a member of an object, the result is
+    /// `shown`, which [`Self::push_key`] returned.
     fn begin_element(&mut self, shown: bool) -> bool {
         let expanded = self.open.len() <= self.levels;
         let Some(open) = self.open.last_mut() else { return true };
@@ -233,7 +234,8 @@ impl ShapeWriter {
         }
     }
 
-    /// Closes the innermost container and writes its description; `bound` comes before its count.
+    /// Closes the innermost container and writes its description; `bound` is written before the
+    /// count.
     fn close_container(&mut self, bound: &str) {
         let Some(open) = self.open.pop() else { return };
         let mut what = String::from(if open.is_object { "object of " } else { "array of " });

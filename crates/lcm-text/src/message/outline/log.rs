@@ -1,7 +1,8 @@
-//! Outline of a log: its time range, its levels and its error lines.
+//! Writes the outline of a log: its time range, its levels and its error lines.
 //!
-//! In: lines with a time or a level. Out: first and last time, lines per level, and error lines
-//! with line numbers. A level is one of the first words of a line. Times are shown as written.
+//! In: lines with a time or a level. Out: first and last time, number of lines per level, and error
+//! lines with line numbers. The level of a line is the first level among its first words. Times are
+//! shown as written.
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},
@@ -11,25 +12,27 @@ use super::{
 
 /// Names of the log levels, worst first.
 const LEVELS: [&str; 6] = ["fatal", "error", "warning", "info", "debug", "trace"];
-/// Words with the index of their level in [`LEVELS`].
+/// Words that name a level, each with the index of the level in [`LEVELS`].
 #[rustfmt::skip]
 const LEVEL_WORDS: [(&str, usize); 15] = [
     ("fatal", 0), ("critical", 0), ("crit", 0), ("panic", 0), ("emerg", 0),
     ("error", 1), ("err", 1), ("severe", 1), ("warn", 2), ("warning", 2),
     ("info", 3), ("notice", 3), ("debug", 4), ("trace", 5), ("verbose", 5),
 ];
-/// Number of levels, from the worst, whose lines are shown.
+/// Number of levels, from the worst, whose lines are error lines.
 const ERRORS: usize = 2;
-/// Words at the beginning of a line that can contain the level.
+/// Number of words, of at least three characters, at the beginning of a line among which the level
+/// is searched.
 const WORDS: usize = 14;
-/// Bytes at the beginning of a line in which a time can start.
+/// Number of bytes at the beginning of a line in which a time can start.
 const TIME_BYTES: usize = 48;
-/// Lines that are examined to recognise a log or to find a time.
+/// Most lines that are examined to recognise a log or to find the first or the last time.
 const LINES_MAX: usize = 20;
-/// Most error lines that are shown; a new line is compared with as many.
+/// Most error lines that are shown, and most earlier messages with which an error line is compared
+/// to skip repeated messages.
 const SHOWN: usize = 8;
 
-/// Returns whether most of the first lines have a time or begin with a level.
+/// Returns whether more than half of the first lines have a time or begin with a level.
 pub(super) fn is_log(text: &str) -> bool {
     let lines = || text.lines().filter(|line| !line.trim().is_empty()).take(LINES_MAX);
     let marked = |line: &&str| {
@@ -78,26 +81,27 @@ pub(super) fn outline_log(writer: &mut OutlineWriter, payload: &PayloadText<'_>)
     }
 }
 
-/// Returns a line without its time and the text before the time.
+/// Returns the text of a line after its time; without a time, the whole line. Trims the text.
 fn strip_time(line: &str) -> &str {
     let time = find_time(line).unwrap_or_default();
     let after = line.find(time).and_then(|at| line.get(at + time.len()..)).unwrap_or(line);
     after.trim()
 }
 
-/// Returns the index of the level that a word names.
+/// Returns the index of the level that a word names; `None`: the word names no level.
 fn word_level(word: &str) -> Option<usize> {
     let row = LEVEL_WORDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
     row.map(|(_, level)| *level)
 }
 
-/// Returns the index of the level of a line.
+/// Returns the index of the level of a line; `None`: no level among the first words.
 fn find_level(line: &str) -> Option<usize> {
     let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
     words.take(WORDS).find_map(word_level)
 }
 
-/// Returns the time near the beginning of a line, with the date before the time if present.
+/// Returns the time near the beginning of a line, with the date before the time if present; `None`:
+/// no time.
 fn find_time(line: &str) -> Option<&str> {
     let bytes = line.as_bytes();
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b":/.-+,".contains(byte);

@@ -1,7 +1,8 @@
-//! Outline of XML, HTML and YAML: names of elements or keys.
+//! Writes the outline of XML, HTML and YAML: names of elements or keys.
 //!
-//! In: text in one of these formats. Out: the root and the elements with their counts, or top-level
-//! keys with line numbers. Nesting of tags is ignored, because web documents often nest wrongly.
+//! In: text in one of these formats. Out: the root and the names of elements with their counts, or
+//! top-level keys with line numbers. Nesting of tags is ignored, because web documents often nest
+//! wrongly.
 
 use alloc::vec::Vec;
 
@@ -10,7 +11,7 @@ use super::{
     payload_text::PayloadText,
 };
 
-/// Most tags shown.
+/// Most distinct tags that are counted and shown; all others are counted together.
 const TAGS: usize = 30;
 /// Most keys shown.
 const KEYS: usize = 30;
@@ -18,7 +19,7 @@ const KEYS: usize = 30;
 const TITLE_MAX: u64 = 120;
 /// Most quarter tokens of a list.
 const LIST_MAX: u64 = 760;
-/// Lines that are examined to recognise a format.
+/// Most lines that are examined to recognise YAML.
 const LINES_MAX: usize = 20;
 /// Most bytes of a key or tag name.
 const KEY_BYTES_MAX: usize = 100;
@@ -31,7 +32,7 @@ pub(super) fn is_markup(text: &str) -> bool {
     }
 }
 
-/// Returns whether a document with tags is HTML.
+/// Returns whether one of the first four tags of a document is `html`.
 pub(super) fn is_html(text: &str) -> bool {
     text.split('<').skip(1).take(4).any(|piece| {
         let start = piece.trim_start_matches("!DOCTYPE ").trim_start_matches("!doctype ");
@@ -39,7 +40,8 @@ pub(super) fn is_html(text: &str) -> bool {
     })
 }
 
-/// Returns the tag name at the beginning of the text after `<`; empty when there is no opening tag.
+/// Returns the tag name at the beginning of the text after `<`; empty if the text begins no opening
+/// tag, or the name is longer than [`KEY_BYTES_MAX`].
 fn tag_name(piece: &str) -> &str {
     let ends = |c: char| c.is_whitespace() || matches!(c, '>' | '/' | '<');
     let name = piece.split(ends).next().unwrap_or_default();
@@ -90,7 +92,7 @@ pub(super) fn outline_tags(writer: &mut OutlineWriter, payload: &PayloadText<'_>
     }
 }
 
-/// Returns the key of a YAML line without indentation.
+/// Returns the key of a YAML line without indentation; `None`: any other line.
 fn yaml_key(line: &str) -> Option<&str> {
     if line.starts_with([' ', '\t', '#', '-', '{', '[', '<', '%', '@', '`']) {
         return None;
@@ -102,7 +104,8 @@ fn yaml_key(line: &str) -> Option<&str> {
     (spaced && plain).then_some(bare)
 }
 
-/// Returns whether a text looks like YAML: only keys, lists, comments and indented lines.
+/// Returns whether the first lines of a text look like YAML: only keys, lists, comments and
+/// indented lines, with at least two keys, or with `---` and one key.
 pub(super) fn is_yaml(text: &str) -> bool {
     let starts = text.starts_with("---");
     let mut keys = 0;

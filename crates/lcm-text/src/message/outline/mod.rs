@@ -1,11 +1,10 @@
-//! Outline of a large payload: its format and where to look in it, in about 200 tokens, without a
-//! model.
+//! Builds the outline of a large payload without a model: what the payload is and where to look in
+//! it.
 //!
 //! In: the beginning and the end of a decoded payload, its name and its media type. Out: its
 //! format, a media type, and a text of 1 to [`TOKENS_MAX`] tokens. Equal payloads have equal
-//! outlines. Time is linear, memory is bounded by the text shown, and nothing recurses.
-//! Deliberately elsewhere: which payloads are large ([`crate::message::large_payload`]), and where
-//! outlines are stored (`lcm-core`).
+//! outlines. Time is linear, and no function recurses. [`crate::message::large_payload`] decides
+//! which payloads are large; `lcm-core` stores outlines.
 
 mod code;
 mod diff;
@@ -33,7 +32,7 @@ pub const TOKENS_MAX: u32 = 240;
 pub struct Outline {
     /// Format of the payload.
     pub kind: PayloadFormat,
-    /// Detected media type, for a payload without a declared type.
+    /// Media type of the format; used if the message declares no media type.
     pub mime: &'static str,
     /// Text of the outline, 1 to [`TOKENS_MAX`] tokens.
     pub text: String,

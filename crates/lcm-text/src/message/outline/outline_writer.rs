@@ -1,8 +1,8 @@
-//! Writer of an outline within a token limit.
+//! Writes an outline within a token limit.
 //!
-//! In: facts, the most useful first. Out: lines without control characters. A quoted text that does
-//! not fit ends with `...`; a list that does not fit ends with the number of further items.
-//! Deliberately elsewhere: finding the facts (the modules of the formats).
+//! In: facts that the modules of the formats find, the most useful first. Out: lines without
+//! control characters. A quoted text that does not fit ends with `...`; a list that does not fit
+//! ends with the number of further items.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt::Write as _;
@@ -17,7 +17,8 @@ const ITEM_MAX: u64 = 120;
 /// Fewest quarter tokens to which a long list shortens its items.
 const ITEM_MIN: u64 = 44;
 
-/// Appends at most `max` quarter tokens of a text, with each run of whitespace as one space.
+/// Appends at most `max` quarter tokens of a text, with each run of whitespace and control
+/// characters as one space, and without such a run at the start and the end.
 ///
 /// A text that does not fit ends with `...`. Returns the number of quarter tokens appended.
 pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
@@ -64,7 +65,7 @@ pub(super) fn push_number(out: &mut String, number: u64) {
 /// The first items of a list, and the number of all items.
 pub(super) struct OutlineList {
     items: Vec<String>,
-    /// Number of all items. A caller that counts items itself sets this field.
+    /// Number of all items. A caller that pushes only the first items sets this field.
     pub(super) total: u64,
     /// Most items that are kept.
     max: usize,
@@ -76,7 +77,8 @@ impl OutlineList {
         Self { items: Vec::new(), total: 0, max }
     }
 
-    /// Adds an item: a line number from 1, a text, and a count in parentheses.
+    /// Adds an item: a line number from 1, a text, and a count in parentheses. A full list only
+    /// counts the item.
     pub(super) fn push(&mut self, line: Option<u64>, text: &str, count: Option<u64>) {
         self.total += 1;
         if self.items.len() >= self.max {
@@ -145,7 +147,8 @@ impl OutlineWriter {
         }
     }
 
-    /// Appends the title line; for a partial payload also a line with the bytes that were read.
+    /// Appends the title line; for a partial payload also a line with the numbers of bytes that
+    /// were read.
     pub(super) fn push_title(&mut self, payload: &PayloadText<'_>, title: &str) {
         self.push_text(title);
         self.push_text(", ");
@@ -169,10 +172,11 @@ impl OutlineWriter {
         }
     }
 
-    /// Appends the number of items, a noun and the first items, in at most `max` quarter tokens;
-    /// nothing for an empty list.
+    /// Appends the number of items, a noun and the first items; nothing for an empty list. The
+    /// items take at most `max` quarter tokens.
     ///
-    /// `separator` comes before each item; after the separator `, ` the list is one line.
+    /// `separator` comes before each item. With the separator `, `, all items are on the line of
+    /// the noun.
     pub(super) fn push_list(&mut self, noun: &str, list: &OutlineList, separator: &str, max: u64) {
         if list.total == 0 {
             return;

@@ -1,13 +1,15 @@
 //! The payload that an outline describes, and the formats of payloads.
+//!
+//! [`super::build_outline`] takes a [`PayloadText`] and returns the [`PayloadFormat`].
 
 /// A payload, and what its message declares about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PayloadText<'a> {
-    /// Name of the file or tool, from the host.
+    /// Name of the file; `None`: no file, or a file without a name.
     pub name: Option<&'a str>,
-    /// Declared media type.
+    /// Media type that the message declares; `None`: no type is declared.
     pub mime: Option<&'a str>,
-    /// Beginning of the decoded text, at most 1 MiB; the whole text if `is_whole`.
+    /// Beginning of the decoded text, about 1 MiB; the whole text if `is_whole`.
     pub head: &'a str,
     /// End of the decoded text, at most 16 KiB; empty if `is_whole`.
     pub tail: &'a str,
@@ -19,7 +21,7 @@ pub(crate) struct PayloadText<'a> {
     pub is_whole: bool,
 }
 
-/// Format of a payload. Names of languages and image formats are spelled for people.
+/// Format of a payload. Names of languages and image formats are as an outline shows them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PayloadFormat {
     /// One JSON document, or one document per line.
@@ -40,9 +42,9 @@ pub enum PayloadFormat {
     Log,
     /// A unified diff.
     Diff,
-    /// An image in the named format, as base64.
+    /// An image in the named format, mostly as base64.
     Image(&'static str),
-    /// Other binary data, as base64 or raw.
+    /// Other binary data, as base64 or as bytes that were read as text.
     Binary,
     /// Any other text.
     Text,

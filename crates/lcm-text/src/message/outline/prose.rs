@@ -1,7 +1,7 @@
-//! Outline of prose: size, headings, opening and closing.
+//! Writes the outline of prose: size, headings, opening and closing.
 //!
-//! In: any text. Out: counts, headings with line numbers, and as much of the opening and the
-//! closing as fits.
+//! In: any text. Out: counts, headings with line numbers, and excerpts from the beginning and the
+//! end of the text, or the whole text if it fits.
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},
@@ -17,7 +17,7 @@ const HEADINGS_MAX: u64 = 400;
 const EXCERPT_MAX: u64 = 500;
 /// Quarter tokens of the labels of opening and closing.
 const LABELS: u64 = 24;
-/// Fewest quarter tokens for which excerpts are shown.
+/// Fewest remaining quarter tokens, without the labels, with which excerpts are shown.
 const EXCERPT_MIN: u64 = 60;
 
 /// Returns whether a line is a Markdown heading.
@@ -26,7 +26,8 @@ pub(super) fn is_heading(line: &str) -> bool {
     (1..=6).contains(&(line.len() - title.len())) && title.starts_with(' ')
 }
 
-/// Writes the outline of prose.
+/// Writes the outline of prose; `title` names the format. Characters, words and headings are those
+/// of `head`.
 pub(super) fn outline_text(writer: &mut OutlineWriter, payload: &PayloadText<'_>, title: &str) {
     let (mut characters, mut words) = (0_u64, 0_u64);
     let mut between = true;
@@ -56,7 +57,8 @@ pub(super) fn outline_text(writer: &mut OutlineWriter, payload: &PayloadText<'_>
     quote_excerpts(writer, payload);
 }
 
-/// Quotes the whole text if it fits, otherwise its opening and its closing.
+/// Quotes the whole text if it fits, otherwise its opening and its closing; nothing if little room
+/// remains.
 pub(super) fn quote_excerpts(writer: &mut OutlineWriter, payload: &PayloadText<'_>) {
     let Some(room) = writer.quarters_left().checked_sub(LABELS).filter(|room| *room >= EXCERPT_MIN)
     else {
@@ -73,8 +75,8 @@ pub(super) fn quote_excerpts(writer: &mut OutlineWriter, payload: &PayloadText<'
     writer.push_quote("\nClosing: ...", take_end(end, each), each);
 }
 
-/// Returns the end of a text, at most `max` quarter tokens; the end starts with a whole word if a
-/// word starts nearby.
+/// Returns the end of a text, at most `max` quarter tokens. If a word begins in the first quarter
+/// of a cut end, the end starts there.
 pub(super) fn take_end(text: &str, max: u64) -> &str {
     let mut left = max;
     let start = text.char_indices().rev().find(|(_, c)| {

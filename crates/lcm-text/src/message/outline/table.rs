@@ -1,8 +1,8 @@
-//! Outline of a table: columns, number of rows, first row.
+//! Writes the outline of a table: columns, number of rows, first row.
 //!
 //! In: text whose columns are separated by one character, with or without quotes around fields.
-//! Out: names of the columns, number of rows, and the first row. The first line counts as the
-//! header.
+//! Out: names of the columns, number of rows below the header, and the first row below the header.
+//! The first row counts as the header.
 
 use super::{
     outline_writer::{OutlineList, OutlineWriter},
@@ -22,8 +22,8 @@ const NAMES_MAX: u64 = 560;
 /// Most quarter tokens of the first row; 180 characters of ASCII.
 const ROW_MAX: u64 = 180;
 
-/// Returns the separator of a text that looks like a table: each of the first lines, at least two,
-/// has the same number of separators.
+/// Returns the separator of a text that looks like a table; `None`: no table. In a table, each of
+/// the first lines, at least two, has the same number of separators.
 pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
     let mut lines: alloc::vec::Vec<&str> = text.lines().take(LINES_MAX + 1).collect();
     // The last line may be incomplete.
@@ -86,7 +86,7 @@ pub(super) fn outline_table(
     writer.push_quote("\nFirst row: ", first, ROW_MAX);
 }
 
-/// Returns the most frequent separator of a header; a comma when the header has no separator.
+/// Returns the most frequent separator of a header; a comma if the header has no separator.
 fn most_frequent_separator(header: &str) -> u8 {
     let best =
         SEPARATORS.into_iter().rev().max_by_key(|separator| count_fields(header, *separator));

@@ -1,6 +1,6 @@
 //! Rules of the Anthropic Messages API.
 //!
-//! In: messages. Out: findings.
+//! In: an array of messages. Out: a finding for each broken rule.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -22,24 +22,24 @@ struct AnthropicState {
     role: String,
     /// Ids of the calls of the last assistant turn, which the user's turn must answer.
     open_calls: Vec<String>,
-    /// Ids of the open calls that the current turn has answered.
+    /// Ids of the calls for which the current turn has a `tool_result`.
     answered_calls: BTreeMap<String, usize>,
-    /// Whether the current turn has content other than results.
+    /// Whether the current turn has content other than `tool_result` blocks.
     has_other_content: bool,
     /// Whether the current turn has a call that the host answers.
     has_calls: bool,
-    /// Ids of all calls.
+    /// Ids of all calls so far.
     ids: BTreeMap<String, usize>,
-    /// Index of the message with the newest call.
+    /// Index of the message with the newest call that the host answers.
     called_at: usize,
-    /// Ids of calls that the provider answers, with the position of the message from 1; 0 when the
-    /// call is answered.
+    /// Ids of calls that the provider answers, with 1 + the index of the message; 0 once the call
+    /// is answered.
     server_calls: BTreeMap<String, usize>,
-    /// Whether the text contains `cache_control` at all.
+    /// Whether the array contains the text `cache_control` anywhere.
     has_cache_control: bool,
-    /// Blocks with `cache_control`.
+    /// Number of blocks with `cache_control` so far.
     cache_controls: usize,
-    /// Type of the last block.
+    /// Type of the last block of the current turn; empty before its first block.
     last_type: String,
 }
 
@@ -93,8 +93,8 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     );
 }
 
-/// Checks a whole turn at its end. Open calls are reported after a user's turn; after a model's
-/// turn, the next turn can answer them.
+/// Checks a whole turn at its end. Calls without a result are reported after a user's turn; after
+/// an assistant's turn, the next turn can still answer the calls.
 fn check_turn_end(state: &mut AnthropicState, findings: &mut Findings) {
     let ends_thinking = matches!(&*state.last_type, "thinking" | "redacted_thinking");
     findings.report_unless(!ends_thinking, format_args!("the message ends with thinking"));

@@ -1,7 +1,7 @@
 //! The list of broken rules in an array of messages.
 //!
-//! In: a condition and what is wrong when it does not hold. Out: one line per finding, and the
-//! indexes of the messages to blame.
+//! In: a condition, and the text of the finding if the condition does not hold. Out: one line for
+//! each finding, and the indexes of the messages that break rules.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
@@ -19,19 +19,20 @@ const FINDINGS_MAX: usize = 100;
 pub struct Findings {
     /// One line for each finding.
     pub list: Vec<String>,
-    /// Indexes of the messages to blame.
+    /// Indexes of the messages that break rules; an index can occur several times.
     pub messages: Vec<usize>,
-    /// Index of the message that is checked.
+    /// Index of the message that is being checked; a finding begins with this index.
     pub(super) message_index: usize,
 }
 
 impl Findings {
-    /// Adds a finding about the current message unless `holds` is true.
+    /// Adds a finding about the current message unless `holds` is true or the list is full.
     pub(super) fn report_unless(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
         self.report_messages_unless(&[self.message_index], holds, wrong);
     }
 
-    /// Adds a finding at the current message unless `holds` is true, and blames other messages.
+    /// Adds a finding at the current message unless `holds` is true or the list is full; `messages`
+    /// are the indexes of the messages that break the rule.
     pub(super) fn report_messages_unless(
         &mut self,
         messages: &[usize],
@@ -58,7 +59,8 @@ impl Findings {
     }
 }
 
-/// Returns a message as an object, and its role; reports a message that is no object.
+/// Returns a message as an object, and its role, empty if absent; `None`: the message is no object,
+/// which is reported.
 pub(super) fn read_message<'a>(
     raw: &'a str,
     value: JsonValue,

@@ -1,6 +1,6 @@
 //! Rules of the Gemini API.
 //!
-//! In: contents. Out: findings.
+//! In: an array of contents. Out: a finding for each broken rule.
 
 use alloc::{string::String, vec::Vec};
 
@@ -16,7 +16,7 @@ use crate::{
 /// Id and name of a call or of a response; the id is empty if the call or response has no id.
 type CallName = (String, String);
 
-/// Checks an array of contents; `before` is the content before the first of them.
+/// Checks an array of contents; `before` is the accepted content before the array, if any.
 pub(super) fn check(
     raw: &str,
     messages: &[JsonValue],
@@ -114,7 +114,7 @@ fn read_call_name(object: &JsonObject<'_>, findings: &mut Findings) -> CallName 
     (id.into_owned(), name.into_owned())
 }
 
-/// Checks a part that is no call and no response.
+/// Checks a part that is neither a call nor a response.
 fn check_part(raw: &str, part: &JsonObject<'_>, findings: &mut Findings) {
     let has_data = !provider_limits::has_only_metadata(raw, part);
     findings.report_unless(has_data, format_args!("a part without data"));
@@ -138,7 +138,8 @@ fn check_part(raw: &str, part: &JsonObject<'_>, findings: &mut Findings) {
     }
 }
 
-/// Checks that each call of the previous content has one response with the same id and name.
+/// Checks that each call in `open`, the calls of the previous content, has one response with the
+/// same id and name.
 fn check_results(open: &[CallName], results: Vec<CallName>, findings: &mut Findings) {
     let is_same_count = open.len() == results.len();
     // If responses are missing, the content with the calls is to blame.

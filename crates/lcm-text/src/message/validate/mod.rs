@@ -3,17 +3,18 @@
 //! In: a JSON array in a provider's dialect. Out: findings, one line each, with the index of the
 //! message. The rules are those that a provider publishes or is known to enforce. The vectors
 //! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each rule.
-//! The checks are written independently of the rendering, because they test the rendered messages.
-//! Only [`super::provider_limits`] is shared.
+//! The checks test the messages that `lcm-core` renders, so they share no code with the rendering
+//! except [`super::provider_limits`].
 //!
-//! Deliberately left out, because the array alone does not show it:
+//! Not checked, because the array alone does not show whether the provider accepts these:
 //!
 //! - whether thinking or a `thoughtSignature` is required, which the request and the model decide;
 //! - where newer Anthropic models accept the role `system`;
 //! - limits on the calls and the text of one request;
 //! - whether an image, a file id or a signature is valid.
 //!
-//! Blocks, parts and items of unknown types are accepted: a newer provider made them.
+//! Blocks, parts and items of unknown types are accepted, because the types may be newer than this
+//! code.
 
 mod anthropic;
 mod findings;
@@ -63,14 +64,16 @@ pub fn validate(dialect: Dialect, messages_json: &str) -> Result<String> {
     Ok(findings.to_json())
 }
 
-/// Checks messages of `raw`; the dialect `lcm` has no rules, so its messages have no findings.
+/// Checks the messages at `messages` in `raw`. In the dialect `lcm` there are only findings for an
+/// empty array and for half a surrogate pair.
 pub fn check(dialect: Dialect, raw: &str, messages: &[JsonValue]) -> Findings {
     check_after(dialect, None, raw, messages)
 }
 
-/// Checks messages that follow accepted messages, of which `before` is the last.
+/// Checks messages that follow accepted messages; `before` is the last accepted message.
 ///
-/// No call of the accepted messages may be open, and no id may occur on both sides.
+/// The caller ensures that no id occurs in the accepted and in the checked messages, and that no
+/// call of the accepted messages is open. In dialect `gemini`, calls of `before` may be open.
 pub fn check_after(
     dialect: Dialect,
     before: Option<&str>,
@@ -92,7 +95,7 @@ pub fn check_after(
     findings
 }
 
-/// Reports unpaired surrogates: they are no characters, and providers read strict JSON.
+/// Reports each message with an unpaired surrogate, which providers reject.
 fn check_characters(raw: &str, messages: &[JsonValue], findings: &mut Findings) {
     // An unpaired surrogate is always an escape from D800 to DFFF.
     if !raw.contains("\\ud") && !raw.contains("\\uD") {

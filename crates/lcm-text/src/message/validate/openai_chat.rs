@@ -1,6 +1,6 @@
 //! Rules of the `OpenAI` Chat Completions API.
 //!
-//! In: messages. Out: findings.
+//! In: an array of messages. Out: a finding for each broken rule.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -14,7 +14,7 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Members that a host adds and the provider rejects.
+/// Members that a host adds for the engine, and that the provider rejects.
 const HOST_MEMBERS: [&str; 7] =
     ["id", "timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
 
@@ -78,7 +78,8 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     findings.report_messages_unless(&[called_at], open.is_empty(), wrong);
 }
 
-/// Checks a content: a string, or a list of parts of these types.
+/// Checks that the content is a string, or a list of parts with these types, as in
+/// [`provider_limits::has_valid_chat_parts`].
 fn check_content(raw: &str, message: &JsonObject<'_>, types: &[&str], findings: &mut Findings) {
     let fits = message.get_string("content").is_some()
         || provider_limits::has_valid_chat_parts(raw, message, types);

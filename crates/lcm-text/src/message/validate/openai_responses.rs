@@ -1,6 +1,6 @@
 //! Rules of the `OpenAI` Responses API.
 //!
-//! In: items. Out: findings.
+//! In: an array of items. Out: a finding for each broken rule.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -15,10 +15,10 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Members that a host adds and the provider rejects.
+/// Members that a host adds for the engine, and that the provider rejects.
 const HOST_MEMBERS: [&str; 6] =
     ["timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
-/// Roles of messages.
+/// Roles that messages can have.
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 /// Value of an answered call in [`ResponsesState::calls`].
 const ANSWERED: usize = usize::MAX;
@@ -30,9 +30,9 @@ struct ResponsesState {
     calls: BTreeMap<String, usize>,
     /// Call ids with the index of the call's item.
     call_indexes: BTreeMap<String, usize>,
-    /// Ids of all items.
+    /// Ids of the items so far, except references and outputs of calls.
     ids: BTreeMap<String, usize>,
-    /// Ids of requests for approval.
+    /// Ids of the requests for approval so far.
     requests: BTreeMap<String, usize>,
     /// Whether the previous item is reasoning.
     ends_with_reasoning: bool,
@@ -184,7 +184,7 @@ fn check_call(
     findings.report_unless(call.get_string(key).is_some(), format_args!("`{key}` is no string"));
 }
 
-/// Returns whether the output of a function is a string or a list of input parts.
+/// Returns whether the output of a function is a string or a list of valid `input_` parts.
 fn has_valid_output(raw: &str, item: &JsonObject<'_>) -> bool {
     let fits = |value: &JsonValue| {
         JsonObject::from_value(raw, *value).is_some_and(|part| {

@@ -1,4 +1,6 @@
 //! Splits a source into excerpts, the pieces of text to select from, with their terms and cues.
+//!
+//! Input: a parsed source. Output: a [`SourceAnalysis`] for the selection.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,12 +14,12 @@ use super::{
     transcript_parser::{ParsedTranscript, Speaker, TranscriptBlock, TranscriptLine},
 };
 
-/// Least number of messages for counting the rarity of a term by messages; below, excerpts are
-/// counted.
+/// Least number of messages of a source in which the rarity of a term is counted by messages; in a
+/// shorter source, rarity is counted by excerpts.
 const MESSAGES_MIN: usize = 4;
-/// An excerpt with at least this many characters can stand alone.
+/// Fewest characters of an excerpt that is kept, whatever its quarter tokens.
 const CHARACTERS_MIN: usize = 8;
-/// An excerpt with at least this many quarter tokens can stand alone.
+/// Fewest quarter tokens of an excerpt that is kept, whatever its characters.
 const QUARTERS_MIN: u32 = 40;
 
 /// A piece of one source line that may be quoted.
@@ -37,13 +39,13 @@ pub(super) struct Excerpt<'a> {
     pub(super) quarter_tokens: u32,
     /// Cues of its words.
     pub(super) cues: u16,
-    /// For an error: a hash that is equal for lines that differ in digits only.
+    /// For an excerpt with the cue of an error: [`hash_digit_shape`] of its text; else 0.
     pub(super) digit_shape: u64,
-    /// Whether it has a term that a reader could search for by name.
+    /// Whether it has an identifier, a number or a name.
     pub(super) is_substantial: bool,
     /// Its terms, as a range of [`SourceAnalysis::term_uses`].
     pub(super) term_uses: Range<usize>,
-    /// Index of the excerpt in which its JSON record begins; its own index if there is none.
+    /// Index of the excerpt in which its JSON record begins; its own index if it is in no record.
     pub(super) record: usize,
 }
 
@@ -124,12 +126,13 @@ fn split_lines<'a>(lines: &[TranscriptLine<'a>]) -> Vec<Excerpt<'a>> {
     all
 }
 
-/// Removes excerpts that are too short to stand alone; each block keeps at least one.
+/// Removes excerpts that are too short to be understood alone; each block keeps its longest
+/// excerpt.
 fn filter_usable(all: Vec<Excerpt<'_>>, blocks: usize) -> Vec<Excerpt<'_>> {
     let stands_alone = |piece: &Excerpt<'_>| {
         piece.quarter_tokens >= QUARTERS_MIN || piece.text.chars().nth(CHARACTERS_MIN - 1).is_some()
     };
-    // For each block, length and index of the longest excerpt.
+    // For each block, quarter tokens and index of the longest excerpt.
     let mut longest: Vec<Option<(u32, usize)>> = alloc::vec![None; blocks];
     for (number, piece) in all.iter().enumerate() {
         if let Some(best) = longest.get_mut(piece.block)
@@ -157,7 +160,8 @@ fn filter_usable(all: Vec<Excerpt<'_>>, blocks: usize) -> Vec<Excerpt<'_>> {
     kept
 }
 
-/// Returns a hash that is equal for lines that differ in digits only.
+/// Returns a hash that is equal for texts that differ only in digits, also in how many digits a
+/// number has.
 fn hash_digit_shape(text: &str) -> u64 {
     let fold = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
     let mut folded: Vec<u8> = text.bytes().map(fold).collect();

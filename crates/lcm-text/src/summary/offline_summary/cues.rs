@@ -1,4 +1,6 @@
-//! Cue words, which classify an excerpt: error, outcome, decision, request, courtesy.
+//! Classifies an excerpt by cue words: error, outcome, decision, request, courtesy.
+//!
+//! Input: the words and the punctuation of an excerpt. Output: the flags of this module, *cues*.
 
 /// Something failed.
 pub(crate) const ERROR: u16 = 1;
@@ -64,7 +66,7 @@ const CUE_WORDS: [(u16, &[&str]); 8] = [
     ]),
 ];
 
-/// Strings in the lines with which programs report errors.
+/// Strings of which one occurs in most lines with which programs report errors.
 const REPORT_MARKERS: [&str; 14] = [
     "rror: ",
     "rror] ",
@@ -82,12 +84,12 @@ const REPORT_MARKERS: [&str; 14] = [
     "panicked at",
 ];
 
-/// Returns every cue word with its cues. A word stands in one list only.
+/// Returns every cue word with its cues. Each word is in one list only.
 pub(crate) fn iter_cue_words() -> impl Iterator<Item = (&'static str, u16)> {
     CUE_WORDS.iter().flat_map(|(cues, words)| words.iter().map(|word| (*word, *cues)))
 }
 
-/// Combines the cues of all words of an excerpt with those of its punctuation.
+/// Returns the cues of an excerpt: from `words`, the cues of all its words, and from its text.
 pub(super) fn classify_cues(words: u16, text: &str) -> u16 {
     let mut cues = words & (ERROR | OUTCOME | DECISION | REQUEST | COURTESY);
     if words & NEGATION != 0 && words & ERROR_IF_NEGATED != 0 {

@@ -1,4 +1,6 @@
-//! Makes an extractive summary: parses, analyses, selects and renders a source.
+//! Makes an extractive summary: parses and analyses a source, selects excerpts and renders them.
+//!
+//! Input: a source and a limit in tokens. Output: the summary.
 
 use alloc::string::String;
 
@@ -13,22 +15,22 @@ use crate::base::tokens;
 
 /// Least token limit of a summary that ends with the footer, the line of omitted details.
 const FOOTER_LIMIT_MIN: u32 = 32;
-/// Percentage of the limit for the footer.
+/// Percentage of the limit that is reserved for the footer.
 const FOOTER_PERCENT: u32 = 10;
-/// Least quarter tokens of the footer.
+/// Least quarter tokens that are reserved for the footer.
 const FOOTER_MIN: u32 = 52;
-/// Most quarter tokens of the footer.
+/// Most quarter tokens that are reserved for the footer.
 const FOOTER_MAX: u32 = 480;
 
 /// Summarises `source` in at most `tokens_max` tokens.
 ///
-/// - A message begins with `[HH:MM role] `, with the date where it changes if the source has
-///   several dates.
-/// - ` ... ` separates pieces of one line that are not neighbours.
+/// - A message begins with `[HH:MM role] `. If the source has several dates, the date is added
+///   where the date changes.
+/// - ` ... ` separates pieces of one line between which text was left out.
 /// - With a limit of at least 32 tokens, the last line is `Expand for details about: ` and names of
 ///   omitted details.
 ///
-/// Empty if the source is blank or not even one word fits.
+/// Empty if the source has no text, or if `tokens_max` is too small for any text.
 ///
 /// ```
 /// use lcm_text::{base::tokens, summary::offline_summary::summarize_extractively};
@@ -60,7 +62,7 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     }
     let mut out = render::render_body(&material, &selection);
     if out.is_empty() {
-        // No piece fits whole.
+        // No whole piece fits.
         let is_from_user = |piece: &&Excerpt<'_>| piece.speaker == Speaker::User;
         let pieces = &material.excerpts;
         let piece = pieces.iter().find(is_from_user).or_else(|| pieces.first());
@@ -79,7 +81,8 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
     out
 }
 
-/// Cuts `text` to at most `tokens_max` tokens, after a whole word if possible.
+/// Cuts `text` to at most `tokens_max` tokens, after a whole word unless this would lose more than
+/// half of the cut text.
 pub(super) fn truncate_at_word(text: &str, tokens_max: u32) -> &str {
     let cut = tokens::truncate_to_tokens(text, tokens_max);
     let rest = text.get(cut.len()..).unwrap_or("");
@@ -87,6 +90,6 @@ pub(super) fn truncate_at_word(text: &str, tokens_max: u32) -> &str {
         return cut.trim_end();
     }
     let whole = cut.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words).trim_end();
-    // A text without spaces is cut inside its only word.
+    // A text of few spaces is cut inside a word.
     if whole.len() * 2 < cut.len() { cut } else { whole }
 }

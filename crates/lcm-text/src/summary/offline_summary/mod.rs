@@ -1,9 +1,9 @@
 //! The offline summariser: extractive summaries without a model, deterministic, in integers only.
 //!
 //! Input: source text as [`crate::summary::transcript`] renders it, and a limit in tokens. Output:
-//! a text within the limit; every part is a piece of one source line. Pieces are selected to cover
-//! the terms that a reader could search for, rare terms first. Parts of the budget are reserved for
-//! the user's requests, errors and outcomes.
+//! a text within the limit, of pieces that are quoted from source lines. Pieces are selected to
+//! cover the terms that a reader could search for, rare terms first. Parts of the limit are
+//! reserved for the user's requests, errors and outcomes.
 
 mod analysis;
 pub(crate) mod cues;
@@ -27,7 +27,8 @@ use crate::{base::tokens, summary::prompts};
 
 /// Answers a prompt of [`prompts::build`] with the offline summariser; empty for any other prompt.
 ///
-/// The answer has at most the requested length and at most three quarters of the replaced tokens.
+/// The answer has at most the requested length, and at most three quarters of the tokens of the
+/// source.
 #[must_use]
 pub fn answer_offline_prompt(prompt: &str) -> String {
     let Some((source, target)) = prompts::parse_material(prompt) else { return String::new() };

@@ -1,4 +1,7 @@
-//! Renders the selected excerpts in the order of the source.
+//! Renders the selected excerpts in the order of the source, and the footer.
+//!
+//! Input: a source and a [`Selection`]. Output: the text of the summary. The footer is the last
+//! line, `Expand for details about:` and names.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,11 +14,11 @@ use super::{
 };
 use crate::{base::sort, summary::transcript::EXPAND_PREFIX};
 
-/// The footer's entry if no omitted detail has a name.
+/// The footer's entry if no omitted name fits or none was omitted.
 const NAMELESS: &str = "the full text";
-/// LIMIT: entries of earlier footers that are considered.
+/// Most entries of earlier footers that are considered.
 const LEADS_MAX: usize = 512;
-/// Most bytes of a name that is listed.
+/// Most bytes of a name in the footer.
 const NAME_MAX: usize = 60;
 
 /// Renders the selected excerpts, each line with a line break; empty if no excerpt is selected.
@@ -56,7 +59,8 @@ fn push_header(out: &mut String, words: &[&str]) {
     out.push_str("] ");
 }
 
-/// Appends the footer, which names omitted details, in at most `room` quarter tokens.
+/// Appends the footer, which names omitted details, in at most `room` quarter tokens; nothing if no
+/// entry fits. `leads` are the entries of earlier footers.
 pub(super) fn append_footer(
     out: &mut String,
     material: &SourceAnalysis<'_>,
@@ -66,7 +70,7 @@ pub(super) fn append_footer(
 ) {
     let Some(mut room) = room.checked_sub(quarter_tokens_u32(EXPAND_PREFIX)) else { return };
     let mut line = String::from(EXPAND_PREFIX);
-    // The cheap check of the cost comes before the search in the text.
+    // The cost is checked first, because the search in the text is slower.
     let mut push = |line: &mut String, name: &str, is_new: &dyn Fn(&str) -> bool| {
         let separator = if line.len() == EXPAND_PREFIX.len() { " " } else { ", " };
         let cost = quarter_tokens_u32(name).saturating_add(quarter_tokens_u32(separator));
@@ -76,7 +80,7 @@ pub(super) fn append_footer(
             line.push_str(name);
         }
     };
-    // A name may be in the text as part of a longer term.
+    // A name is left out if the text has it, for example as part of a longer term.
     for name in list_omitted_names(material, selection) {
         push(&mut line, name, &|_| !out.contains(name));
     }
@@ -113,8 +117,8 @@ fn is_listable(term: &SourceTerm<'_>) -> bool {
     term.is_name() && term.text.len() <= NAME_MAX && term.text.chars().count() >= 3
 }
 
-/// Lists the names that are in the source but not in the selection: identifiers first, then by
-/// frequency, then by position.
+/// Lists the names that are in the source but not in the selection: identifiers first, then the
+/// most frequent, then the earliest.
 fn list_omitted_names<'a>(
     material: &SourceAnalysis<'a>,
     selection: &Selection<'_, 'a>,

@@ -1,4 +1,6 @@
-//! Splits lines into the pieces of a summary. Every piece is a range of one line.
+//! Splits lines into the pieces that a summary can quote.
+//!
+//! Input: a line. Output: byte ranges of the line, in order.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -6,19 +8,19 @@ use core::ops::Range;
 use super::term_scanner::char_at;
 use crate::base::{int, tokens};
 
-/// Most quarter tokens of a line that stays whole, and of a piece that was joined.
+/// Most quarter tokens of a line that is not split, and of a piece that was joined from pieces.
 const WHOLE_MAX: u32 = 80;
-/// Most quarter tokens of a piece that is joined with the next.
+/// Quarter tokens below which a piece is joined with the next piece.
 const SHORT_MAX: u32 = 24;
 /// Quarter tokens above which a piece is split at spaces.
 const LONG_MAX: u32 = 200;
-/// Bytes above which ASCII without a space is encoded data and not text.
+/// Bytes above which ASCII without a space is opaque: encoded data and not text.
 const OPAQUE_MIN: usize = 240;
 
 /// One piece of a line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct LineSegment {
-    /// Byte range in the line, without blanks at its ends.
+    /// Byte range in the line. Pieces of a split line have no whitespace at their ends.
     pub(super) range: Range<usize>,
     /// Index of the piece of this line in which its JSON record begins.
     pub(super) record: usize,
@@ -29,7 +31,8 @@ pub(super) fn quarter_tokens_u32(text: &str) -> u32 {
     u32::try_from(tokens::estimate_quarter_tokens(text)).unwrap_or(u32::MAX)
 }
 
-/// Splits a line into pieces, in order. Opaque strings, such as encoded data, are left out.
+/// Splits a line into pieces, in order. A short line is one piece. Of a longer line, opaque pieces
+/// are left out.
 pub(super) fn segment_line(line: &str) -> Vec<LineSegment> {
     if quarter_tokens_u32(line) <= WHOLE_MAX {
         return Vec::from([LineSegment { range: 0..line.len(), record: 0 }]);
@@ -88,7 +91,8 @@ impl BoundaryLevel {
         }
     }
 
-    /// Returns whether a piece may end between these bytes, as a cheap first check.
+    /// Returns whether a piece may end between these bytes; `false` is certain. A fast check before
+    /// [`Self::is_boundary`].
     #[inline(always)]
     const fn can_end(self, last: u8, next: u8) -> bool {
         let spaced = !matches!(next, b'!'..=b'~');
@@ -101,8 +105,8 @@ impl BoundaryLevel {
         }
     }
 
-    /// Returns how many ASCII characters at the beginning cannot end a piece. The last character of
-    /// the text is never counted.
+    /// Returns how many ASCII characters at the beginning of `bytes` cannot end a piece. The last
+    /// character is never counted.
     fn count_skippable(self, mut bytes: &[u8]) -> usize {
         let mut count = 0;
         while let [last, rest @ ..] = bytes {
@@ -115,7 +119,8 @@ impl BoundaryLevel {
         count
     }
 
-    /// Returns whether a piece may end between `done`, the text so far, and `rest`.
+    /// Returns whether a piece may end between `done`, the piece so far, and `rest`; `length` is
+    /// the number of quarter tokens of `done`.
     fn is_boundary(self, done: &str, rest: &str, length: u32) -> bool {
         let last = done.chars().next_back().unwrap_or(' ');
         let spaced = rest.starts_with(char::is_whitespace);
@@ -147,7 +152,8 @@ impl BoundaryLevel {
     }
 }
 
-/// Returns whether a blank is followed by an opaque word; reads no further than necessary.
+/// Returns whether the word after the first character of `rest` has more than [`OPAQUE_MIN`] bytes;
+/// reads no further than necessary.
 fn starts_opaque_word(rest: &str) -> bool {
     let mut word = rest.chars();
     word.next();
@@ -158,7 +164,8 @@ fn starts_opaque_word(rest: &str) -> bool {
         > OPAQUE_MIN
 }
 
-/// Appends the parts of `range`, split at `mark` and, where still too long, at finer levels.
+/// Appends the parts of `range`, split at boundaries of level `mark`; parts that are still too long
+/// are split at finer levels.
 fn split_at_level(
     line: &str,
     range: Range<usize>,
@@ -199,7 +206,7 @@ fn split_at_level(
     }
 }
 
-/// Joins short neighbours up to the length of a whole line.
+/// Joins short neighbouring pieces, up to [`WHOLE_MAX`].
 fn join_short_segments(line: &str, atoms: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut joined: Vec<(Range<usize>, u32)> = Vec::new();
     for atom in atoms {
@@ -231,7 +238,7 @@ fn is_opaque(text: &str) -> bool {
 }
 
 fn looks_like_data(line: &str) -> bool {
-    // Data has an opening bracket, then a name, then a closing bracket.
+    // Data has an opening bracket, behind it a quote and a colon, and a closing bracket.
     let (mut opened, mut named, mut closed) = (false, false, false);
     let mut before = 0;
     for byte in line.bytes() {
@@ -246,9 +253,9 @@ fn looks_like_data(line: &str) -> bool {
     named && closed
 }
 
-/// Finds for each piece the piece in which the JSON object around its beginning opens.
+/// Sets `record` of each piece: the piece in which the JSON object around its beginning opens.
 fn find_records(line: &str, pieces: &mut [LineSegment]) {
-    // Offsets of the open objects and lists; a list takes the offset of the container around it.
+    // Offsets of the open objects and arrays; an array has the offset of the container around it.
     let mut open: Vec<usize> = Vec::new();
     let mut in_string = false;
     let mut escaped = false;

@@ -1,5 +1,7 @@
-//! Selects excerpts: first for requests, errors and outcomes, each within a share of the budget;
-//! then those that cover most new terms for their cost.
+//! Selects excerpts for a summary: first requests, errors and outcomes, each within a share of the
+//! budget; then the excerpts that cover most new terms for their cost.
+//!
+//! Input: a [`SourceAnalysis`] and a budget in quarter tokens. Output: a [`Selection`] to render.
 
 use alloc::{collections::BinaryHeap, vec::Vec};
 
@@ -11,42 +13,48 @@ use super::{
 };
 use crate::base::{int, sort};
 
-/// Separates pieces of one line that are not neighbours.
+/// Separates pieces of one line between which text was left out.
 pub(super) const GAP: &str = " ... ";
 /// Length of [`GAP`] in quarter tokens.
 const GAP_QUARTERS: u32 = 5;
 
-/// Shares of the budget that are reserved for requests and errors, in percent.
+/// Share of the budget for requests of users, in percent.
 const REQUESTS_PERCENT: u32 = 22;
+/// Share of the budget for errors, in percent.
 const ERRORS_PERCENT: u32 = 15;
-/// Share reserved once for the assistant and once for tools, because tool results outnumber
-/// conclusions.
+/// Share of the budget for outcomes, in percent: once for the assistant and once for tools, because
+/// tool results outnumber the assistant's conclusions.
 const OUTCOMES_PERCENT: u32 = 6;
 
-/// Gain of an excerpt with an error report, and of an excerpt with an error word.
+/// Additional gain of an excerpt in which a program reports an error.
 const REPORT_GAIN: u32 = 40;
+/// Additional gain of any other excerpt with an error word.
 const ERROR_GAIN: u32 = 12;
 
 /// Quarter tokens of a date and the space after it.
 const DATE_QUARTERS: u32 = 11;
 
-/// The selected excerpts and their exact cost in quarter tokens.
+/// The selected excerpts and their cost in quarter tokens.
 #[derive(Debug)]
 pub(super) struct Selection<'m, 'a> {
     material: &'m SourceAnalysis<'a>,
-    /// Indexes of the selected excerpts, and a flag for every excerpt.
+    /// Indexes of the selected excerpts, ascending.
     chosen: Vec<u64>,
+    /// For each excerpt, whether the excerpt is selected.
     is_chosen: Vec<bool>,
     /// Cost of each block's header, without the date.
     headers: Vec<u32>,
-    /// For each term, whether a selected excerpt has it.
+    /// For each term, whether a selected excerpt has the term.
     covered_terms: Vec<bool>,
-    /// For each line, block and day, whether an excerpt of it is selected.
+    /// For each line, whether an excerpt of the line is selected.
     lines: Vec<bool>,
+    /// For each block, whether an excerpt of the block is selected.
     blocks: Vec<bool>,
+    /// For each day, whether an excerpt of the day is selected.
     days: Vec<bool>,
-    /// Digit shapes of the selected error lines.
+    /// Digit shapes of the selected excerpts with errors, ascending.
     chosen_error_shapes: Vec<u64>,
+    /// Cost of the selected excerpts as rendered, in quarter tokens.
     used_quarters: u32,
 }
 
@@ -106,11 +114,11 @@ impl<'m, 'a> Selection<'m, 'a> {
         self.days.len() > 1
     }
 
-    /// Selects the candidates with the best gain for their cost while they fit; on a tie the
-    /// earlier one.
+    /// Selects the candidates with the greatest gain for their cost that fit `limit`; on a tie, the
+    /// earlier candidate.
     fn fill_greedily(&mut self, candidates: Vec<usize>, limit: u32) {
         let fits = |this: &Self, piece: usize| {
-            // An excerpt between two selected ones saves the gap between them.
+            // An excerpt between two selected excerpts can save the gap between them.
             let room = limit.saturating_sub(this.used_quarters).saturating_add(GAP_QUARTERS);
             this.material.excerpts.get(piece).is_some_and(|piece| piece.quarter_tokens <= room)
         };
@@ -132,7 +140,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         }
     }
 
-    /// Returns score and tie break of an excerpt that is not selected.
+    /// Returns score and tie break of an excerpt; `None`: the excerpt is selected or has no gain.
     fn score_candidate(&self, number: usize) -> Option<(u64, u64)> {
         let piece =
             self.material.excerpts.get(number).filter(|_| !self.contains_excerpt(number))?;
@@ -146,8 +154,8 @@ impl<'m, 'a> Selection<'m, 'a> {
         (gain > 0).then_some((score, encode_tie_break(number)))
     }
 
-    /// Returns the excerpt in which the record of `piece` begins, if that excerpt is not selected
-    /// yet.
+    /// Returns the excerpt in which the record of `piece` begins; `None`: the record begins in
+    /// `piece`, or this excerpt is selected.
     fn find_missing_record(&self, number: usize, piece: &Excerpt<'a>) -> Option<&'m Excerpt<'a>> {
         let missing = piece.record != number && !self.contains_excerpt(piece.record);
         if missing { self.material.excerpts.get(piece.record) } else { None }
@@ -187,7 +195,8 @@ impl<'m, 'a> Selection<'m, 'a> {
         }
     }
 
-    /// Returns the gain of an excerpt: the value of the terms it would newly cover.
+    /// Returns the gain of an excerpt: the value of the terms that it would newly cover, weighted
+    /// by speaker and cues.
     fn compute_gain(&self, piece: &Excerpt<'a>) -> u32 {
         let mut sum = 0_u32;
         for found in self.material.term_uses_of(piece) {
@@ -202,7 +211,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         sum = sum.saturating_mul(voice) / 4;
         let is = |cue: u16| piece.cues & cue != 0;
         if is(cues::ERROR) && self.chosen_error_shapes.binary_search(&piece.digit_shape).is_err() {
-            // Error reports are kept even without a rare term.
+            // The first error report of a digit shape has a gain even without a new term.
             let (report, word) = (REPORT_GAIN, if sum > 0 { ERROR_GAIN } else { 0 });
             sum = sum.saturating_add(if is(cues::REPORT) { report } else { word });
         }
@@ -250,7 +259,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         cost
     }
 
-    /// Returns the other excerpt if it is on the same line.
+    /// Returns the other excerpt; `None`: it is on another line, or `other` is `None`.
     fn find_on_same_line(
         &self,
         piece: &Excerpt<'a>,
@@ -264,7 +273,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         quarter_tokens_u32(separator_between(self.material, left, right))
     }
 
-    /// Returns one excerpt for each user message: the one with the most gain for its length.
+    /// Returns one excerpt for each user message: the excerpt with the greatest gain for its cost.
     fn find_request_excerpts(&self) -> Vec<usize> {
         let mut best: Vec<(usize, (u64, u64))> = Vec::new();
         for (number, piece) in self.material.excerpts.iter().enumerate() {
@@ -280,7 +289,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         best.into_iter().map(|(_, (_, place))| decode_tie_break(place)).collect()
     }
 
-    /// Returns the first error line of each digit shape.
+    /// Returns the first excerpt with an error of each digit shape, in the order of the source.
     fn find_error_excerpts(&self) -> Vec<usize> {
         let is_error = |piece: &Excerpt<'a>| piece.cues & cues::ERROR != 0;
         let pieces = self.material.excerpts.iter().zip(0u64..);
@@ -294,7 +303,8 @@ impl<'m, 'a> Selection<'m, 'a> {
         firsts.into_iter().map(int::to_usize).collect()
     }
 
-    /// Returns the last excerpt of each turn of the assistant, or of each tool result.
+    /// Returns the last excerpt of each turn of the assistant, or of each tool result. Calls and
+    /// courtesies are left out.
     fn find_outcome_excerpts(&self, of: Speaker) -> Vec<usize> {
         let mut last: Vec<(Speaker, usize, usize)> = Vec::new();
         for (number, piece) in self.material.excerpts.iter().enumerate() {
@@ -304,7 +314,7 @@ impl<'m, 'a> Selection<'m, 'a> {
                 continue;
             }
             match last.last_mut() {
-                // Calls and results between do not end a turn; a new result ends the previous one.
+                // A new block continues a turn of the assistant, but begins a new tool result.
                 Some((voice, block, at)) if *voice == piece.speaker => {
                     if *voice == Speaker::Tool && *block != piece.block {
                         last.push((piece.speaker, piece.block, number));
@@ -320,7 +330,8 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 }
 
-/// Returns the separator of two selected pieces of one line: the blanks between them, else a gap.
+/// Returns the separator of two selected pieces of one line: the text between the pieces if it is
+/// blank, else [`GAP`].
 pub(super) fn separator_between<'a>(
     material: &SourceAnalysis<'a>,
     left: &Excerpt<'a>,
@@ -341,8 +352,8 @@ fn header_cost(block: &TranscriptBlock<'_>) -> u32 {
         + u32::from(!block.role.is_empty())
 }
 
-/// Encodes an index so that the earlier excerpt has the greater key; [`decode_tie_break`] inverts
-/// the code.
+/// Encodes an index so that the earlier excerpt has the greater key; [`decode_tie_break`] returns
+/// the index.
 fn encode_tie_break(number: usize) -> u64 {
     u64::MAX - int::to_u64(number)
 }
@@ -351,7 +362,7 @@ fn decode_tie_break(place: u64) -> usize {
     int::to_usize(u64::MAX - place)
 }
 
-/// Inserts a number into an ascending list unless it is there.
+/// Inserts a number into an ascending list unless the list has the number.
 fn insert_sorted(list: &mut Vec<u64>, number: u64) {
     if let Err(place) = list.binary_search(&number) {
         list.insert(place, number);

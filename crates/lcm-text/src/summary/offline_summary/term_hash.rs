@@ -1,8 +1,10 @@
-//! Hashes of terms, equal in every host.
+//! Hashes terms with FNV-1a, equally in every host.
+//!
+//! Input: the bytes of a term. Output: a 64-bit hash, the key of a term in maps.
 
 use core::hash::Hasher;
 
-/// FNV-1a hash over the lower-case letters of a term, equal in every host.
+/// An FNV-1a hash that is built byte by byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TermHash(u64);
 
@@ -30,7 +32,7 @@ pub fn fnv_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(TermHash::new(), |key, byte| key.with_byte(*byte)).finish()
 }
 
-/// Returns the FNV-1a hash of ASCII bytes in lower case.
+/// Returns the FNV-1a hash of ASCII bytes, converted to lower case.
 pub(crate) fn fnv_hash_lowercase<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
     bytes.fold(TermHash::new(), |key, byte| key.with_byte(byte.to_ascii_lowercase())).finish()
 }

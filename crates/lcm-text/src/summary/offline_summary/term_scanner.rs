@@ -1,28 +1,31 @@
-//! Finds the terms of a text: words that a reader could search for. Each byte is read once.
+//! Finds the terms of a text: words that a reader could search for.
+//!
+//! Input: a text. Output: its terms, each with a hash and a class, for the offline summariser and
+//! the verifier. The time is linear.
 
 use super::term_hash::TermHash;
 use crate::base::tokens;
 
-/// LIMIT: longer runs of letters outside ASCII are a script without spaces, split into groups of
-/// three.
+/// Most characters of a token that is not all ASCII and is one term. A longer token is taken for a
+/// script without spaces, and each three neighbouring characters are a term.
 const SPACELESS_MIN: u32 = 24;
-/// LIMIT: longer tokens are ignored.
+/// Most bytes of an ASCII token; longer tokens are ignored.
 const TOKEN_MAX: usize = 160;
 
 /// The class of a term.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TermClass {
-    /// Path, mixed letters and digits, inner capitals, dots or underscores.
+    /// A path, or a token with letters and with digits, inner capitals, dots, `_`, `@`, `:` or `>`.
     Identifier,
-    /// Two or more digits.
+    /// Two or more digits without letters.
     Number,
-    /// Capitalised inside a sentence, or all capitals.
+    /// A word that is capitalised inside a sentence, or all capitals.
     Name,
-    /// A word of four or more letters.
+    /// Any other word of four or more letters.
     Word,
-    /// Two neighbouring ideographs, or three letters of a script without spaces.
+    /// Two neighbouring ideographs, or three characters of a script without spaces.
     Gram,
-    /// A shorter word, which can only be a cue.
+    /// Any other token, which can only be a cue.
     ShortWord,
 }
 
@@ -44,18 +47,18 @@ impl TermClass {
 pub struct TermOccurrence<'a> {
     /// The term as written.
     pub text: &'a str,
-    /// Hash that is equal for terms that differ in case only.
+    /// Hash that is equal for terms that differ only in case.
     pub key: u64,
     /// Class of this occurrence.
     pub class: TermClass,
-    /// Whether it begins with a lower-case letter.
+    /// Whether the term begins with a lower-case letter.
     pub is_lowercase: bool,
 }
 
 /// Calls `emit` with every term of `text`, in order.
 pub fn scan_terms<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) {
     let mut at = line_number_length(text);
-    // The last character that is no space, to recognise the start of a sentence.
+    // The last character that is not whitespace, to recognise the start of a sentence.
     let mut before = '.';
     while let Some(c) = char_at(text, at) {
         if c == ' ' {
@@ -79,7 +82,8 @@ pub fn scan_terms<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) {
     }
 }
 
-/// Returns the character at a character boundary; ASCII is not decoded.
+/// Returns the character at `at`; `None`: the end of the text, or no character boundary. ASCII
+/// takes a fast path.
 #[inline(always)]
 pub(super) fn char_at(text: &str, at: usize) -> Option<char> {
     match text.as_bytes().get(at) {
@@ -94,7 +98,8 @@ fn decode_char(text: &str, at: usize) -> Option<char> {
     text.get(at..).and_then(|rest| rest.chars().next())
 }
 
-/// Returns the length of the line number at the beginning of a line of a listing; it is no term.
+/// Returns the length of the line number at the beginning of a line of a listing, which is no term;
+/// 0: no line number.
 fn line_number_length(text: &str) -> usize {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let numbered =
@@ -102,8 +107,8 @@ fn line_number_length(text: &str) -> usize {
     if (1..=6).contains(&digits) && numbered { digits } else { 0 }
 }
 
-/// Returns whether a capital after this character begins a sentence. Quotes and colons do not
-/// count, because in data they precede values.
+/// Returns whether a capital after this character begins a sentence. Quotes and colons are left
+/// out, because they precede values in data.
 fn starts_sentence(before: char) -> bool {
     matches!(before, '.' | '!' | '?' | '*' | '-' | '#' | '>' | '|')
 }
@@ -116,8 +121,8 @@ fn is_gram_char(c: char) -> bool {
     !c.is_ascii() && tokens::is_cjk(c) && c.is_alphanumeric()
 }
 
-/// Emits each pair of neighbouring ideographs at the beginning of `text`; returns the length of the
-/// run.
+/// Emits each pair of neighbouring ideographs in the run of ideographs at the beginning of `text`;
+/// returns the length of the run in bytes.
 fn emit_bigrams<'a>(text: &'a str, emit: &mut dyn FnMut(TermOccurrence<'a>)) -> usize {
     let mut previous = None;
     for (at, c) in text.char_indices() {
@@ -190,7 +195,8 @@ impl Default for TokenProfile {
 }
 
 impl TokenProfile {
-    /// Reads the token at offset `at`: word characters with joiners between them. Returns its end.
+    /// Reads the token at offset `at`: word characters, and joiners between word characters, such
+    /// as `.` or `::`. Returns the offset of its end.
     fn read_token(&mut self, text: &str, mut at: usize) -> usize {
         loop {
             at += self.add_ascii_run(text.as_bytes().get(at..).unwrap_or_default());
@@ -209,7 +215,7 @@ impl TokenProfile {
         }
     }
 
-    /// Returns the joiner at `at` if the token continues after it.
+    /// Returns the joiner at `at`; `None`: no joiner, or the token does not continue after it.
     fn find_joiner<'a>(&self, text: &'a str, at: usize, c: char) -> Option<&'a str> {
         let next = char_at(text, at + c.len_utf8());
         let length = match (c, next) {

@@ -1,4 +1,6 @@
 //! Assigns numbers to the terms of a source and counts how rare each term is.
+//!
+//! Input: excerpts in order. Output: the terms of each excerpt with their values for the selection.
 
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
@@ -14,7 +16,7 @@ use super::{
 /// Counts of one term in the whole source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceTerm<'a> {
-    /// First occurrence in the term's class.
+    /// The first occurrence with class `class`, as written.
     pub(super) text: &'a str,
     /// Class of the occurrence with the greatest weight.
     pub(super) class: TermClass,
@@ -24,9 +26,11 @@ pub(super) struct SourceTerm<'a> {
     pub(super) count: u32,
     /// Number of messages with the term, or of excerpts in a source of few messages.
     pub(super) units: u32,
-    /// Whether the term also occurs in lower case, so that a capital does not make it a name.
+    /// Whether the term also occurs in lower case; a capitalised occurrence is then no name.
     occurs_as_word: bool,
+    /// Unit of the last occurrence; `u32::MAX`: no occurrence yet.
     last_unit: u32,
+    /// Excerpt of the last occurrence; `u32::MAX`: no occurrence yet.
     last_piece: u32,
 }
 
@@ -99,13 +103,15 @@ impl<'a> TermTable<'a> {
         self.list.len()
     }
 
-    /// Returns the value of covering this term, valid after all excerpts were added.
+    /// Returns the value of covering this term: weight times rarity. All excerpts must have been
+    /// added.
     pub(super) fn coverage_value(&self, found: &TermUse) -> u32 {
         self.get(found.term)
             .map_or(0, |term| term.weight_as(found.class) * rarity_weight(term.units))
     }
 
-    /// Appends the distinct terms of an excerpt to `uses`; returns the cues of its words.
+    /// Appends the distinct terms of an excerpt to `uses`, except short words; returns the cues of
+    /// all its words.
     pub(super) fn add_excerpt(
         &mut self,
         text: &'a str,
@@ -164,7 +170,7 @@ impl<'a> TermTable<'a> {
     }
 }
 
-/// Returns the rarity factor of a term that occurs in `units` messages.
+/// Returns the rarity factor of a term that occurs in `units` messages, or excerpts.
 const fn rarity_weight(units: u32) -> u32 {
     match units {
         0 | 1 => 4,

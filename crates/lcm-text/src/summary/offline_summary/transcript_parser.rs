@@ -1,10 +1,13 @@
 //! Parses rendered source text into blocks and lines.
+//!
+//! Input: text as [`crate::summary::transcript`] renders it. Output: a [`ParsedTranscript`] for the
+//! offline summariser.
 
 use alloc::vec::Vec;
 
 use crate::summary::transcript::{self, EXPAND_PREFIX, MEDIA_NOTE};
 
-/// The speaker of a line, as far as it changes the value of the line.
+/// The speaker of a line, as far as the speaker changes the value of the line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Speaker {
     /// A user.
@@ -26,7 +29,7 @@ pub(super) struct TranscriptBlock<'a> {
     pub(super) time: &'a str,
     /// The role as written, or empty.
     pub(super) role: &'a str,
-    /// Index of the run of consecutive blocks with this date.
+    /// Number of changes of the date between the first block and this block.
     pub(super) day: u32,
 }
 
@@ -48,9 +51,10 @@ pub(super) struct ParsedTranscript<'a> {
     pub(super) blocks: Vec<TranscriptBlock<'a>>,
     /// Lines in order, without headers, labels and notes.
     pub(super) lines: Vec<TranscriptLine<'a>>,
-    /// Entries of the footers of earlier summaries.
+    /// Entries of the lines `Expand for details about:` of earlier summaries.
     pub(super) earlier_leads: Vec<&'a str>,
-    /// The first line that is no header, for a source without any line to quote.
+    /// The first line that is not a header, a footer or a truncation note; used if the source has
+    /// no line to quote. Empty: no such line.
     pub(super) last_resort: &'a str,
 }
 
@@ -70,7 +74,8 @@ pub(super) fn parse_transcript(text: &str) -> ParsedTranscript<'_> {
 struct TranscriptParser<'a> {
     source: ParsedTranscript<'a>,
     speaker: Speaker,
-    /// Whether the lines come from a summary, so that each may have an inline header.
+    /// Whether the lines come from a summary or have no header, so that each line may have an
+    /// inline header.
     is_summary: bool,
 }
 
@@ -144,7 +149,7 @@ impl<'a> TranscriptParser<'a> {
     }
 }
 
-/// Returns whether a line is only a label or a note about other lines.
+/// Returns whether a line is the label of a tool result or a note about omitted text.
 fn is_label(line: &str) -> bool {
     let left_out = line.starts_with("[... ") && line.ends_with(" tokens left out ...]");
     let result = line.starts_with("tool result") && line.ends_with(':');

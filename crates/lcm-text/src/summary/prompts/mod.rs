@@ -1,4 +1,4 @@
-//! The prompts for summaries, versioned, and functions that parse a prompt.
+//! Builds the prompts for summaries, which have a version, and parses such prompts.
 //!
 //! Input: the source text and the options of a summary. Output: a system text and a user text.
 //! Callers choose the source and the length, and handle the answer.

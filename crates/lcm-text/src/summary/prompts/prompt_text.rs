@@ -18,9 +18,9 @@ pub struct PromptInput<'a> {
     pub purpose: Purpose,
     /// Depth of the new summary: 0 leaf, 1 session, 2 phase, 3 and more durable.
     pub depth: u32,
-    /// Normal or aggressive; fallback gets the aggressive prompt.
+    /// Level of the summary; any level but `Normal` gets the aggressive prompt.
     pub level: Level,
-    /// Target length in tokens.
+    /// Length in tokens that the prompt asks for.
     pub tokens_target: u32,
     /// The operator's task paragraph, from [`PromptTemplate::override_text`]; `None`: the built-in
     /// paragraph.
@@ -29,13 +29,14 @@ pub struct PromptInput<'a> {
     pub source: &'a str,
     /// Tokens of the items that the summary will replace.
     pub source_tokens: u32,
-    /// Summaries or text directly before the source; `None`: nothing is before the source.
+    /// Text that precedes the source in the conversation, for understanding only; `None` or blank:
+    /// no such text is shown.
     pub previous: Option<&'a str>,
     /// The operator's instructions; blank: no instructions.
     pub instructions: &'a str,
-    /// Findings of the verifier about the preceding answer; `None`: first attempt.
+    /// Findings of the verifier about the preceding answer; `None` or blank: no findings.
     pub findings: Option<&'a str>,
-    /// 16 hex digits that the source cannot contain by chance; they mark its beginning and end.
+    /// 16 hex digits in the lines around the source, which the source does not contain by chance.
     pub boundary: &'a str,
 }
 
@@ -80,7 +81,7 @@ names, separated by commas, what you left out or shortened: topics, files, ident
 ///
 /// The prompt states the length in a line `Length: at most N tokens.` before any untrusted text.
 /// The source is between the lines `<source BOUNDARY>` and `</source BOUNDARY>`. [`parse_material`]
-/// reads both back.
+/// returns the source and the length.
 #[must_use]
 pub fn build(request: &PromptInput<'_>) -> Prompt {
     let mut out = String::new();
@@ -121,8 +122,8 @@ pub fn build(request: &PromptInput<'_>) -> Prompt {
     Prompt { system: SYSTEM_TEXT.into(), prompt: out }
 }
 
-/// Returns the source text and the target length in tokens; `None`: [`build`] did not make the
-/// prompt.
+/// Returns the source text and the requested length in tokens; `None`: the prompt lacks the lines
+/// that [`build`] writes.
 ///
 /// The source is between the first opening line and the last closing line.
 #[must_use]
@@ -131,11 +132,12 @@ pub fn parse_material(prompt: &str) -> Option<(&str, u32)> {
     find_fenced(prompt, "source").map(|(source, _)| (source, target))
 }
 
-/// Returns the content of the element `tag` with a boundary, and the text after the element. The
-/// content is between the first opening line and the last closing line.
+/// Returns the content of the element `tag` with a boundary, and the text after the element;
+/// `None`: no such element. The content is between the first opening line and the last closing
+/// line.
 pub fn find_fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)> {
     let (boundary, rest) = find_opening(prompt, &format!("<{tag} "))?;
-    // A fence is a whole line. Between the fences of an empty element there is no line.
+    // The opening and the closing tag are whole lines.
     let closing = format!("</{tag} {boundary}>");
     let end = rest
         .match_indices(closing.as_str())
@@ -146,12 +148,13 @@ pub fn find_fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)>
     Some((inside.strip_suffix('\n').unwrap_or(inside), rest.get(end + closing.len()..)?))
 }
 
-/// Returns the tokens of the items to replace, as the prompt states them.
+/// Returns the tokens of the items to replace, as the prompt states them; `None`: no such line.
 pub(crate) fn parse_source_tokens(prompt: &str) -> Option<u32> {
     find_number_line(prompt, SIZE_PREFIX)
 }
 
-/// Returns the paragraphs of the task: the operator's or the built-in one, and how strict to be.
+/// Returns the paragraphs of the task: the operator's or the built-in paragraph, and for a
+/// condensed summary at any level but `Normal` the demand to be strict.
 fn task_paragraphs<'a>(request: &PromptInput<'a>) -> impl Iterator<Item = &'a str> {
     let wording = PromptTemplate::for_request(request.purpose, request.depth, request.level);
     let is_leaf = matches!(wording, PromptTemplate::Leaf | PromptTemplate::LeafAggressive);
@@ -166,19 +169,21 @@ fn push_paragraph(out: &mut String, text: &str) {
     out.push_str(text);
 }
 
-/// Appends an element with a boundary, each fence on its own line.
+/// Appends an element with a boundary; the opening and the closing tag have lines of their own.
 pub fn push_fenced(out: &mut String, tag: &str, boundary: &str, text: &str) {
     push_paragraph(out, &format!("<{tag} {boundary}>\n{text}\n</{tag} {boundary}>"));
 }
 
-/// Returns the number in the first line of the form `prefix`, digits and ` tokens.`
+/// Returns the number in the first line of the form `prefix`, digits and ` tokens.`; `None`: no
+/// such line.
 fn find_number_line(prompt: &str, prefix: &str) -> Option<u32> {
     prompt
         .lines()
         .find_map(|line| line.strip_prefix(prefix)?.strip_suffix(TOKENS_SUFFIX)?.parse().ok())
 }
 
-/// Returns the boundary of the first line that opens the element, and the text after the line.
+/// Returns the boundary of the first line that opens the element, and the text after the line;
+/// `None`: no such line.
 fn find_opening<'p>(prompt: &'p str, prefix: &str) -> Option<(&'p str, &'p str)> {
     let mut rest = prompt;
     while let Some((line, after)) = rest.split_once('\n') {

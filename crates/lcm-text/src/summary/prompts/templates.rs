@@ -1,4 +1,4 @@
-//! The task paragraph of a prompt, by depth, and its replacement by the operator.
+//! The task paragraph of a prompt, by depth, and the operator's paragraph that replaces it.
 //!
 //! Input: a name, or purpose, depth and level. Output: the paragraph and the version of the prompt.
 //! Length, source, footer and the sentences on trust cannot be replaced.
@@ -12,7 +12,7 @@ use crate::types::model::{Level, Purpose};
 /// Most bytes of an operator's paragraph.
 pub const OVERRIDE_BYTES_MAX: usize = 8 << 10;
 
-/// Bit of a prompt version that marks an operator's text. The other bits are a hash.
+/// Bit of a prompt version that marks an operator's text. The other bits are then a hash.
 const OVERRIDE_BIT: u32 = 1 << 31;
 
 const LEAF: &str = "\
@@ -67,13 +67,13 @@ Give a brief timeline by date or range of dates.";
 pub enum PromptTemplate {
     /// For messages.
     Leaf,
-    /// For messages, second level: the first answer was too large, or two answers had findings.
+    /// For messages, at any level but `Normal`.
     LeafAggressive,
-    /// For leaves: depth 1.
+    /// For summaries of depth 1, made from leaves.
     Session,
-    /// For sessions: depth 2.
+    /// For summaries of depth 2.
     Phase,
-    /// For phases and above: depth 3 and more.
+    /// For summaries of depth 3 and more.
     Durable,
 }
 
@@ -118,7 +118,7 @@ impl PromptTemplate {
         }
     }
 
-    /// Returns the template with this name.
+    /// Returns the template with this name; `None`: no template has the name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|wording| wording.as_str() == name)
@@ -136,15 +136,15 @@ impl PromptTemplate {
         }
     }
 
-    /// Returns the operator's paragraph, if there is one.
+    /// Returns the operator's paragraph for this template; `None`: `overrides` has none.
     #[must_use]
     pub fn override_text(self, overrides: &[(Self, String)]) -> Option<&str> {
         let own = overrides.iter().find(|(wording, _)| *wording == self);
         own.map(|(_, text)| text.as_str())
     }
 
-    /// Returns the version of the prompt: [`PROMPT_VERSION`], or for an operator's text a hash from
-    /// 2,147,483,648 on.
+    /// Returns the version of the prompt: [`PROMPT_VERSION`], or for an operator's text a hash of
+    /// the text that is at least 2,147,483,648.
     #[must_use]
     pub fn version(self, overrides: &[(Self, String)]) -> u32 {
         let Some(own) = self.override_text(overrides) else { return PROMPT_VERSION };
@@ -154,12 +154,12 @@ impl PromptTemplate {
     }
 }
 
-/// Parses the operator's paragraphs by name. A blank paragraph replaces nothing.
+/// Parses pairs of a template's name and the operator's paragraph. A blank paragraph is left out.
 ///
 /// # Errors
 ///
-/// The rule that is broken: an unknown name, a text over the limit, or a line that looks like a
-/// line around the source.
+/// The broken rule, as the end of a message: an unknown name, a text over the limit, or a line that
+/// begins like a line around the source.
 pub(crate) fn parse_overrides(
     texts: Vec<(String, String)>,
 ) -> core::result::Result<Vec<(PromptTemplate, String)>, String> {
@@ -174,8 +174,7 @@ pub(crate) fn parse_overrides(
         }
         if has_reserved_line(own) {
             return Err(format!(
-                "texts without a line that begins as the prompt's own do (`{}`, `{}`, `{}`); \
-                 `{name}` has one",
+                "texts without a line that begins with `{}`, `{}` or `{}`; `{name}` has one",
                 LENGTH_PREFIX.trim(),
                 SIZE_PREFIX.trim(),
                 OPEN_PREFIX.trim(),

@@ -1,10 +1,12 @@
 //! Removes reasoning and truncation notes from the answer of a model.
+//!
+//! Input: an answer or a stored summary. Output: the text for a summary or a prompt.
 
 use alloc::string::String;
 
-/// Prefix of the last line of every summary, which lists omitted details.
+/// Prefix of the line that should end every summary and lists omitted details.
 pub(crate) const EXPAND_PREFIX: &str = "Expand for details about:";
-/// Note that instructions were removed from a fallback summary.
+/// Note in a fallback summary from which text in the form of instructions was removed.
 pub(crate) const DIRECTIVE_NOTE: &str =
     "[LCM fallback summary; directive-shaped untrusted content omitted]";
 
@@ -22,17 +24,18 @@ const THINKING_HEADER: &str = "thinking process:";
 ///
 /// Removed are:
 ///
-/// - tagged blocks (`think`, `thinking`, `reasoning`, `thought`) at the start, closed or not;
-/// - such blocks on lines of their own;
-/// - everything before a closing tag without an opening tag;
+/// - tagged blocks (`think`, `thinking`, `reasoning`, `thought`) at the start; a block without a
+///   closing tag extends to the end;
+/// - later tagged blocks that begin and end at line bounds;
+/// - everything before a closing tag that is alone on its line and has no opening tag;
 /// - a leading `Thinking Process:` with its list.
 ///
-/// A tag inside a sentence is kept.
+/// A tag within a line is kept.
 #[must_use]
 pub fn strip_reasoning(text: &str) -> String {
     let text = text.trim();
     let mut closings = ClosingTagScanner::new(text);
-    // `rest` is always an end of `text`, so its length gives its offset.
+    // `rest` is always a suffix of `text`, so its length gives its offset.
     let mut rest = text;
     loop {
         let at = text.len() - rest.len();
@@ -54,20 +57,21 @@ pub fn strip_reasoning(text: &str) -> String {
 struct ClosingTag {
     start: usize,
     end: usize,
-    /// Offset of the last opening tag before the closing tag.
+    /// Offset of the last opening tag before the closing tag; `None`: no opening tag was found.
     opening_at: Option<usize>,
+    /// Whether the line has only whitespace before the tag and nothing after the tag.
     fills_line: bool,
 }
 
 impl ClosingTag {
-    /// Returns whether the tag is alone on its line and no tag from `at` on opened the block. Some
-    /// chat templates put the opening tag into the prompt.
+    /// Returns whether the tag is alone on its line and no opening tag at or after `at` precedes
+    /// the tag. Some chat templates put the opening tag into the prompt.
     fn is_stray(&self, at: usize) -> bool {
         self.fills_line && self.opening_at.is_none_or(|opening| opening < at)
     }
 }
 
-/// A scanner of closing tags that finds each tag once. A search per opening tag would take
+/// A scanner of closing tags that reads the text once. A new search for each opening tag would take
 /// quadratic time on repetitive answers.
 struct ClosingTagScanner<'a> {
     text: &'a str,
@@ -100,20 +104,21 @@ fn find_closing_tag(text: &str, from: usize) -> Option<ClosingTag> {
     Some(ClosingTag { start, end, opening_at: opening, fills_line })
 }
 
-/// Returns the text after the opening tag that `text` starts with.
+/// Returns the text after the opening tag that `text` starts with; `None`: `text` starts with no
+/// opening tag of [`REASONING_TAGS`].
 fn strip_opening_tag(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('<')?;
     let tag = REASONING_TAGS.iter().find(|tag| starts_with_ignore_case(rest, tag))?;
     let rest = rest.get(tag.len()..)?;
     if rest.starts_with(' ') {
-        // Attributes are on the line of the tag.
+        // A tag with attributes must end on its line.
         let end = rest.find(['>', '<', '\n'])?;
         return rest.get(end..)?.strip_prefix('>');
     }
     rest.strip_prefix('>')
 }
 
-/// Returns the text before and after the first closing tag in `text`.
+/// Returns the text before and after the first closing tag in `text`; `None`: no closing tag.
 fn split_at_closing_tag(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     loop {
@@ -131,7 +136,8 @@ fn split_at_closing_tag(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the text after a leading `Thinking Process:` and the paragraphs of its list.
+/// Returns the text after a leading `Thinking Process:` and the paragraphs of its list; `None`:
+/// `text` does not start with this header.
 fn skip_thinking_header(text: &str) -> Option<&str> {
     let bare = text.trim_start_matches(['#', '*', ' ']);
     if !starts_with_ignore_case(bare, THINKING_HEADER) {
@@ -188,8 +194,8 @@ pub(crate) fn is_truncation_note(text: &str) -> bool {
 
 /// Removes truncation notes and trims the end.
 ///
-/// Needed before a summary becomes previous context of a prompt: a model that reads such a note
-/// copies the note. A line with nothing but a note is removed whole.
+/// Callers use this function before a summary becomes previous context of a prompt, because a model
+/// that reads such a note copies the note. A line with only notes is removed.
 #[must_use]
 pub fn strip_truncation_notes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -218,12 +224,12 @@ pub fn strip_truncation_notes(text: &str) -> String {
     out
 }
 
-/// Returns the length in bytes of the truncation note that `text` starts with.
+/// Returns the length in bytes of the truncation note that `text` starts with; `None`: no note.
 fn truncation_note_length(text: &str) -> Option<usize> {
     if let Some(fixed) = FIXED_NOTES.iter().find(|marker| text.starts_with(**marker)) {
         return Some(fixed.len());
     }
-    // The search ends at the next bracket, so that a text of only brackets is read once.
+    // The search ends at the next bracket, so that a text of only brackets takes linear time.
     let (inside, _) = text.strip_prefix('[')?.split_once(['[', ']'])?;
     let end = inside.len() + 1;
     if !text.get(end..)?.starts_with(']') {

@@ -1,4 +1,7 @@
-//! The bracketed headers of rendered blocks, parsed for the offline summariser and the verifier.
+//! Parses the bracketed headers of rendered blocks, for the offline summariser and the verifier.
+//!
+//! Input: a line. Output: the date, time and role of a header. Blocks are rendered by
+//! [`super::render_message`] and [`super::render_summary`].
 
 /// The fields of a header. An absent field is empty.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -11,7 +14,7 @@ pub struct BlockHeader<'a> {
     pub role: &'a str,
 }
 
-/// Parses a whole line as the header of a block.
+/// Parses a whole line as the header of a block; `None`: any other line.
 pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
     let inside = line.strip_prefix('[')?.strip_suffix(']')?;
     let (date, rest) = inside.split_once(' ')?;
@@ -33,8 +36,7 @@ pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
 }
 
 /// Parses the header before the first line of an extracted message, such as `[03:04 user] text`,
-/// and returns the header and the text. The date is present only where it changes, the role only if
-/// known.
+/// and returns the header and the text; `None`: any other line. Date and role may be absent.
 pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
     let (inside, text) = line.strip_prefix('[')?.split_once("] ")?;
     let mut header = BlockHeader::default();

@@ -1,18 +1,18 @@
 //! Removes elements that memory plugins insert into messages; the configuration lists their names.
 //!
 //! Input: a text of a user or of the host, and names. Output: the text without `<name
-//! ...>...</name>` and `<name/>`, and without an announcing line directly before such an element.
-//! An element that is never closed is kept, because a text may mention a tag.
+//! ...>...</name>` and `<name/>`, and without a line that announces an element directly before the
+//! element. An element that is never closed is kept, because a text may mention a tag.
 
 use alloc::{borrow::Cow, string::String, vec, vec::Vec};
 
-/// Replaces a text that was only injected context.
+/// The note that replaces a text of only injected elements.
 pub(super) const INJECTED_NOTE: &str = "[injected context omitted]";
 
 /// Prefix of a line that announces an element.
 const ANNOUNCEMENT_PREFIX: &str = "Untrusted context (metadata";
 
-/// Removes the elements with these names.
+/// Removes the elements whose names are in `names`.
 pub(super) fn strip_injected_context<'t>(text: Cow<'t, str>, names: &[String]) -> Cow<'t, str> {
     let found = find_elements(&text, names);
     if found.is_empty() {
@@ -31,8 +31,8 @@ pub(super) fn strip_injected_context<'t>(text: Cow<'t, str>, names: &[String]) -
     if out.is_empty() { Cow::Borrowed(INJECTED_NOTE) } else { Cow::Owned(out) }
 }
 
-/// Removes a last line that announces the element behind it. Only the last line is read, so that
-/// the total time is linear.
+/// Returns `between`, the text before an element, without its last line if this line announces the
+/// element. Only the last line is read, so that the total time is linear.
 fn strip_announcement(between: &str, begins_line: bool) -> &str {
     let kept = between.trim_end();
     let (before, line) = match kept.rfind('\n') {
@@ -43,13 +43,14 @@ fn strip_announcement(between: &str, begins_line: bool) -> &str {
     if line.trim_start().starts_with(ANNOUNCEMENT_PREFIX) { before } else { between }
 }
 
-/// Appends the text between two elements, on the line of the removed element.
+/// Appends the text after a removed element. If the element began a line, line breaks at the start
+/// of the text are dropped.
 fn push_between(out: &mut String, text: &str) {
     let at_start = out.is_empty() || out.ends_with('\n');
     out.push_str(if at_start { text.trim_start_matches(['\n', '\r']) } else { text });
 }
 
-/// Returns the ranges of the outermost elements, in order.
+/// Returns the byte ranges of the outermost elements, in order.
 fn find_elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     // Open elements as (start, index of the name), and the number of open elements by name.
@@ -68,7 +69,7 @@ fn find_elements(text: &str, names: &[String]) -> Vec<(usize, usize)> {
                 if counts.get(tag.name).is_none_or(|count| *count == 0) {
                     continue;
                 }
-                // Elements that were opened inside and not closed end here as well.
+                // Elements that were opened inside this element and not closed end with it.
                 let mut start = at;
                 while let Some((name, opened)) = open.pop() {
                     adjust_count(&mut counts, name, -1);

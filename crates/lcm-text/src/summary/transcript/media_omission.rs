@@ -1,13 +1,16 @@
-//! Replaces media in a text by a short note: data URLs, base64 and `MEDIA:` lines.
+//! Replaces media in a text by a short note: data URLs, base64 and `MEDIA:/` lines.
+//!
+//! Input and output: text of a message for a summariser.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-/// Replaces a piece of media.
+/// The note that replaces a piece of media.
 pub(crate) const MEDIA_NOTE: &str = "[media omitted]";
 
-/// Shortest run of base64 that counts as media, in bytes.
+/// Fewest bytes of base64 that count as media, on one line or on consecutive lines.
 const RUN_MIN: usize = 256;
-/// Shortest line of base64 that is broken into lines, in bytes.
+/// Fewest bytes of a line that can begin or continue base64 on several lines; the last line may be
+/// shorter.
 const LINE_MIN: usize = 60;
 
 /// Replaces every piece of media in a text by [`MEDIA_NOTE`].
@@ -19,7 +22,8 @@ pub(super) fn omit_media(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Returns whether a line certainly has no media; nearly all lines have no media.
+/// Returns whether a line certainly is no media and has no media. A fast check, because nearly all
+/// lines have no media.
 fn is_free_of_media(line: &str) -> bool {
     let trimmed = line.trim();
     !(trimmed.starts_with("MEDIA:/")
@@ -45,7 +49,7 @@ fn omit_media_by_line(text: &str) -> String {
     out
 }
 
-/// Writes the collected lines, or the note if they are together long enough for media.
+/// Writes the note if the collected lines together have at least [`RUN_MIN`] bytes, else the lines.
 fn flush_wrapped_lines(out: &mut String, wrapped: &mut Vec<&str>) {
     if wrapped.iter().map(|line| line.len()).sum::<usize>() >= RUN_MIN {
         out.push_str(MEDIA_NOTE);
@@ -69,8 +73,8 @@ fn push_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// Returns whether [`find_media`] could find anything. The check is much faster, and nearly no line
-/// has media.
+/// Returns whether [`find_media`] may find media in a line; `false` only if it would find none. The
+/// check is much faster than the search.
 fn may_hold_media(line: &str) -> bool {
     let bytes = line.as_bytes();
     // A run of `RUN_MIN` bytes covers at least one of the sampled bytes.
@@ -102,7 +106,7 @@ fn push_inline(out: &mut String, line: &str) {
     out.push_str(rest);
 }
 
-/// Returns offset and length in bytes of the first piece of media in `line`.
+/// Returns offset and length in bytes of the first piece of media in `line`; `None`: no media.
 fn find_media(line: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
@@ -113,14 +117,14 @@ fn find_media(line: &str) -> Option<(usize, usize)> {
         if run >= RUN_MIN && rest.get(..run).is_some_and(looks_like_base64) {
             return Some((at, run));
         }
-        // Continue at the next byte after the run that can start a piece.
+        // The search continues at the next base64 byte after the run.
         let skipped = rest.bytes().skip(run).take_while(|byte| !is_base64_byte(*byte)).count();
         at += (run + skipped).max(1);
     }
     None
 }
 
-/// Returns the length of the data URL that `text` starts with.
+/// Returns the length in bytes of the data URL that `text` starts with; `None`: no data URL.
 fn data_url_length(text: &str) -> Option<usize> {
     let scheme = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"))?;
     let rest = text.get(scheme.len()..)?;
@@ -144,8 +148,8 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_base64_byte)
 }
 
-/// Returns whether a run mixes cases and digits, as encoded bytes do; a long run of one kind is
-/// text.
+/// Returns whether a text is only base64 characters and mixes both cases and digits, as encoded
+/// bytes do. The mix is searched in the first 512 bytes.
 fn looks_like_base64(text: &str) -> bool {
     let head = || text.bytes().take(512);
     is_base64(text)

@@ -1,9 +1,8 @@
-//! The text that a summariser reads and writes: messages and summaries as text, answers cleaned.
+//! Renders messages and summaries as text for a summariser, and cleans its answers.
 //!
 //! Input: raw messages with their parts, or stored summaries. Output: one block of text for each, a
 //! header line `[2026-01-02 03:04 user]` and then the content. Blocks are separated by one empty
-//! line. The module also renders the published XML form of a summary. Callers decide which messages
-//! are rendered and which model reads them.
+//! line. The module also renders summaries for contexts, and removes reasoning from answers.
 
 mod answer_cleanup;
 mod block_header;
@@ -35,14 +34,14 @@ use crate::{
 };
 
 /// Most JSON tokens of a value that is split into content blocks; a larger value is rendered as its
-/// JSON, because the blocks take many times its memory.
+/// JSON, because parsed blocks take many times the memory of the value.
 const BLOCK_TOKENS_MAX: usize = 1 << 16;
 
 /// Options for rendering messages.
 #[derive(Clone, Copy, Debug)]
 pub struct TranscriptOptions<'a> {
-    /// Most tokens of one part. A longer part is cut to its head and tail around a note; the note
-    /// counts as well.
+    /// Most tokens of one rendered part. A longer part is cut to its head and tail around a note;
+    /// the tokens of the note are included.
     pub part_tokens_max: u32,
     /// Names of elements to remove, from `strip_injected_context_tags` of the configuration.
     pub injected_tags: &'a [String],
@@ -85,14 +84,14 @@ pub struct TranscriptSummary<'a> {
 /// | tool result | `tool result NAME:` or `tool error NAME:`, then the output on the next line |
 /// | file | `file NAME (MIME)` and its text |
 /// | reasoning | nothing |
+/// | other | the texts of content blocks, or the JSON |
 ///
-/// Media bytes, data URLs and base64 become `[media omitted]`; elements with injected tags are
-/// removed. A tool's output over 2,000 tokens is cut to its head, its tail and the failures
-/// between.
+/// Media bytes, data URLs and base64 become `[media omitted]`. Elements with injected tags are
+/// removed from texts of user and system messages. A tool's output over 2,000 tokens is cut to its
+/// head, its tail and the failures between head and tail.
 ///
-/// If `out` is not empty, an empty line is written
-/// before the block. A message of only blanks and reasoning appends nothing; a message of only
-/// media is a block with the note.
+/// If `out` is not empty, an empty line is written before the block. A message of only blanks and
+/// reasoning appends nothing; a message of only media is a block with the note.
 pub fn render_message(
     out: &mut String,
     message: &TranscriptMessage<'_>,
@@ -130,8 +129,8 @@ pub fn render_message(
 /// text.
 ///
 /// The header of a summary of depth 2 or more ends with its depth (`summary sum_... depth 2`),
-/// because the depth says how coarse the text is. If `out` is not empty,
-/// an empty line is written before the block. A blank text appends nothing.
+/// because the depth says how coarse the text is. If `out` is not empty, an empty line is written
+/// before the block. A blank text appends nothing.
 pub fn render_summary(out: &mut String, summary: &TranscriptSummary<'_>) {
     let TranscriptSummary { id, earliest, latest, depth, text } = *summary;
     if text.trim().is_empty() {
@@ -152,8 +151,8 @@ fn open_block(out: &mut String, head: &str) {
     out.push(']');
 }
 
-/// Appends content by lines. A line in the form of a block header is indented by a space, so that
-/// content cannot imitate another message.
+/// Appends content line by line, each line after a line break. A line in the form of a block header
+/// is indented by a space, so that content cannot imitate another message.
 fn push_content(out: &mut String, text: &str) {
     for line in text.lines() {
         out.push('\n');
@@ -164,7 +163,7 @@ fn push_content(out: &mut String, text: &str) {
     }
 }
 
-/// Returns the text of a part; `None`: the part has no text.
+/// Returns the rendered text of a part; `None`: the text would be blank, or the part is reasoning.
 fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
     let text = match part {
         Part::Text { text } => clean_text(json::text(raw, *text)),
@@ -189,7 +188,7 @@ fn render_part<'r>(raw: &'r str, part: &Part) -> Option<Cow<'r, str>> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Removes trailing blanks and media from a text.
+/// Returns a text without trailing whitespace and with media replaced by [`MEDIA_NOTE`].
 fn clean_text(text: Cow<'_, str>) -> Cow<'_, str> {
     media_omission::omit_media(match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),
@@ -263,9 +262,9 @@ fn render_text_or_value(raw: &str, span: ByteSpan) -> Cow<'_, str> {
     }
 }
 
-/// Renders a JSON value of unknown shape. A list of content blocks, the form of tool output for
-/// several providers, becomes the texts of its blocks, with media as the note. Any other value
-/// becomes its JSON.
+/// Renders a JSON value of unknown shape. A content block or a list of content blocks, the form of
+/// tool output for several providers, becomes the texts of its blocks, with [`MEDIA_NOTE`] for
+/// media. Any other value becomes its JSON.
 fn render_value(value: &str) -> Cow<'_, str> {
     if json::has_more_tokens(value, BLOCK_TOKENS_MAX) {
         return media_omission::omit_media(Cow::Borrowed(value));
@@ -287,7 +286,7 @@ fn render_value(value: &str) -> Cow<'_, str> {
             true
         }
     };
-    // An incomplete value is a part of a list; its JSON is the best available text.
+    // A value that is no complete array comes from a shortened list of parts; its JSON is rendered.
     if whole && !others && !blocks.is_empty() {
         Cow::Owned(blocks.join("\n"))
     } else {

@@ -1,4 +1,6 @@
-//! Renders a summary for an assembled context: as the published XML element, or as plain text.
+//! Renders a summary or a focus brief for a context: as an XML element, or as plain text.
+//!
+//! Input: the content of a summary or brief. Output: the text that assembly puts into a context.
 
 use alloc::{
     format,
@@ -8,14 +10,14 @@ use alloc::{
 
 use crate::{base::time, message::trust::Trust};
 
-/// The content of a summary element.
+/// A summary to render for a context.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryElement<'a> {
     /// `sum_...`.
     pub id: &'a str,
     /// Depth; 0 is a leaf.
     pub depth: u32,
-    /// Number of summaries below it in the tree.
+    /// Number of summaries below this summary in the tree.
     pub descendant_count: u32,
     /// Time of the first message in milliseconds since the epoch; `None`: unknown, not rendered.
     pub earliest: Option<u64>,
@@ -50,7 +52,7 @@ pub fn render_summary_xml(summary: &SummaryElement<'_>) -> String {
 }
 
 /// Renders a summary as plain text between a first line with the attributes and a last line. Only
-/// these lines begin with a bracket, so that no text can end its summary or begin another.
+/// these two lines begin with a bracket, so that the text of a summary cannot imitate them.
 #[must_use]
 pub fn render_summary_plain(summary: &SummaryElement<'_>) -> String {
     let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
@@ -76,7 +78,8 @@ pub fn render_focus_plain(id: &str, summaries: &[String], text: &str) -> String 
 /// Characters that a model may read as the end of a line.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Appends the rest of the first line, the text and the last line.
+/// Appends the rest of the first line, the text and the last line. A backslash is put before a text
+/// line that begins with a bracket.
 fn append_plain_body(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
     out.push_str(&format!(", {}", trust.as_str()));
     if !sources.is_empty() {
@@ -93,18 +96,18 @@ fn append_plain_body(out: &mut String, trust: Trust, id: &str, sources: &[&str],
     out.push_str(&format!("\n[end of {id}]"));
 }
 
-/// Renders a focus brief that replaces these summaries as XML, escaped as a summary is.
+/// Renders a focus brief that replaces `summaries` as XML, escaped like a summary.
 pub fn render_focus_xml(id: &str, summaries: &[String], text: &str) -> String {
     let mut out = String::from("<focus_brief");
     push_attribute(&mut out, "id", id);
-    // The author of a brief has read untrusted text.
+    // The author of a brief may have read untrusted text.
     push_attribute(&mut out, "trust", Trust::Untrusted.as_str());
     push_element_body(&mut out, &summaries.iter().map(String::as_str).collect::<Vec<_>>(), text);
     out.push_str("</focus_brief>");
     out
 }
 
-/// Appends the rest of an opening tag, the ids of sources and the content.
+/// Appends the end of an opening tag, the ids of sources and the content.
 fn push_element_body(out: &mut String, sources: &[&str], text: &str) {
     out.push_str(">\n");
     if !sources.is_empty() {
@@ -117,7 +120,7 @@ fn push_element_body(out: &mut String, sources: &[&str], text: &str) {
         out.push_str("</parents>\n");
     }
     out.push_str("<content>");
-    // In element content a quote needs no escape, and an escape costs tokens.
+    // A quote in element content is not escaped, because an escape costs tokens.
     push_escaped(out, text.trim(), false);
     out.push_str("</content>\n");
 }

@@ -1,9 +1,8 @@
 //! Cuts parts that are too large for a summariser.
 //!
 //! Input: the text of a part, a limit in tokens. Output: head and tail around a note with the
-//! number of omitted tokens. From a tool's output, failures between head and tail are kept as well,
-//! or counted, because no summary may lose a failure. The whole text stays stored and can be
-//! recalled by the message's id.
+//! number of omitted tokens. From a tool's output, failures between head and tail are kept, too, or
+//! counted, because a summary should not lose a failure. The stored message is unchanged.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use core::ops::Range;
@@ -13,14 +12,14 @@ use crate::{
     summary::verify::failing_pieces::find_failing_pieces,
 };
 
-/// Tokens of a tool's output that a summariser reads. Measured outputs over 2,000 tokens need no
-/// more (see `docs/compaction.md`); with 1,000, the first identifiers are lost.
+/// Most tokens of a tool's output that a summariser reads. `docs/compaction.md` has the
+/// measurements: 2,000 tokens are enough, and with 1,000 the first identifiers are lost.
 pub(super) const OUTPUT_TOKENS_MAX: u32 = 2_000;
 
-/// Most tokens of a note (`[... 4294967295 tokens left out ...]` and line breaks).
+/// Most tokens of a note, such as `[... 4294967295 tokens left out ...]` and its line breaks.
 const NOTE_TOKENS: u32 = 11;
 
-/// Most bytes of a piece that reports a failure.
+/// Most bytes of a piece of an output that is kept because it reports a failure.
 const PIECE_BYTES_MAX: usize = 240;
 
 /// Cuts a text over the limit to two thirds of head and one third of tail around a note.
@@ -36,14 +35,14 @@ pub(super) fn truncate_text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str>
     )
 }
 
-/// Cuts an output over the limit to head, failures and tail around a note. Head and tail get at
-/// least a third and a sixth of the limit, failures at most a half. Failures without room are
-/// counted.
+/// Cuts an output over the limit to head, note, failures and tail. Of the limit less the notes,
+/// failures get at most a half; the head gets two thirds and the tail one third of the rest.
+/// Failures that do not fit are counted.
 pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str> {
     let Some(total) = estimate_if_over(&text, tokens_max) else { return text };
     let room = tokens_max.saturating_sub(3 * NOTE_TOKENS);
-    // Failures are searched between the narrowest ends, so that shortening the ends loses no
-    // failure.
+    // Failures are searched between the shortest possible ends. Longer ends can only repeat a
+    // failure, which is then left out of the pieces.
     let failures = FailureExcerpts::collect_between_ends(
         &TextEnds::from_text(&text, room - room / 2),
         &text,
@@ -67,7 +66,7 @@ pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, st
     Cow::Owned(pieces.join("\n").trim().into())
 }
 
-/// Returns the tokens of a text that exceeds `tokens_max`; `None`: the text does not.
+/// Returns the tokens of a text that exceeds `tokens_max`; `None`: the text does not exceed it.
 fn estimate_if_over(text: &str, tokens_max: u32) -> Option<u32> {
     // No byte costs more than half a token.
     if int::to_u64(text.len()) <= u64::from(tokens_max) * 2 {
@@ -78,17 +77,17 @@ fn estimate_if_over(text: &str, tokens_max: u32) -> Option<u32> {
 
 /// Pieces between head and tail that report failures.
 struct FailureExcerpts {
-    /// Ranges of the pieces, in order; of equal pieces the last.
+    /// Byte ranges of the kept pieces, in order; of equal pieces only the last is kept.
     ranges: Vec<Range<usize>>,
-    /// Tokens of the pieces.
+    /// Tokens of the kept pieces, each with a line break.
     tokens: u32,
-    /// Number of pieces without room.
+    /// Number of pieces that did not fit.
     omitted_count: usize,
 }
 
 impl FailureExcerpts {
-    /// Collects the failures outside `ends` that fit `tokens_max`. Later pieces take precedence,
-    /// because they show the latest state.
+    /// Collects the failures outside `ends` that fit `tokens_max`. Later failures are taken first,
+    /// because later failures show the latest state.
     fn collect_between_ends(ends: &TextEnds<'_>, text: &str, tokens_max: u32) -> Self {
         let mut found = Self { ranges: Vec::new(), tokens: 0, omitted_count: 0 };
         let mut taken: Vec<&str> = Vec::new();
@@ -118,7 +117,7 @@ struct TextEnds<'a> {
 }
 
 impl<'a> TextEnds<'a> {
-    /// Takes `tokens` in total, two thirds from the beginning.
+    /// Takes at most `tokens` in total, two thirds from the beginning and one third from the end.
     fn from_text(text: &'a str, tokens: u32) -> Self {
         let start = tokens::truncate_to_tokens(text, tokens - tokens / 3);
         Self { start, end: take_tail(text, tokens / 3) }

@@ -1,7 +1,7 @@
 //! Checks the claims of an answer against the source: names, numbers, dates and exit codes.
 //!
-//! Input: a source, then an answer. Output: the claims that the source does not support. Omitted
-//! failures are found in `failures`; numbers are compared in `numbers`.
+//! Input: a source, then an answer. Output: a finding for each claim that the source does not
+//! support. The module `failures` finds omitted failures; `numbers` compares numbers.
 
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
@@ -22,9 +22,9 @@ use crate::{
     },
 };
 
-/// LIMIT: unsupported claims after which an answer is not read further.
+/// Most findings about claims; further claims are not checked.
 const FINDINGS_MAX: usize = 12;
-/// Common terms with digits that a summary may add.
+/// Common terms with digits that a summary may use although its source does not.
 const TERMS_OF_ART: [&str; 8] = ["24/7", "utf-8", "utf8", "k8s", "e2e", "i18n", "x86", "l10n"];
 /// Words after which a number is approximate.
 #[rustfmt::skip]
@@ -32,13 +32,14 @@ const APPROXIMATION_WORDS: [&str; 18] = [
     "about", "around", "roughly", "approximately", "approx", "nearly", "almost", "over", "some",
     "under", "than", "least", "most", "etwa", "rund", "ca", "knapp", "circa",
 ];
-/// Endings that form adjectives.
+/// Second parts of compound adjectives, such as `rust-based`, that a summary may add to a name.
 #[rustfmt::skip]
 const ADJECTIVE_ENDINGS: [&str; 14] = [
     "based", "only", "style", "like", "specific", "related", "compatible", "backed", "driven",
     "enabled", "side", "level", "aware", "wide",
 ];
-/// Words before an exit code; after the first of them `code` or `status` may follow.
+/// Words before an exit code. Up to two of `code`, `status`, `with`, `of` and `a` may be between
+/// the word and the code; after `returned`, at least one.
 const EXIT_CODE_WORDS: [&str; 12] = [
     "exit",
     "exited",
@@ -58,7 +59,8 @@ const EXIT_CODE_PHRASES: [&str; 3] = [
     "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
     "\u{9000}\u{51fa}\u{4ee3}\u{7801}",
 ];
-/// Names of months, whole or their first three letters, capitalised; by month.
+/// Names of months in lower case, by month. A capitalised word also names a month if its first
+/// three letters are one of these names.
 const MONTHS: [&[&str]; 12] = [
     &["jan", "janvier", "enero"],
     &["feb", "f\u{e9}vrier", "febrero"],
@@ -79,9 +81,9 @@ const MONTHS: [&[&str]; 12] = [
 pub(super) struct SourceFacts {
     index: SourceTextIndex,
     values: SourceNumbers,
-    /// Ascending.
+    /// Exit codes of the source, ascending.
     exit_codes: Vec<u64>,
-    /// For each month, whether the source names it.
+    /// For each month, whether the source names the month.
     months: [bool; 12],
 }
 
@@ -94,7 +96,7 @@ impl SourceFacts {
         for line in source.lines() {
             let mut near = PrecedingWords::default();
             if line.starts_with(|c: char| c.is_ascii_digit()) {
-                // A line number of a listing has no word, and ends a spelled number as well.
+                // `scan_terms` may skip digits as a line number, so a spelled number is ended here.
                 spelled.end_number();
             }
             scan_terms(line, &mut |word| {
@@ -111,21 +113,23 @@ impl SourceFacts {
         Self { index: SourceTextIndex::new(source), values, exit_codes, months }
     }
 
-    /// Returns the first claims of an answer that the source does not support.
+    /// Returns findings for the claims of an answer that the source does not support, at most the
+    /// first [`FINDINGS_MAX`].
     pub(super) fn find_unsupported<'a>(&self, answer: &'a str) -> Vec<Finding> {
         let mut seen: HashMap<u64, (), BuildHasherDefault<TermHasher>> = HashMap::default();
         let mut findings: Vec<Finding> = Vec::new();
         for line in answer.lines() {
             let mut near = PrecedingWords::default();
             let line = strip_list_number(line);
-            // In an answer, a number before a colon is no line number of a listing.
+            // `scan_terms` would skip a number before a colon or bar as a line number, but in an
+            // answer the number is a claim. So the number and the rest are scanned separately.
             let digits = line.bytes().take_while(u8::is_ascii_digit).count();
             let (number, rest) = line.split_at_checked(digits).unwrap_or(("", line));
             let mut word = |word: TermOccurrence<'a>| {
                 let claim = SummaryClaim::from_word(line, &word, &near);
                 near.push_word(word.text);
                 let Some(claim) = claim.filter(|_| findings.len() < FINDINGS_MAX) else { return };
-                // The same number with another unit is another claim.
+                // A name is checked once. A number is checked each time, as its unit can differ.
                 let key = fnv_hash(claim.text.as_bytes()) ^ fnv_hash(&[claim.kind.as_u8()]);
                 let is_plain = !matches!(claim.kind, FindingKind::Number | FindingKind::ExitCode);
                 if seen.insert(key, ()).is_some() && is_plain {
@@ -165,7 +169,8 @@ impl SourceFacts {
         }
     }
 
-    /// Returns whether a name occurs, whole or as two pieces that each occur.
+    /// Returns whether a name occurs: whole, as two pieces that each occur, or without its ending.
+    /// Of a hash or a name before `...`, the beginning is enough.
     fn supports_name(&self, text: &str, rest: &str) -> bool {
         let folded = FoldedText::from_text(text).text;
         if self.index.contains_whole(&folded) {
@@ -178,7 +183,7 @@ impl SourceFacts {
         if (is_hash || is_cut) && self.index.contains_prefix(&folded) {
             return true;
         }
-        // Plurals, and longer forms of a name (`PostgreSQL` of `postgres`).
+        // Without an ending: plurals, and longer forms of a name (`PostgreSQL` of `postgres`).
         let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
         let endings = if letters { 1..=3 } else { 1..=1 };
         let shorter = |cut: usize| folded.get(..folded.len().saturating_sub(cut));
@@ -197,7 +202,8 @@ impl SourceFacts {
         })
     }
 
-    /// Returns whether a piece of a name occurs by itself.
+    /// Returns whether a piece of a name occurs by itself, is empty, or is one of
+    /// [`ADJECTIVE_ENDINGS`].
     fn supports_part(&self, part: &str) -> bool {
         let part = part.trim_matches(|c: char| !c.is_alphanumeric());
         if part.is_empty() || ADJECTIVE_ENDINGS.iter().any(|word| word.eq_ignore_ascii_case(part)) {
@@ -261,7 +267,7 @@ impl SourceFacts {
         claim: &SummaryClaim<'_>,
         first: bool,
     ) -> bool {
-        // The unit of a range follows its end.
+        // In a range such as `5-10 MB`, the unit follows the second number.
         let behind = if rest.starts_with(['-', '/']) { claim.rest } else { rest };
         let unit = numbers::parse_unit(behind);
         let is_measured = unit.is_measure || (first && claim.has_number_sign);
@@ -271,8 +277,8 @@ impl SourceFacts {
         self.values.contains_number(figure, unit, claim.is_approximate)
     }
 
-    /// Returns whether the source has the day, in digits in either order or with the name of its
-    /// month.
+    /// Returns whether the source has the day: in digits, in either order of day and month, or with
+    /// the name of its month.
     fn supports_date(&self, date: &ClaimedDate) -> bool {
         let (month, day) = (date.month, date.day);
         let forms = [
@@ -287,7 +293,7 @@ impl SourceFacts {
                 self.values.contains_number(&figure, numbers::parse_unit(""), false)
             })
         };
-        // Either number may be the month.
+        // Either number can be the month, because the order differs between countries.
         let is_named = |number: u32, day: u32| {
             let named = int::to_usize(u64::from(number)).checked_sub(1);
             named.and_then(|at| self.months.get(at)).is_some_and(|named| *named && has(day))
@@ -304,13 +310,14 @@ struct SummaryClaim<'a> {
     text: &'a str,
     /// The rest of the line behind the piece.
     rest: &'a str,
-    /// Whether a number sign or a currency sign precedes it.
+    /// Whether a number sign or a currency sign precedes the piece.
     has_number_sign: bool,
+    /// Whether the answer calls the number approximate, by a word or a sign.
     is_approximate: bool,
 }
 
 impl<'a> SummaryClaim<'a> {
-    /// Returns the claim that a word of a line makes, if any.
+    /// Returns the claim that a word of a line makes; `None`: an ordinary word.
     fn from_word(
         line: &'a str,
         word: &TermOccurrence<'a>,
@@ -337,7 +344,7 @@ impl<'a> SummaryClaim<'a> {
             if near.is_exit_code(line, word) {
                 return claim(FindingKind::ExitCode);
             }
-            // Directly after a sign or letter of another token, the number is part of a name.
+            // Digits with two or more points are a version, unless they are a date.
             let dots = text.bytes().filter(|byte| *byte == b'.').count();
             return claim(if dots >= 2 && ClaimedDate::parse_full_date(text).is_none() {
                 FindingKind::Version
@@ -364,7 +371,7 @@ fn classify_name(text: &str, before: &str, rest: &str, class: TermClass) -> Opti
     if version {
         return Some(FindingKind::Version);
     }
-    // An escape such as `\\n` is no path separator.
+    // A backslash of an escape such as `\n` is no path separator.
     let is_escape = text.contains('\\') && text.split('\\').any(|part| part.len() < 2);
     if is_escape {
         return None;
@@ -388,8 +395,8 @@ fn is_file_extension(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
-/// Returns the digits of a number that is joined to its unit or to words: `250ms`, `3rd`,
-/// `1,200-row`.
+/// Returns the digits of a number that is joined to its unit or to words, such as `250ms`, `3rd` or
+/// `1,200-row`; `None`: any other text.
 fn strip_unit(text: &str) -> Option<&str> {
     let length = numbers::parse_number(text)?.length;
     let (number, rest) = text.split_at_checked(length)?;
@@ -403,7 +410,7 @@ fn strip_possessive(text: &str) -> &str {
     stripped.unwrap_or(text)
 }
 
-/// The words before a word of a line.
+/// The last three words before a word of a line; empty at the beginning of the line.
 #[derive(Clone, Copy, Debug, Default)]
 struct PrecedingWords<'a> {
     words: [&'a str; 3],
@@ -422,7 +429,7 @@ impl<'a> PrecedingWords<'a> {
                 && APPROXIMATION_WORDS.iter().any(|about| about.eq_ignore_ascii_case(second)))
     }
 
-    /// Returns whether a number behind these words is an exit code.
+    /// Returns whether `word`, which follows these words on `line`, is an exit code.
     fn is_exit_code(&self, line: &str, word: &TermOccurrence<'_>) -> bool {
         if !word.text.bytes().all(|byte| byte.is_ascii_digit()) {
             return false;
@@ -446,15 +453,17 @@ impl<'a> PrecedingWords<'a> {
     }
 }
 
-/// A day in digits.
+/// A day that an answer writes in digits. Day and month may be exchanged.
 struct ClaimedDate {
+    /// `None`: the answer gives no year.
     year: Option<u32>,
     month: u32,
     day: u32,
 }
 
 impl ClaimedDate {
-    /// Parses `2026-05-03`, `03.05.2026` or `2026/5/3`.
+    /// Parses a day with its year: `2026-05-03`, `03.05.2026` or `2026/5/3`; `None`: any other
+    /// text.
     fn parse_full_date(text: &str) -> Option<Self> {
         let mark = ['-', '.', '/'].into_iter().find(|mark| text.contains(*mark))?;
         let mut parts = text.split(mark);
@@ -473,7 +482,7 @@ impl ClaimedDate {
 }
 
 impl ClaimedDate {
-    /// Parses a day without a year: `24.01`, `5/3`.
+    /// Parses a day without a year: `24.01` or `5/3`; `None`: any other text.
     fn parse_day_and_month(text: &str) -> Option<Self> {
         let (first, second) = text.split_once(['.', '/'])?;
         if first.len() > 2 || second.len() > 2 {
@@ -502,7 +511,7 @@ fn mark_months(word: &str, months: &mut [bool; 12]) {
     }
 }
 
-/// Removes the list number at the beginning of a line.
+/// Returns a line without the list number at its beginning, such as `1. ` or `1) `.
 fn strip_list_number(line: &str) -> &str {
     let bare = line.trim_start();
     let digits = bare.bytes().take_while(u8::is_ascii_digit).count();

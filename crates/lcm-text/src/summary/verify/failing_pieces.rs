@@ -7,8 +7,8 @@ use core::ops::Range;
 
 use super::outcomes;
 
-/// Returns the ranges that report failures without taking them back: clauses, and of a clause over
-/// `bytes_max` its pieces of at most so many bytes.
+/// Returns the byte ranges of the pieces that report a failure and no success that takes the
+/// failure back. A piece is a clause, or a part of at most `bytes_max` bytes of a longer clause.
 pub(crate) fn find_failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     let lexicon = outcomes::OutcomeLexicon::new();
     let mut keys = Vec::new();
@@ -19,7 +19,7 @@ pub(crate) fn find_failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usi
     let mut found = Vec::new();
     let mut line_from = 0;
     for line in text.split_inclusive('\n') {
-        // Clauses follow one another without a gap.
+        // The clauses of a line have no gaps between them, so their lengths give their offsets.
         let mut from = line_from;
         outcomes::for_each_clause(line, &mut |clause, _| {
             let end = from + clause.len();
@@ -37,9 +37,9 @@ pub(crate) fn find_failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usi
     found
 }
 
-/// Returns where a piece of at most `bytes_max` bytes ends. A piece ends after a JSON record, so
-/// that a success in the next record does not take back a failure in this one; else after a value
-/// or a word.
+/// Returns where the piece at the beginning of `text` ends: at the end of a `text` of at most
+/// `bytes_max` bytes. Else the piece ends after its first JSON record, so that a success in the
+/// next record does not take back a failure in this record; or after a value or a word.
 fn find_piece_end(text: &str, bytes_max: usize) -> usize {
     if text.len() <= bytes_max {
         return text.len();

@@ -1,7 +1,7 @@
 //! Finds the failures of a source that an answer does not mention.
 //!
-//! Input: a source and an answer. Output: failures that the answer omits or reports as successes.
-//! Clauses are classified in `outcomes`.
+//! Input: a source and an answer. Output: a finding for each failure that the answer omits or
+//! reports as a success. The module `outcomes` classifies clauses.
 
 use alloc::vec::Vec;
 
@@ -17,15 +17,16 @@ use crate::{
     },
 };
 
-/// LIMIT: failures that are kept while a source is read; of more, the oldest are dropped.
+/// Most failures that are kept while a source is read. Then a new failure replaces the oldest
+/// closed failure, or the oldest failure if none is closed.
 const FAILURES_MAX: usize = 64;
-/// Most open failures that must be mentioned: the last ones, which show the latest state.
+/// Most open failures that must be mentioned: the last failures, which show the latest state.
 const REQUIRED_MAX: usize = 6;
-/// LIMIT: subject words of one failure.
+/// Number of subject words of a failed call from which no further words are added.
 const KEYS_MAX: usize = 48;
-/// First lines of a tool's error that are read as its cause.
+/// Number of lines at the beginning of a tool's error that are read as its cause.
 const ERROR_LINES: usize = 3;
-/// Bytes at the beginning of a line in which the name of a reported error is searched.
+/// Number of characters at the beginning of a line in which [`ERROR_REPORT_MARKERS`] are searched.
 const REPORT_BYTES: usize = 60;
 
 /// Tools and commands that search; an empty result of a search is no failure.
@@ -37,7 +38,7 @@ const LOOKUP_COMMANDS: [&str; 40] = [
     "find_file", "grep_search", "search_files", "goto", "scroll_down", "scroll_up", "echo",
     "get_symbols", "think",
 ];
-/// Strings at the beginning of a line with which a program reports an error.
+/// Strings of which a line has one near its beginning if the line reports an error of a program.
 const ERROR_REPORT_MARKERS: [&str; 8] = [
     "rror: ",
     "xception: ",
@@ -55,13 +56,17 @@ struct SourceFailure<'a> {
     outcome: ClauseOutcome,
     /// Hashes of the subject's words, ascending.
     keys: Vec<u64>,
-    /// Fingerprint of the call that failed; 0: the failure was only stated.
+    /// [`PendingToolCall::fingerprint`] of the call that failed; 0: the failure is only stated, or
+    /// the call is unknown.
     call_fingerprint: u64,
+    /// The line or clause of the source that reports the failure.
     quote: &'a str,
+    /// Whether the source reports no later success of the failed call or subject.
     is_open: bool,
 }
 
-/// Returns the open failures of a source that an answer does not mention.
+/// Returns findings for the last [`REQUIRED_MAX`] open failures of a source, as far as an answer
+/// does not mention them.
 pub(super) fn find_unmentioned_failures(source: &str, answer: &str) -> Vec<Finding> {
     let lexicon = OutcomeLexicon::new();
     let mut reader = FailureReader::new(&lexicon);
@@ -127,8 +132,9 @@ fn read_answer_clauses<'a>(lexicon: &OutcomeLexicon, answer: &'a str) -> Vec<Ans
 /// Returns for each failure whether a clause mentions it.
 ///
 /// A clause about failure mentions the failures with which it shares the most subject words, and
-/// those with at least half as many shared words. A clause without shared words mentions the
-/// failures of its kind that no other clause mentions.
+/// the failures with at least half as many shared words. A clause that shares no word with any
+/// failure mentions all failures of its kinds. If its kind is known, the clause also mentions the
+/// failures of unknown kind.
 fn find_mentioned(failures: &[SourceFailure<'_>], clauses: &[AnswerClause<'_>]) -> Vec<bool> {
     let mut covered = alloc::vec![false; failures.len()];
     let mut loose: Vec<&AnswerClause<'_>> = Vec::new();
@@ -163,10 +169,14 @@ fn count_shared_keys(left: &[u64], right: &[u64]) -> usize {
 /// A tool call without its result yet.
 #[derive(Clone, Debug, Default)]
 struct PendingToolCall {
+    /// Hash of the tool's name.
     name: u64,
-    /// Hash of tool and command, equal for repeated attempts.
+    /// Hash of the tool's name and the first words of its command, equal for repeated attempts; 0:
+    /// the call is unknown.
     fingerprint: u64,
+    /// Hashes of the words of the call.
     keys: Vec<u64>,
+    /// Whether the call only searches or reads, so that its result is never a failure.
     is_lookup: bool,
 }
 
@@ -174,11 +184,13 @@ struct PendingToolCall {
 #[derive(Debug)]
 struct OpenToolResult<'a> {
     call: PendingToolCall,
-    /// The line that reports the failure, with its outcome; `None`: no line does.
+    /// The line that reports the failure, with its outcome; `None`: no line reports a failure.
     failing_line: Option<(&'a str, ClauseOutcome)>,
+    /// Whether the source marks the result as an error.
     is_error: bool,
     /// Whether a line reports a success.
     is_ok: bool,
+    /// Number of lines so far.
     lines: usize,
 }
 
@@ -187,10 +199,11 @@ struct FailureReader<'l, 'a> {
     failures: Vec<SourceFailure<'a>>,
     calls: Vec<PendingToolCall>,
     output: Option<OpenToolResult<'a>>,
-    /// Whether the lines come from a summary, so that each may have an inline header.
+    /// Whether the lines come from a summary or have no header, so that each line may have an
+    /// inline header.
     is_summary: bool,
     is_tool: bool,
-    /// Subject of the previous sentence.
+    /// Subject of the previous clause or result with a subject.
     last_keys: Vec<u64>,
 }
 
@@ -294,7 +307,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         PendingToolCall { name, fingerprint: call.max(1), keys, is_lookup: is_looking }
     }
 
-    /// Takes the first pending call with this name.
+    /// Takes the first pending call with this name; without such a call, makes a call from `name`.
     fn take_pending_call(&mut self, name: &str) -> PendingToolCall {
         let key = fnv_hash(name.as_bytes());
         let found = self.calls.iter().position(|call| call.name == key);
@@ -345,7 +358,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
 
     fn record_output_failure(&mut self, line: &'a str, outcome: ClauseOutcome) {
         let Some(output) = &mut self.output else { return };
-        // Keep the first line with a cause; a label names no cause.
+        // The first line with a cause is kept; the label `tool error` names no cause.
         let is_label =
             output.failing_line.is_some_and(|(first, _)| first.starts_with("tool error"));
         if output.failing_line.is_none() || is_label {
@@ -374,7 +387,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
             .iter_mut()
             .filter(|f| is_call_known && f.call_fingerprint == call.fingerprint)
         {
-            // Of several attempts the last one counts.
+            // Of several attempts, only the last attempt counts.
             failure.is_open = false;
         }
         match failing_line {
@@ -401,7 +414,8 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         self.failures.push(failure);
     }
 
-    /// Closes the failures with this subject, because it went well later.
+    /// Closes the failures that share enough subject words with a success: three, more than half of
+    /// the words of the shorter subject, or for a success of everything (`is_general`) one.
     fn resolve_failures(&mut self, keys: &[u64], is_general: bool) {
         for failure in &mut self.failures {
             let shared = count_shared_keys(&failure.keys, keys);
@@ -410,7 +424,8 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         }
     }
 
-    /// Records a failure that a text states: of a call that failed before, or a new one.
+    /// Records a failure that a text states. If exactly one open failure of a call shares subject
+    /// words, the statement is added to this failure; otherwise the statement is a new failure.
     fn record_stated_failure(
         &mut self,
         quote: &'a str,
@@ -453,7 +468,7 @@ impl<'l, 'a> FailureReader<'l, 'a> {
             sentence.push((clause, outcome, keys));
         });
         for (clause, outcome, keys) in sentence {
-            // An assignment is code, not an outcome.
+            // An assignment is code and reports no outcome.
             if outcome.is_failure() && !clause.contains(" = ") {
                 self.record_stated_failure(clause.trim(), outcome, keys);
                 continue;
@@ -474,11 +489,12 @@ impl<'l, 'a> FailureReader<'l, 'a> {
     }
 }
 
-/// Returns the program that a command line runs, and its first argument if that is a word.
+/// Returns the program that a command line runs, and its first argument; an argument that does not
+/// begin with a letter is returned empty.
 fn split_command(command: &str) -> (&str, &str) {
     let command = command.trim_start();
     let mut rest = command;
-    // Commands before the last `&&` are preparation.
+    // Commands before the last `&&` only prepare the last command.
     if let Some((_, last)) = rest.rsplit_once("&& ") {
         rest = last;
     }

@@ -1,4 +1,6 @@
 //! A finding: the kind of a fault in an answer, and a quote.
+//!
+//! The checks of this folder make findings. Callers of [`super::verify`] show them to the model.
 
 use alloc::{format, string::String};
 
@@ -9,19 +11,19 @@ const QUOTE_BYTES_MAX: usize = 80;
 pub enum FindingKind {
     /// An exit code that the source does not report.
     ExitCode,
-    /// A failure of the source that the answer does not mention; the quote is the source's.
+    /// A failure of the source that the answer does not mention; the quote is from the source.
     FailureDropped,
-    /// A failure of the source that the answer calls a success; the quote is the answer's.
+    /// A failure of the source that the answer calls a success; the quote is from the answer.
     FailureInverted,
-    /// An identifier that does not occur.
+    /// An identifier that does not occur in the source.
     Identifier,
-    /// A number that does not occur.
+    /// A number that does not occur in the source.
     Number,
-    /// A path that does not occur.
+    /// A path that does not occur in the source.
     Path,
-    /// A URL that does not occur.
+    /// A URL that does not occur in the source.
     Url,
-    /// A version that does not occur.
+    /// A version that does not occur in the source.
     Version,
 }
 
@@ -60,7 +62,7 @@ impl FindingKind {
 pub struct Finding {
     /// The kind of the finding.
     pub kind: FindingKind,
-    /// The piece concerned, on one line, at most 80 bytes.
+    /// The faulty piece of the answer, or the failure in the source; one line, at most 80 bytes.
     pub quote: String,
 }
 
@@ -76,7 +78,8 @@ impl Finding {
     }
 }
 
-/// Formats a text as a quote: one line, trimmed, at most `bytes_max` bytes.
+/// Formats a text as a quote: its first whole words on one line, at most `bytes_max` bytes. A
+/// longer first word is cut.
 fn quote_one_line(text: &str, bytes_max: usize) -> String {
     let mut out = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {

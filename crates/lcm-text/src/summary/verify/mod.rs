@@ -1,34 +1,36 @@
 //! Checks a summary against its sources, without a model.
 //!
-//! Input: the source text as the summariser read it, and the answer. Output: findings, each with a
-//! kind and a quote. There are two rules.
+//! Input: the source text as the summariser read it, and the answer of a model. Output: findings,
+//! each with a kind and a quote. There are two rules.
 //!
 //! **Names in the answer must occur in the source.** The rule covers identifiers, paths, URLs,
 //! versions, numbers and exit codes.
 //!
 //! - An identifier has mixed letters and digits, underscores or inner capitals, or stands alone in
 //!   backticks.
-//! - Names are compared by letters and digits, without case, between word boundaries. So a base
-//!   name, a relative path and `foo()` equal the full name. A name may consist of two pieces that
-//!   each occur.
-//! - Numbers are compared as values, and rounded where the text rounds (decimals, `12k`, `about`,
+//! - Names are compared by letters and digits, without case, between word boundaries. So the base
+//!   name of a path, a relative path and `foo()` are found in the full name. A name may consist of
+//!   two pieces that each occur.
+//! - Numbers are compared as values, and rounded where the answer rounds (decimals, `12k`, `about`,
 //!   another unit).
-//! - Whole numbers up to 12 without unit or sign may be counts made by the summary and are not
-//!   checked, except exit codes.
+//! - Whole numbers up to 12 may be counts made by the summary and are not checked, except exit
+//!   codes and numbers with a unit of measure, `#` or a currency sign.
 //! - A time on the full or half hour may be 30 minutes off.
 //!
 //! **Failures of the source must be mentioned.** A failure is a tool's error or an exit code other
 //! than 0. A statement that something failed, crashed, was killed, was aborted or timed out is a
 //! failure as well.
 //!
-//! - A failure is closed when the source later reports a success of the same thing or of the same
-//!   call.
-//! - A sentence mentions a failure if it has a word of failure and the same subject, or no subject
-//!   that failed otherwise.
-//! - A sentence on the subject with words of success and none of failure inverts the failure.
+//! - A failure is closed when the source later reports a success of the same subject, or a repeated
+//!   call that did not fail.
+//! - A clause of the answer mentions a failure if it has a word of failure and shares words with
+//!   the subject of the failure, or shares no words with any failure but has the same kind.
+//! - A failure without such a clause is inverted by a clause on its subject that reports only a
+//!   success, and otherwise left out.
 //!
-//! Callers decide what follows from findings. Names of people, claims without a name and omissions
-//! other than failures are not checked, because that would need an understanding of the text.
+//! Callers decide how to react to findings. Names of people, claims without a name and omissions
+//! other than failures are not checked, because these checks would need an understanding of the
+//! text.
 
 mod claims;
 pub(crate) mod failing_pieces;

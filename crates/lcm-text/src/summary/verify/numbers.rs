@@ -1,7 +1,8 @@
-//! Compares numbers as values: parses digits and words, and looks the values up in a source.
+//! Compares numbers as values: parses digits and units, and looks the values up in a source.
 //!
-//! A value is an integer in millionths. One notation can have several values (`1.234` is a decimal
-//! in one country and a thousand in another); all of them count.
+//! Input: a source, then numbers of an answer. Output: whether the source has a number. A value is
+//! an integer in millionths. One notation can have several values: `1.234` is a decimal in one
+//! country and more than a thousand in another. A number is found if any of its values is found.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,10 +12,11 @@ use crate::base::{int, sort};
 
 /// Millionths of one.
 const MILLIONTHS_PER_ONE: u128 = 1_000_000;
-/// LIMIT: longer runs of digits are names, not numbers.
+/// Most digits of a number; a longer run of digits is a name.
 const DIGITS_MAX: usize = 18;
-/// Greatest count that a summary may compute itself.
+/// Greatest count that a summary may compute itself, in millionths.
 const COUNT_MAX: u128 = 12 * MILLIONTHS_PER_ONE;
+/// Minutes of a day.
 const MINUTES: usize = 24 * 60;
 
 /// A number at the beginning of a text.
@@ -26,19 +28,19 @@ pub(super) struct ParsedNumber {
     pub(super) length: usize,
 }
 
-/// One possible value of a number.
+/// One possible value of a number, in millionths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberReading {
     value: u128,
     /// Value of one unit in the last digit.
     step: u128,
-    /// Value of one unit in the last digit that is not 0.
+    /// Of a whole number, the value of one unit in the last digit that is not 0; else `step`.
     rough_step: u128,
     is_decimal: bool,
 }
 
-/// Parses digits with separators; `None`: the text does not begin with a digit. Of a date, a
-/// version or a list, only the first part is parsed.
+/// Parses digits with separators; `None`: the text does not begin with a digit, or begins with more
+/// than [`DIGITS_MAX`]. Of a date, a version or a list, only the first part is parsed.
 pub(super) fn parse_number(text: &str) -> Option<ParsedNumber> {
     let mut groups: Vec<(u8, &str)> = Vec::new();
     let mut at = 0;
@@ -120,16 +122,17 @@ fn parse_fraction(digits: &str) -> u128 {
     digits.bytes().take(6).fold((0, MILLIONTHS_PER_ONE / 10), add).0
 }
 
-/// A unit after a number, and the conversions that writers make.
+/// A unit after a number, and the conversions to other units under which a source may have the
+/// number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberUnit {
     /// Factor of the unit, such as a thousand for `k`.
     multiplier: u128,
-    /// Factors to smaller units of the same kind.
+    /// Factors that convert a number with this unit to smaller units.
     smaller_unit_factors: &'static [u128],
-    /// Divisors to larger units of the same kind.
+    /// Divisors that convert a number with this unit to larger units.
     larger_unit_divisors: &'static [u128],
-    /// Whether small numbers with this unit are measures, so that they are checked.
+    /// Whether numbers up to 12 with this unit are measures, which are checked, and not counts.
     pub(super) is_measure: bool,
 }
 
@@ -166,7 +169,7 @@ const GIGA: NumberUnit = NumberUnit {
     ..MEASURE
 };
 
-/// Units that follow a number as a whole word; lower case.
+/// Units that follow a number as a whole word, in lower case.
 #[rustfmt::skip]
 const UNIT_WORDS: [(&[&str], NumberUnit); 14] = [
     (&["k", "thousand", "tausend"], THOUSAND),
@@ -187,7 +190,7 @@ const UNIT_WORDS: [(&[&str], NumberUnit); 14] = [
     (&["gb", "tb", "gib"], GIGA),
     (&["percent", "prozent", "pct"], PERCENT),
 ];
-/// Units that are symbols.
+/// Units that follow a number as symbols or Chinese characters.
 const UNIT_SYMBOLS: [(&str, NumberUnit); 9] = [
     ("%", PERCENT),
     ("\u{ff05}", PERCENT),
@@ -200,7 +203,8 @@ const UNIT_SYMBOLS: [(&str, NumberUnit); 9] = [
     ("\u{5c0f}\u{65f6}", HOUR),
 ];
 
-/// Parses the unit at the beginning of `rest`, the text behind a number.
+/// Parses the unit at the beginning of `rest`, the text behind a number; a plain unit if `rest`
+/// begins with no known unit.
 pub(super) fn parse_unit(rest: &str) -> NumberUnit {
     let bare = rest.strip_prefix([' ', '-', '\u{a0}']).unwrap_or(rest);
     if let Some((_, unit)) = UNIT_SYMBOLS.iter().find(|(mark, _)| bare.starts_with(mark)) {
@@ -208,7 +212,7 @@ pub(super) fn parse_unit(rest: &str) -> NumberUnit {
     }
     let length = bare.bytes().take_while(u8::is_ascii_alphabetic).count();
     let word = bare.get(..length).unwrap_or("");
-    // A single letter after a space is too ambiguous to be a unit; `s` and `h` are accepted.
+    // A single letter after a space or hyphen is a unit only if it is `s` or `h`.
     let stands_apart = word.len() == 1 && bare.len() < rest.len() && !matches!(word, "s" | "h");
     if word.is_empty() || stands_apart {
         return PLAIN;
@@ -217,7 +221,8 @@ pub(super) fn parse_unit(rest: &str) -> NumberUnit {
     UNIT_WORDS.iter().find(|(words, _)| words.iter().any(is)).map_or(PLAIN, |(_, u)| *u)
 }
 
-/// Returns whether a word is a unit, an ordinal suffix or a multiplication sign (`3x`).
+/// Returns whether a word is a unit, or another suffix that is joined to numbers, as in `3rd`, `3x`
+/// or `3pm`.
 pub(super) fn is_unit_or_suffix(word: &str) -> bool {
     let unit_words = UNIT_WORDS.iter().flat_map(|(words, _)| words.iter());
     let others =
@@ -228,16 +233,17 @@ pub(super) fn is_unit_or_suffix(word: &str) -> bool {
 /// All numbers and times of a source.
 #[derive(Debug)]
 pub(super) struct SourceNumbers {
-    /// Ascending.
+    /// All values in millionths, ascending.
     values: Vec<u128>,
-    /// For each minute of the day, whether the source names it.
+    /// For each minute of the day, whether the source may mean this time.
     times: Vec<bool>,
-    /// Whether the source spells quarters of an hour.
+    /// Whether the source has words such as `half past` or `quarter to`.
     has_spelled_times: bool,
 }
 
 impl SourceNumbers {
-    /// Reads a source; `spelled` are the numbers that it writes in words.
+    /// Reads a source; `spelled` are the numbers that the source writes in words, each with whether
+    /// it is an hour.
     pub(super) fn new(source: &str, spelled: Vec<(u128, bool)>) -> Self {
         let mut this = Self {
             values: Vec::new(),
@@ -272,7 +278,8 @@ impl SourceNumbers {
         this
     }
 
-    /// Reads the number at the beginning of a text; returns its length.
+    /// Adds the number at the beginning of a text, and the time if it is one; returns the length of
+    /// the number in bytes.
     fn read_number(&mut self, text: &str) -> usize {
         if let Some((minute, length)) = parse_time_of_day(text) {
             self.mark_time(minute, text.get(length..).unwrap_or(""));
@@ -305,7 +312,8 @@ impl SourceNumbers {
         }
     }
 
-    /// Returns whether the source has this number, exactly or rounded to its last digit.
+    /// Returns whether the source has this number: exactly, or in another unit; or more exactly, if
+    /// the answer rounds. `about`: whether the answer calls the number approximate.
     pub(super) fn contains_number(
         &self,
         figure: &ParsedNumber,
@@ -335,7 +343,8 @@ impl SourceNumbers {
         unit.smaller_unit_factors.iter().any(up) || unit.larger_unit_divisors.iter().any(down)
     }
 
-    /// Returns whether a value of the source becomes this value when it is rounded or cut.
+    /// Returns whether a value of the source, rounded or cut to multiples of `step`, can give
+    /// `value`.
     fn contains_near(&self, value: u128, step: u128) -> bool {
         let low = value.saturating_sub(step / 2);
         let first = self.values.partition_point(|source_value| *source_value < low);
@@ -345,6 +354,7 @@ impl SourceNumbers {
     }
 
     /// Returns whether the source has this time of day; a full or half hour may be 30 minutes off.
+    /// `rest` is the text behind the time, which can begin with `pm`.
     pub(super) fn contains_time(&self, minute: usize, rest: &str) -> bool {
         let afternoon = is_afternoon(rest);
         let hits = |minute: usize| {
@@ -382,7 +392,7 @@ fn is_afternoon(rest: &str) -> bool {
         && rest.get(1..).is_some_and(|rest| rest.trim_start_matches('.').starts_with(['m', 'M']))
 }
 
-/// Returns whether the text behind a number makes the number an hour.
+/// Returns whether the text behind a number shows that the number is an hour.
 fn is_hour(rest: &str) -> bool {
     let bare = rest.trim_start_matches(' ');
     is_afternoon(rest)
@@ -392,8 +402,8 @@ fn is_hour(rest: &str) -> bool {
         || bare.starts_with(['\u{70b9}', '\u{9ede}', '\u{65f6}', '\u{6642}'])
 }
 
-/// Parses a time of day such as `9:05` or `14:00:30`; returns minutes since midnight and the
-/// length.
+/// Parses a time of day such as `9:05` or `14:00:30`; returns minutes since midnight and the length
+/// in bytes. `None`: no time of day.
 pub(super) fn parse_time_of_day(text: &str) -> Option<(usize, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let rest = text.get(digits..)?.strip_prefix(':')?;
@@ -409,12 +419,12 @@ pub(super) fn parse_time_of_day(text: &str) -> Option<(usize, usize)> {
     (hour < 25 && minute < 60).then_some((hour * 60 + minute, length))
 }
 
-/// Returns whether the summary may have computed this number as a count.
+/// Returns whether the number can be a whole number up to 12, which a summary may have counted.
 pub(super) fn is_small_count(figure: &ParsedNumber) -> bool {
     figure.readings.iter().any(|reading| !reading.is_decimal && reading.value <= COUNT_MAX)
 }
 
-/// Returns whether a text begins like a time, of any hour: `40:41`.
+/// Returns whether a text begins like a time with any hour and minute, for example `40:41`.
 pub(super) fn looks_like_time(text: &str) -> bool {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let rest = text.get(digits..).and_then(|rest| rest.strip_prefix(':')).unwrap_or("");

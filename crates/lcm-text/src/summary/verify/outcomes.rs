@@ -1,8 +1,8 @@
-//! Classifies the outcome of a clause: a kind of failure, a success, or neither; and its subject.
+//! Classifies the outcome of a clause: kinds of failure, a success, or neither; and its subject.
 //!
-//! Input: a clause. Output: its outcome, and hashes of the words of its subject. Which failures
-//! stay open is decided in `failures`. Words that mention trouble are those of the offline
-//! summariser, and some more.
+//! Input: a clause. Output: its outcome, and hashes of the words of its subject. The module
+//! `failures` decides which failures stay open. The words of trouble are the error words of the
+//! offline summariser, and the words of [`WORDS`].
 
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
@@ -24,36 +24,36 @@ const KILLED: u32 = 1 << 1;
 const ABORTED: u32 = 1 << 2;
 const TIMED_OUT: u32 = 1 << 3;
 const CRASHED: u32 = 1 << 4;
-/// Flags of all failures.
+/// The flags of all kinds of failure.
 const ANY_FAILURE: u32 = FAILED | KILLED | ABORTED | TIMED_OUT | CRASHED;
-/// A word about problems.
+/// A word about problems that names no kind of failure.
 const TROUBLE: u32 = 1 << 5;
 const SUCCESS: u32 = 1 << 6;
 const NEGATION: u32 = 1 << 7;
-/// The following words are a question, a fear or a plan.
+/// A word that makes its clause a condition, a possibility or a plan.
 const HEDGE: u32 = 1 << 8;
 /// A word without meaning for the subject.
 const STOP: u32 = 1 << 9;
-/// A success of everything mentioned.
+/// A word such as `all`: a success in the clause is a success of everything.
 const ALL: u32 = 1 << 10;
-/// A success of the rest only.
+/// A word such as `other`: a success in the clause is a success of the rest only.
 const REST: u32 = 1 << 11;
 /// A word before `failed` that makes the failure an attribute, not an outcome.
 const ATTRIBUTE: u32 = 1 << 12;
 /// The first word of a pair in [`PAIRS`].
 const PAIR: u32 = 1 << 13;
-/// A noun that is counted: `2 errors`.
+/// A word that reports failures after a number, as in `2 errors`.
 const COUNTED: u32 = 1 << 14;
 /// A person, whose refusal is no failure.
 const PERSON: u32 = 1 << 15;
-/// A word before `broken` and the like that makes it a current state.
+/// A word such as `is`, after which `broken` and similar words are an outcome and not an attribute.
 const STATE: u32 = 1 << 16;
 /// A verb of normal operation, whose negation is a failure.
 const WORKS: u32 = 1 << 17;
 
-/// Number of words that a negation reaches.
+/// Number of words after a negation among which the negated word is searched.
 const NEGATION_WORDS: u32 = 4;
-/// Number of first letters in which forms of one word agree.
+/// Number of first letters by which forms of one word are recognised as equal.
 const STEM_LETTERS: usize = 5;
 
 // Lower case; a word may be in several lists.
@@ -149,7 +149,7 @@ const PAIRS: [(u32, &str, &str); 14] = [
     (ABORTED, "brach", "ab"),
 ];
 
-/// Phrases of scripts without spaces.
+/// Phrases of scripts without spaces, with their flags.
 #[rustfmt::skip]
 const PHRASES: [(u32, &[&str]); 9] = [
     (FAILED, &["\u{5931}\u{8d25}", "\u{5931}\u{6557}"]),
@@ -176,24 +176,24 @@ const PHRASES: [(u32, &[&str]); 9] = [
 /// The outcome of a clause.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClauseOutcome {
-    /// Flags of the failures.
+    /// Flags of the kinds of failure that the clause reports.
     pub(super) failure_kinds: u32,
-    /// Whether anything in the clause went wrong.
+    /// Whether the clause has a word of trouble or denies a success.
     pub(super) is_trouble: bool,
-    /// Whether the clause reports a success.
+    /// Whether the clause reports a success or denies a failure.
     pub(super) is_success: bool,
     /// Whether the clause is a question, a condition or a plan.
     pub(super) is_hedged: bool,
-    /// Whether the success is one of everything.
+    /// Whether a success is a success of everything.
     pub(super) is_general: bool,
-    /// Whether the clause denies a failure, which is a success of everything it mentions.
+    /// Whether the clause denies a failure or trouble, which is a success of everything.
     denies_failure: bool,
-    /// Whether failures are counted, so that successes in the same clause change nothing.
+    /// Whether the clause counts failures. Such a clause reports a failure also beside a success.
     counts_failures: bool,
 }
 
 impl ClauseOutcome {
-    /// Returns whether the clause reports a failure without taking it back.
+    /// Returns whether the clause reports a failure and does not take the failure back.
     pub(super) const fn is_failure(&self) -> bool {
         self.failure_kinds != 0 && !self.is_hedged && (!self.is_success || self.counts_failures)
     }
@@ -233,8 +233,8 @@ impl OutcomeLexicon {
         Self { words }
     }
 
-    /// Reads a clause and appends the hashes of its subject's words to `keys`, ascending and
-    /// distinct.
+    /// Reads a clause and adds the hashes of its subject's words to `keys`; afterwards, all keys
+    /// are ascending and distinct.
     pub(super) fn read_clause(&self, clause: &str, keys: &mut Vec<u64>) -> ClauseOutcome {
         let mut reading = ClauseReader {
             lexicon: self,
@@ -245,7 +245,7 @@ impl OutcomeLexicon {
         scan_terms(clause, &mut |word| reading.read_word(&word));
         let ClauseReader { mut outcome, state, .. } = reading;
         if state.word_count == state.loud_word_count && state.loud_word_count > 0 {
-            // `ERRORS` alone is a heading.
+            // A clause of only capitalised words of trouble, such as `ERRORS`, is a heading.
             outcome = ClauseOutcome::default();
         }
         if state.is_failed_pending {
@@ -285,19 +285,23 @@ fn apply_phrases(clause: &str, outcome: &mut ClauseOutcome) {
 struct ClauseState {
     /// Number of words that the last negation still reaches.
     negated_words_left: u32,
-    /// Flags and hash of the previous word.
+    /// Flags of the previous word.
     last_flags: u32,
+    /// Hash of the previous word.
     last_key: u64,
     has_any_word: bool,
-    /// Whether the number before this word is above 0; `None`: there is no number.
+    /// Whether the previous word is a number above 0; `None`: the previous word is no number.
     last_number_is_positive: Option<bool>,
-    /// Whether `Failed` began the clause and is not resolved yet.
+    /// Whether the previous word is a `Failed` that began the clause; the next word decides whether
+    /// the word is an outcome.
     is_failed_pending: bool,
+    /// Whether the clause has a word with the flag [`REST`].
     speaks_of_rest: bool,
-    /// Number of words, and number of capitalised words about trouble.
+    /// Number of words so far.
     word_count: u32,
+    /// Number of words of trouble in capitals so far, without forms of `failed`.
     loud_word_count: u32,
-    /// Index of the word after the last number.
+    /// Position of the last number among the words, from 1; 0: no number.
     number_word_index: u32,
     /// Whether a part of something went well.
     has_partial_success: bool,
@@ -333,7 +337,7 @@ impl ClauseReader<'_, '_> {
         self.apply_meaning(says);
         self.outcome.is_hedged |= flags & HEDGE != 0;
         if flags & NEGATION != 0 {
-            // `could not` is a fact, not a doubt.
+            // `could not` reports a fact, so the hedge `could` is taken back.
             self.outcome.is_hedged &= !(self.state.last_flags & HEDGE != 0 && word.text == "not");
             self.state.negated_words_left = NEGATION_WORDS + 1;
         }
@@ -346,7 +350,7 @@ impl ClauseReader<'_, '_> {
         (self.state.last_flags, self.state.last_key) = (flags, word.key);
     }
 
-    /// Returns the meaning of a word in its context: the words before it.
+    /// Returns the flags that a word has after the words before it.
     fn resolve_meaning(&mut self, word: &TermOccurrence<'_>, flags: u32) -> u32 {
         let is_loud = word.text.len() > 3
             && flags & (ANY_FAILURE | TROUBLE) != 0
@@ -402,7 +406,7 @@ impl ClauseReader<'_, '_> {
         }
         let outcome = &mut self.outcome;
         if self.state.negated_words_left > 0 {
-            // A denied failure is a success; a denied success is at least trouble.
+            // A denied failure is a success; a denied success is trouble.
             let bad = says & (ANY_FAILURE | TROUBLE) != 0;
             outcome.is_success |= bad;
             outcome.denies_failure |= bad;
@@ -433,7 +437,7 @@ impl ClauseReader<'_, '_> {
         if part.len() >= least {
             self.keys.push(hash_stem(part, digits));
         }
-        // The parts of a name belong to the subject as well.
+        // The parts of a name are subject words, too.
         if part.bytes().any(|byte| byte == b'_') {
             let words = part.split('_').filter(|word| word.len() > 2 && word.len() < part.len());
             self.keys.extend(words.map(|word| hash_stem(word, false)));
@@ -449,7 +453,8 @@ fn pair_meaning(first: u64, second: u64) -> u32 {
         .fold(0, |all, (says, ..)| all | says)
 }
 
-/// Hashes the first letters of a word, which are equal for most of its forms.
+/// Hashes the first [`STEM_LETTERS`] of a word, which are equal for most of its forms; of a number
+/// or a name, all letters.
 fn hash_stem(word: &str, digits: bool) -> u64 {
     let bare = if word.len() > 3 { word.strip_suffix('s').unwrap_or(word) } else { word };
     let named = digits || word.bytes().any(|byte| byte == b'_' || byte.is_ascii_digit());
@@ -477,14 +482,15 @@ const CONTRASTS: [&str; 9] = [
     " then ",
 ];
 
-/// Calls `each` with each clause of a line, and whether the clause continues the sentence before.
+/// Calls `each` with each clause of a line, and whether the clause continues the sentence of the
+/// preceding clause.
 pub(super) fn for_each_clause<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, bool)) {
     let mut from = 0;
     let mut goes_on = false;
     let bytes = line.as_bytes();
     for at in 0..bytes.len() {
-        // Only characters that can end a clause are decoded, because every byte of a source passes
-        // here.
+        // Only characters that can end a clause are decoded, because this loop reads every byte of
+        // a source.
         let length = match bytes.get(at) {
             Some(b'.' | b'!' | b'?' | b';' | b' ') => 1,
             Some(0xe3 | 0xe4 | 0xef) => 3,
@@ -518,14 +524,15 @@ pub(super) fn for_each_clause<'a>(line: &'a str, each: &mut dyn FnMut(&'a str, b
     }
 }
 
-/// Returns whether a text begins with a word that begins a clause.
+/// Returns whether a text begins with one of [`CONTRASTS`].
 fn is_contrast(text: &str) -> bool {
     let initial = text.as_bytes().get(1);
     matches!(initial, Some(b'a' | b'b' | b'h' | b't' | b'w' | b'y'))
         && CONTRASTS.iter().any(|word| text.starts_with(word))
 }
 
-/// Returns whether the exit code that a line reports is 0; `None`: the line reports no exit code.
+/// Returns whether the first exit code that a line reports is 0; `None`: the line reports no exit
+/// code.
 pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     const SIGNS: [&str; 9] = [
         "xit code",
@@ -538,7 +545,7 @@ pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
         "\u{9000}\u{51fa}\u{7801}",
         "\u{7d42}\u{4e86}\u{30b3}\u{30fc}\u{30c9}",
     ];
-    // A cheap first check, because nearly no line reports an exit code.
+    // A fast first check, because nearly no line reports an exit code.
     if line.is_ascii() && !contains_str(line, "xit") && !contains_str(line, "returncode") {
         return None;
     }
@@ -552,7 +559,8 @@ pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     Some(code.bytes().all(|byte| byte == b'0'))
 }
 
-/// Returns whether a field of a report says failure: `status: failed`, `"state":"ERROR"`.
+/// Returns whether a field of a report has a value of failure, such as `status: failed` or
+/// `"state":"ERROR"`.
 fn has_failed_status(clause: &str) -> bool {
     const FIELDS: [&str; 4] = ["tatus", "tate", "onclusion", "esult"];
     const FAILED: [&str; 8] =

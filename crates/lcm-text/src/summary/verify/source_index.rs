@@ -1,7 +1,8 @@
 //! Finds pieces of an answer in the source.
 //!
-//! Both texts are folded to letters and digits ([`lcm_loops::folded_text`]). A piece occurs if it
-//! is in the folded source from one boundary to another.
+//! Input: a source, then pieces. Output: whether the source has a piece. Source and pieces are
+//! folded to letters and digits ([`lcm_loops::folded_text`]). A piece occurs if it fills the folded
+//! source from one word boundary to another.
 
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
@@ -14,16 +15,16 @@ use crate::{
     summary::offline_summary::term_hash::{TermHasher, fnv_hash},
 };
 
-/// Bytes of the hash key of a boundary.
+/// Number of bytes after a boundary that are hashed to the key of the boundary.
 const KEY_BYTES: usize = 3;
 
 /// An index of a folded source.
 #[derive(Debug)]
 pub(super) struct SourceTextIndex {
     folded: FoldedText,
-    /// By the first bytes after a boundary: 1 + the index of the last such boundary.
+    /// For each key: 1 + the index of the last boundary with the key.
     heads: HashMap<u64, u32, BuildHasherDefault<TermHasher>>,
-    /// By boundary: the previous boundary with the same first bytes.
+    /// For each boundary: 1 + the index of the previous boundary with the same key; 0: none.
     previous: Vec<u32>,
 }
 
@@ -42,13 +43,14 @@ impl SourceTextIndex {
         Self { folded, heads, previous }
     }
 
-    /// Returns whether a folded piece occurs from boundary to boundary; always true for fewer than
-    /// three bytes.
+    /// Returns whether a folded piece occurs from boundary to boundary; always true for a piece of
+    /// fewer than three bytes.
     pub(super) fn contains_whole(&self, piece: &str) -> bool {
         self.find_at_boundary(piece, true)
     }
 
-    /// Returns whether a folded piece occurs after a boundary.
+    /// Returns whether a folded piece begins at a boundary, wherever it ends; always true for a
+    /// piece of fewer than three bytes.
     pub(super) fn contains_prefix(&self, piece: &str) -> bool {
         self.find_at_boundary(piece, false)
     }
@@ -72,7 +74,7 @@ impl SourceTextIndex {
         false
     }
 
-    /// Returns whether a word or a part of a word ends at `end`.
+    /// Returns whether a word, or a part of a word that is a word by itself, ends at `end`.
     fn is_end_boundary(&self, end: usize) -> bool {
         let text = self.folded.text.as_bytes();
         match text.get(end) {

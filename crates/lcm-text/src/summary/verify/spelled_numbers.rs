@@ -1,7 +1,7 @@
 //! Finds numbers that a source writes in words, in English and in Chinese characters.
 //!
-//! Input: the words of a source one after the other, and its text. Output: numbers. Digits are
-//! parsed by `numbers`.
+//! Input: the words of a source one after the other, and its text. Output: numbers for
+//! `SourceNumbers`. The module `numbers` parses digits.
 
 use alloc::vec::Vec;
 
@@ -38,13 +38,14 @@ const UNITS: [(&str, u128); 28] = [
 
 const POWERS: [(&str, u128); 3] = [("hundred", 100), ("thousand", 1_000), ("million", 1_000_000)];
 
-/// A reader of spelled numbers, fed word by word.
+/// A reader of spelled numbers. Callers pass the words one by one.
 #[derive(Default)]
 pub(super) struct SpelledNumberReader {
-    /// Value of the current number.
+    /// Value of the current number up to its last `thousand` or `million`.
     sum: u128,
+    /// Value of the rest of the current number.
     partial_sum: u128,
-    /// Finished numbers above 12, and hours; `true`: an hour, which only Chinese text marks.
+    /// Finished numbers above 12, and hours; `true`: an hour, which is read only in Chinese.
     numbers: Vec<(u128, bool)>,
 }
 
@@ -59,8 +60,8 @@ impl SpelledNumberReader {
         }
     }
 
-    /// Returns every number above 12 that the words and `text` spell, and every hour; the flag
-    /// marks an hour.
+    /// Returns every number above 12 that the words and the Chinese characters of `text` spell, and
+    /// every hour in Chinese. The flag is true for an hour.
     pub(super) fn finish(mut self, text: &str) -> Vec<(u128, bool)> {
         self.end_number();
         if !text.is_ascii() {
@@ -115,7 +116,7 @@ impl SpelledNumberReader {
 const HAN_DIGITS: &str = "\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}\u{516d}\u{4e03}\u{516b}\u{4e5d}";
 
 fn read_chinese_numbers(text: &str, emit: &mut impl FnMut(u128, bool)) {
-    // The sum, the digits since the last power of ten, and whether a number is open.
+    // The sum, the last digit since the last power of ten, and whether a number is open.
     let (mut sum, mut digit, mut open) = (0u128, 0u128, false);
     for c in text.chars().chain([' ']) {
         let han_digits = if c.is_ascii() { "" } else { HAN_DIGITS };

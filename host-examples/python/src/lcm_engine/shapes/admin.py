@@ -30,7 +30,7 @@ AdviceReason = Literal[
 """The reason of an advice."""
 
 CacheState = Literal["warm", "cold", "unknown"]
-"""Whether the provider's cache still has the prompt."""
+"""Whether the provider's cache still has the prompt; `unknown`: no turn was reported."""
 
 PromptName = Literal["leaf", "leaf-aggressive", "session", "phase", "durable"]
 """The name of a summary prompt."""
@@ -42,30 +42,30 @@ class StoreStatus(TypedDict):
     conversations: int
     """Number of conversations."""
     entries: int
-    """Number of keys."""
+    """Number of keys in the store."""
     bytes: ByteUsage
-    """Bytes of keys and values."""
+    """Bytes of the store by content."""
 
 
 class ByteUsage(TypedDict):
-    """Bytes of keys and values by content."""
+    """Bytes of keys and values by content; `raw` counts texts instead."""
 
     raw: int
-    """Texts of messages, as they came."""
+    """Bytes of the texts of messages, as they came."""
     packs: int
-    """Packs of messages."""
+    """Bytes of the packs of messages."""
     summaries: int
-    """Summaries."""
+    """Bytes of summaries."""
     index: int
-    """Search index."""
+    """Bytes of the search index."""
     blobs: int
-    """Large payloads."""
+    """Bytes of large payloads."""
     identities: int
-    """Identities of messages."""
+    """Bytes of identities of messages."""
     journal: int
-    """Journal of commits."""
+    """Bytes of the journal of commits."""
     other: int
-    """Everything else."""
+    """Bytes of everything else."""
     total: int
     """Sum of all but `raw`."""
 
@@ -86,38 +86,42 @@ class ConversationStatus(TypedDict):
     context: ContextSize
     """Size of the stored context."""
     compression_ratio: float
-    """Tokens of the context divided by tokens of the messages, to three places."""
+    """Tokens of the stored context divided by tokens of all messages, to three places; 1
+    without messages.
+    """
     fresh_tail: FreshTail
     """The newest messages, which are not compacted."""
     debt: DeferredCompaction | None
     """Deferred compaction; None: no compaction is deferred."""
     usage: UsageTotals
-    """Reported usage of models."""
+    """Sums of all reported usage of models."""
     ledger: SummaryLedger
-    """Cost and savings of summaries."""
+    """Cost and savings of the summaries."""
     calibrations: list[Calibration]
     """Corrections of token estimates by model."""
     focus: FocusBrief | None
     """The focus brief; None: the conversation has no focus brief."""
     breakers: list[ModelBreaker]
-    """Models whose circuit breaker counts failures."""
+    """Circuit breaker of the configured `summary_model`, which all conversations share;
+    empty: no answer was ever refused.
+    """
     family: str | None
     """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
     bytes: ByteUsage
-    """Bytes of keys and values."""
+    """Bytes of the conversation by content."""
 
 
 class DepthCount(TypedDict):
     """The summaries of one depth."""
 
     depth: int
-    """Depth; 0: leaves."""
+    """Depth of the summaries; 0: leaves."""
     count: int
     """Number of summaries."""
     tokens: int
-    """Estimated tokens of their texts."""
+    """Estimated tokens of the texts of these summaries."""
 
 
 class ContextSize(TypedDict):
@@ -126,14 +130,16 @@ class ContextSize(TypedDict):
     items: int
     """Number of items."""
     tokens: int
-    """Estimated tokens."""
+    """Estimated tokens of the items."""
 
 
 class FreshTail(TypedDict):
-    """The newest messages, which are not compacted."""
+    """The newest messages, which are not compacted: the configured size and the newest
+    user message.
+    """
 
     messages_max: int
-    """Most messages of the tail."""
+    """Most messages of the fresh tail, as configured."""
     newest_user_seq: int | None
     """Position of the newest user message; None: there is no user message."""
 
@@ -142,21 +148,23 @@ class SummaryLedger(TypedDict):
     """The cost and savings of summaries, in tokens."""
 
     completions: int
-    """Number of completions."""
+    """Number of completions whose answers were checked."""
     input_tokens: int
-    """Tokens of their prompts."""
+    """Tokens of the prompts of these completions."""
     output_tokens: int
-    """Tokens of their answers."""
+    """Tokens of the answers of these completions."""
     saved_tokens: int
     """Tokens that summaries removed from the context."""
     withdrawn_tokens: int
     """Tokens that new sessions withdrew from the context."""
     window_completions: int
-    """Completions of the current window."""
+    """Completions of the newest window of `summary_call_window_ms`."""
     window_rejected: int
-    """Rejected completions of the current window."""
+    """Answers rejected since the window began, since the last accepted answer, or since
+    the last pause.
+    """
     window_tokens: int
-    """Tokens of the current window."""
+    """Tokens of prompts and answers of the newest window."""
     paused_until: NotRequired[str]
     """Time until which no model is asked; absent: no pause."""
 
@@ -175,14 +183,18 @@ class FocusBrief(TypedDict):
 
 
 class ModelBreaker(TypedDict):
-    """The circuit breaker of a model."""
+    """The circuit breaker of a model: it counts refusals, and stops requests to the
+    model.
+    """
 
     scope: str
-    """Model, as configured."""
+    """Name of the model, as configured."""
     failures: int
-    """Refused keys in a row."""
+    """Consecutive answers that refused the key or the content."""
     open_until: int
-    """Milliseconds since the epoch until which the model is not asked."""
+    """Time until which the model is not asked, in milliseconds since the Unix epoch; 0:
+    the model may be asked.
+    """
 
 
 class ListedConversation(TypedDict):
@@ -218,21 +230,23 @@ class ListedSummary(TypedDict):
     depth: int
     """Depth of the summary; 0: a leaf."""
     level: Level
-    """Prompt of the summary, or `fallback`."""
+    """Prompt with which the summary was made; `fallback`: made without a model."""
     capped: bool
-    """Whether the text was cut to its cap."""
+    """Whether the text was cut to its token limit."""
     model: str
-    """Model that wrote the summary."""
+    """Name of the model that wrote the summary."""
     tokens: int
     """Estimated tokens of the text."""
     source_tokens: int
     """Estimated tokens of the sources."""
     source_ids: list[str]
-    """Ids of the summaries that were condensed into this summary."""
+    """Ids of the summaries from which this summary was made; empty for a leaf."""
     descendant_count: int
-    """Number of summaries below the summary."""
+    """Number of summaries from which the summary was made, directly or over other
+    summaries.
+    """
     descendant_tokens: int
-    """Estimated tokens of the summaries below the summary."""
+    """Estimated tokens of the summaries that `descendant_count` counts."""
     seq_first: int
     """Position of the first message that the summary covers."""
     seq_last: int
@@ -251,22 +265,22 @@ class CheckOutcome(TypedDict):
     status: CheckStatus
     """Whether the check passed."""
     message: str
-    """Findings; empty: no fault was found."""
+    """Findings of the check; empty: the check passed."""
 
 
 class CheckMetrics(TypedDict):
     """Counts of what was checked."""
 
     context_items: int
-    """Items of the stored context."""
+    """Number of items of the stored context."""
     context_tokens: int
     """Estimated tokens of the stored context."""
     messages: int
-    """Messages."""
+    """Number of messages."""
     messages_newer_rules: int
-    """Messages derived by newer rules."""
+    """Messages whose derived data was made by the rules of a newer engine."""
     messages_older_rules: int
-    """Messages derived by older rules."""
+    """Messages whose derived data was made by the rules of an older engine."""
     raw_bytes: int
     """Bytes of the texts of messages."""
     raw_tokens: int
@@ -274,7 +288,7 @@ class CheckMetrics(TypedDict):
     revision: int
     """Number of commits."""
     summaries: int
-    """Summaries."""
+    """Number of summaries."""
 
 
 class FamilyAnswer(TypedDict):
@@ -285,8 +299,8 @@ class FamilyAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     family: str
     """Key of the family."""
@@ -300,23 +314,25 @@ class ArchiveAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     archived: ArchiveState | None
     """State of the archived conversation; None: nothing was archived."""
 
 
 class ResetAnswer(TypedDict):
-    """Answer of `reset`; `conversation` is the id to continue with."""
+    """Answer of `reset`."""
 
     changed: bool
     """Whether the verb wrote, or with `dry_run` would write."""
     conversation: str
-    """Id of the conversation."""
+    """Id of the conversation to continue with: the successor, or this conversation if it
+    has no message.
+    """
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     archived_conversation: str | None
     """Id of the archived conversation; None: the conversation has no message and stays."""
@@ -330,17 +346,17 @@ class NewSessionAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     messages: int
-    """Messages that left the context."""
+    """Number of messages that left the context."""
     summaries: int
-    """Summaries that left the context."""
+    """Number of summaries that left the context."""
     tokens_before: int
-    """Estimated tokens of the context before."""
+    """Estimated tokens of the context before the verb."""
     tokens_after: int
-    """Estimated tokens of the context after."""
+    """Estimated tokens of the context after the verb."""
 
 
 class CalibrateAnswer(TypedDict):
@@ -351,8 +367,8 @@ class CalibrateAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     calibration: Calibration
     """Correction of estimates for the model."""
@@ -366,8 +382,8 @@ class UsageAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     usage: UsageTotals
     """Sums of all reports."""
@@ -377,16 +393,16 @@ class UsageTotals(TypedDict):
     """The sums of all usage reports of a conversation."""
 
     turns: UsageSum
-    """Answers to the agent."""
+    """Sum of the reports with the purpose `turn`."""
     summaries: UsageSum
-    """Summaries."""
+    """Sum of the reports with the purpose `summary`."""
 
 
 class UsageSum(TypedDict):
-    """The sum of some usage reports."""
+    """The sum of the usage reports of one purpose."""
 
     calls: int
-    """Number of answers."""
+    """Number of reports."""
     input_tokens: int
     """Tokens of the prompts."""
     cache_read_tokens: int
@@ -400,18 +416,18 @@ class UsageSum(TypedDict):
 
 
 class TokenPrices(TypedDict):
-    """Prices of a million tokens, in millionths of a currency."""
+    """Prices of a million tokens, each in millionths of a currency."""
 
     input: int
     """Price of prompt tokens."""
     output: int
     """Price of answer tokens."""
     cache_read: NotRequired[int]
-    """Price of prompt tokens in the cache; absent: `input`, so that a cache saves
-    nothing.
+    """Price of prompt tokens that the provider reads from its cache; absent: `input`, so
+    that a cache saves nothing.
     """
     cache_write: NotRequired[int]
-    """Price of tokens written to the cache; absent: `input`."""
+    """Price of prompt tokens that the provider writes to its cache; absent: `input`."""
     summary_input: NotRequired[int]
     """Price of prompt tokens of the summary model; absent: `input`."""
     summary_output: NotRequired[int]
@@ -422,12 +438,12 @@ class AdviseAnswer(TypedDict):
     """Answer of `advise`; costs are in millionths of the currency of the prices."""
 
     changed: bool
-    """Whether the verb wrote, or with `dry_run` would write."""
+    """Always false."""
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     advice: AdviceAction
     """The cheaper action."""
@@ -438,23 +454,27 @@ class AdviseAnswer(TypedDict):
     cost_now_micros: int
     """Cost of all prompts to come and their summaries when compaction happens now."""
     cost_wait_micros: int
-    """Cost when compaction happens at the best later turn."""
+    """Cost of all prompts to come and their summaries when compaction happens at the
+    best later turn.
+    """
     completions_cost_micros: int
     """Cost of the summaries that compaction would make now."""
     forced_in_turns: int | None
-    """Number of prompts after which compaction cannot wait; None: the conversation ends
-    before.
+    """Number of prompts after which compaction cannot wait; None: no such prompt among
+    those to come.
     """
     wait_turns: int | None
-    """Number of prompts after which compaction costs least; None: now."""
+    """Number of prompts after which compaction costs least; None: the advice is
+    `compact`.
+    """
     tokens: int
-    """Tokens of the context now."""
+    """Estimated tokens of the context now."""
     tokens_after: int
-    """Tokens of the context after compaction."""
+    """Estimated tokens of the context after compaction now."""
     turn_tokens: int
     """Tokens that a turn is expected to add."""
     turns: int
-    """Prompts to come."""
+    """Number of prompts to come in the forecast."""
 
 
 class FocusAnswer(TypedDict):
@@ -465,8 +485,8 @@ class FocusAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """The rule of the configuration because of which nothing was stored; absent: no rule
-    applied.
+    """Rule of the configuration that excludes the session from writing; absent: no rule
+    applies.
     """
     focus: FocusBrief | None
     """The focus brief; None: the conversation has no focus brief."""
@@ -478,19 +498,19 @@ class SummaryPrompt(TypedDict):
     name: PromptName
     """Name of the prompt in `prompt_overrides`."""
     overridden: bool
-    """Whether the configuration replaces the paragraph."""
+    """Whether the configuration replaces the task paragraph."""
     text: str
     """Task paragraph in use."""
     built_in: str
-    """Task paragraph of the engine."""
+    """The engine's own task paragraph."""
     system: str
-    """System text, with bracketed words in place of material."""
+    """System text of the prompt, with bracketed words in place of the material."""
     prompt: str
-    """User text, with bracketed words in place of material."""
+    """User text of the prompt, with bracketed words in place of the material."""
     tokens: int
     """Estimated tokens of `system` and `prompt`."""
     version: int
-    """Version stored with every summary; from 2,147,483,648 on derived from the
+    """Version stored with each summary; from 2,147,483,648 on it is derived from the
     operator's text.
     """
 

@@ -16,24 +16,26 @@ DivergenceCause = Literal["dialect", "focus", "compaction", "budget", "eviction"
 
 
 class ContextItem(TypedDict):
-    """One item of the stored context or of the messages added to it."""
+    """One item of the stored context, or one live message."""
 
     id: str
-    """Id of the summary, of the focus brief, or of the first message; `live-` and its
-    place from 1 for a live message.
+    """Id of the summary, of the focus brief, or of the first message of the item; a live
+    message has `live-` and its place from 1.
     """
     kind: ContextItemKind
     """Kind of the item."""
     included: bool
     """Whether the item was selected."""
     why: str
-    """Reason of the selection; after a colon the changes that rendering made."""
+    """Reason for which the item was selected or not; after a colon, the changes that
+    rendering made.
+    """
     tokens: int
     """Estimated tokens of the item in a context."""
     seq_first: int | None
-    """Position of the first message of the item; None: not stored."""
+    """Position of the first message of the item; None: the item is not stored."""
     seq_last: int | None
-    """Position of the last message of the item; None: not stored."""
+    """Position of the last message of the item; None: the item is not stored."""
 
 
 class PrefixReport(TypedDict):
@@ -42,12 +44,14 @@ class PrefixReport(TypedDict):
     stable_tokens: int | None
     """Estimated tokens of the equal prefix; None: nothing to compare with."""
     broken_by: str | None
-    """Id of the first item that differs; None: no item differs."""
+    """Id of the first item that differs; None: no item differs, or nothing to compare
+    with.
+    """
     broken_why: DivergenceCause | None
-    """Reason of the divergence; None: no item differs."""
+    """Reason of the difference; None: no item differs, or nothing to compare with."""
     breakpoints: list[int]
-    """Indexes of the messages after which a cache may end, from 0, ascending."""
+    """Indexes of the messages at whose end a cached prefix may end, from 0, ascending."""
     sha256: str
-    """Hash chain over the elements, 64 hex digits."""
+    """Last hash of the chain over the elements of the messages, 64 hex digits."""
     token: str
     """Value of `previous` for the next assembly; opaque."""

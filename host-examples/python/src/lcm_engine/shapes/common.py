@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
 
 Dialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"]
-"""The published shape in which messages come in and go out."""
+"""The message format of a provider, or the format `lcm` of this project."""
 
 ErrorCode = Literal[
     "invalid-input",
@@ -77,18 +77,18 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 
 class CompletionRequest(TypedDict):
-    """A request to a language model, self-contained."""
+    """A request to a language model, which needs no other data."""
 
     id: str
-    """Name of the task; opaque, at most 200 bytes of ASCII."""
+    """Name of the task; opaque; ASCII, at most 200 bytes."""
     purpose: Purpose
     """Purpose of the completion."""
     level: Level
-    """Prompt that was chosen."""
+    """Level of the prompt."""
     system: str
     """System text."""
     prompt: str
-    """User text: instructions, and the material between markers."""
+    """User text: the instructions, and the material between markers."""
     input_tokens: int
     """Estimated tokens of `system` and `prompt` together."""
     output_tokens_max: int
@@ -107,11 +107,11 @@ class Completion(TypedDict):
     finish: NotRequired[Finish]
     """Reason for which the model stopped writing. Default: `stop`."""
     model: NotRequired[str]
-    """Name of the model; stored with the summary."""
+    """Name of the model that answered; stored with the summary."""
     input_tokens: NotRequired[int]
-    """Tokens of the prompt, as the provider counted them."""
+    """Tokens of the prompt, as the provider counted them; absent: unknown."""
     output_tokens: NotRequired[int]
-    """Tokens of the answer, as the provider counted them."""
+    """Tokens of the answer, as the provider counted them; absent: unknown."""
 
 
 class CompletionFailure(TypedDict):
@@ -140,19 +140,19 @@ class GrantCharge(TypedDict):
     tokens: int
     """Tokens that the read spent."""
     tokens_left: int
-    """Tokens that the grant still has."""
+    """Tokens that the grant has left after the read."""
     truncated: bool
-    """Whether the tokens left in the grant cut the answer."""
+    """Whether the answer was cut because the grant had too few tokens left."""
 
 
 class ArchiveState(TypedDict):
     """The state of an archived conversation."""
 
     cause: ArchiveCause
-    """Reason of the archival."""
+    """Reason for which the conversation was archived."""
     successor: str | None
     """Id of the conversation that continues this conversation; None: no conversation
-    does.
+    continues it.
     """
     archived_at: str
-    """Time of the archival."""
+    """Time at which the conversation was archived."""

@@ -8,7 +8,9 @@ from typing import Literal, NotRequired, TypedDict
 from .common import Level, Purpose
 
 CompactionMode = Literal["threshold", "incremental", "sweep", "until-under"]
-"""The condition under which compaction acts."""
+"""The condition under which compaction acts: `threshold`, `sweep` and `until-under`
+sweep above the threshold or the target; `incremental` makes one leaf of a full chunk.
+"""
 
 CompactionStatus = Literal["done", "nothing-to-do", "partial", "model-unavailable"]
 """The way in which a compaction ended."""
@@ -18,21 +20,25 @@ class Decision(TypedDict):
     """The decision whether compaction is due."""
 
     due: bool
-    """Whether the stored context exceeds the threshold or the target, or a chunk is full
-    in mode `incremental`.
+    """Whether compaction is due by the rule of the explanation, or because of `force`;
+    false if `reason` forbids compaction.
     """
     must: bool
-    """Whether the stored context exceeds the budget, so that the next turn cannot wait."""
+    """Whether the context, stored or observed, exceeds the budget, so that the next turn
+    cannot wait for compaction.
+    """
     reason: str
-    """`below-threshold`, `threshold`, `leaf-chunk`, `forced`, `disabled`, or the reason
-    for which the session is not written to.
+    """Reason of the decision: `threshold`, `leaf-chunk` or `forced`; `below-threshold`;
+    or why compaction is forbidden, such as `disabled` or `archived`.
     """
     tokens: int
-    """Tokens of the context, stored or observed, or of a chunk; compared with
-    `threshold`.
+    """Tokens that were compared with `threshold`: of the context, stored or observed; in
+    mode `incremental` of raw messages outside the fresh tail.
     """
     threshold: int
-    """Limit of `tokens`: the threshold, the target or the size of a chunk."""
+    """Limit of `tokens`: the threshold or the target; in mode `incremental` the size of
+    a chunk.
+    """
     explanation: DecisionExplanation
     """Inputs and rule of the decision, for people."""
 
@@ -43,32 +49,34 @@ class DecisionExplanation(TypedDict):
     inputs: DecisionInputs
     """Numbers that the decision compared."""
     rule: str
-    """Rule that was applied."""
+    """Comparison that was made, such as `tokens > threshold`."""
     outcome: str
-    """Result of the rule, as `reason` of the decision."""
+    """The `reason` of the decision."""
     override: int | None
-    """Place of the rule of `context_threshold_overrides` that applied, from 1; None: no
+    """Index of the rule of `context_threshold_overrides` that applied, from 1; None: no
     rule applied.
     """
     warnings: list[str]
     """Conditions that prevent due compaction, each one line that starts with a name."""
     calibration: NotRequired[Calibration]
-    """Correction of the estimates for the model that was named."""
+    """Correction of token estimates for the model of the call; absent: no report of the
+    model, or no model named.
+    """
 
 
 class DecisionInputs(TypedDict):
     """The numbers behind a decision, in tokens."""
 
     budget: int
-    """Budget of the call."""
+    """Token budget of the call."""
     forced: bool
     """Whether `force` was set."""
     observed_tokens: int | None
-    """Tokens of the whole prompt, as the provider counted them; None: unknown."""
+    """Tokens of the whole prompt that the call passed; None: unknown."""
     stored_tokens: int
-    """Tokens of the stored context."""
+    """Estimated tokens of the stored context."""
     target: int | None
-    """Target of the call; None: the threshold."""
+    """Tokens to reach that the call passed; None: the threshold."""
     threshold: int
     """Tokens above which compaction is due."""
 
@@ -79,13 +87,13 @@ class Calibration(TypedDict):
     model: str
     """Name of the model."""
     factor_permille: int
-    """Factor by which estimates are multiplied, in thousandths, from 250 to 8000."""
+    """Factor by which estimates are multiplied, in thousandths, from 250 to 8,000."""
     reports: int
     """Number of reports from which the factor was computed."""
 
 
 class CompactionPass(TypedDict):
-    """One summary that was made."""
+    """One summary that a compaction made."""
 
     summary_id: str | None
     """Id of the summary."""
@@ -94,23 +102,23 @@ class CompactionPass(TypedDict):
     depth: int
     """Depth of the summary; 0: a leaf."""
     level: Level
-    """Prompt of the summary, or `fallback`."""
+    """Prompt with which the summary was made; `fallback`: made without a model."""
     capped: bool
-    """Whether the text was cut to its cap."""
+    """Whether the text was cut to its token limit."""
     tokens_before: int
-    """Estimated tokens of the stored context before."""
+    """Estimated tokens of the stored context before the summary."""
     tokens_after: int
-    """Estimated tokens of the stored context after."""
+    """Estimated tokens of the stored context after the summary."""
 
 
 class DeferredCompaction(TypedDict):
     """A compaction that is due and was deferred."""
 
     exhausted: bool
-    """Whether nothing can be done until the context changes."""
+    """Whether compaction can do nothing more until the context changes."""
     failures: int
-    """Failures in a row."""
+    """Number of failed attempts in a row."""
     next_attempt_at: str
-    """Time of the next attempt."""
+    """Earliest time of the next attempt."""
     began_at: str
     """Time at which the compaction became due."""

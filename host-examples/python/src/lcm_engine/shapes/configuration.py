@@ -16,13 +16,13 @@ class Configuration(TypedDict):
     context_threshold_permille: NotRequired[int]
     """Share of the budget, in thousandths, above which compaction is due. Default: 750."""
     context_threshold_overrides: NotRequired[list[ConfigurationOverride]]
-    """Other numbers for some models, sessions or windows; the rule with the most
+    """Other numbers for some models, sessions or budgets; the rule with the most
     conditions applies.
     """
     fresh_tail_messages_max: NotRequired[int]
     """Most messages of the fresh tail; 0: no tail. Default: 64."""
     fresh_tail_tokens_max: NotRequired[int | None]
-    """Most tokens of the fresh tail; absent: 30 % of the budget; None: no cap."""
+    """Most tokens of the fresh tail; absent: 30 % of the budget; None: no limit."""
     sweep_passes_max: NotRequired[int]
     """Most passes of one sweep. Default: 12."""
     until_under_rounds_max: NotRequired[int]
@@ -46,31 +46,36 @@ class Configuration(TypedDict):
     sweep_depth_max: NotRequired[int]
     """Greatest depth that a sweep makes without pressure; -1: unlimited. Default: 1."""
     summary_prefix_tokens_target: NotRequired[int]
-    """Tokens of summaries above which they are condensed; absent: derived from the
-    targets above.
+    """Tokens of all summaries of a context above which summaries are condensed; absent:
+    derived from the targets above.
     """
     fallback_tokens_max: NotRequired[int]
     """Most tokens of a summary made without the model; absent: the leaf target, from 64
     to 512.
     """
     summary_overage_factor: NotRequired[int]
-    """Multiple of its target above which a summary is cut. Default: 3."""
+    """Multiple of the target tokens of a summary above which its text is cut. Default:
+    3.
+    """
     eviction_policy: NotRequired[EvictionPolicy]
     """Policy that selects older items when a call names no policy. Default: `layered`."""
     assembly_tokens_max: NotRequired[int | None]
-    """Tokens to which every budget is cut; None: no cap. Default: `None`."""
+    """Upper bound of every budget, in tokens; None: no bound. Default: `None`."""
     stub_large_tool_payloads: NotRequired[bool]
-    """`true`: the fresh tail shows large tool outputs in full, as far as the budget
-    allows; `false`: as references, like everywhere else. Default: `false`.
+    """`true`: the fresh tail shows its newest large tool outputs in full, as far as the
+    budget allows; `false`: as references, like all other large payloads. Default:
+    `false`.
     """
     plain_summaries: NotRequired[bool]
     """Whether summaries and the focus brief are rendered as plain text in place of XML
     elements. Default: `false`.
     """
     large_payload_tokens_min: NotRequired[int]
-    """Least tokens of a payload that is shown as a reference. Default: 25,000."""
+    """Least tokens of a payload that contexts show as a reference. Default: 25,000."""
     expand_tokens_max: NotRequired[int]
-    """Most tokens that one expansion by a tool or on a grant returns. Default: 4,000."""
+    """Most tokens of stored text for one call of the tool `lcm_expand` or for one
+    question; default of `tokens_max` of a grant. Default: 4,000.
+    """
     bootstrap_tokens_max: NotRequired[int]
     """Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at
     least 6,000.
@@ -86,8 +91,8 @@ class Configuration(TypedDict):
     summary_model: NotRequired[str | None]
     """Model of summaries; empty or None: the host chooses. Default: `None`."""
     large_file_summary_model: NotRequired[str | None]
-    """Model of descriptions of large files; empty or None: the host chooses. Default:
-    `None`.
+    """Model of descriptions of large files; no request uses the key in this version.
+    Default: `None`.
     """
     expansion_model: NotRequired[str | None]
     """Model of answers to questions; empty or None: the host chooses. Default: `None`."""
@@ -96,8 +101,8 @@ class Configuration(TypedDict):
     `true`.
     """
     summary_max_calls_per_window: NotRequired[int]
-    """Rejected answers within `summary_call_window_ms`, with no accepted answer between,
-    that start a pause; `force` ignores the pause. Default: 24.
+    """Number of rejected answers within `summary_call_window_ms`, with no accepted
+    answer between, that starts a pause; `force` ignores the pause. Default: 24.
     """
     summary_call_window_ms: NotRequired[int]
     """Length of the window of `summary_max_calls_per_window`, in milliseconds. Default:
@@ -108,15 +113,17 @@ class Configuration(TypedDict):
     no model is asked meanwhile. Default: 1,800,000.
     """
     circuit_breaker_threshold: NotRequired[int]
-    """Refused API keys in a row after which a model is not asked. Default: 5."""
+    """Consecutive answers with a refused API key or content after which a model is not
+    asked. Default: 5.
+    """
     circuit_breaker_cooldown_ms: NotRequired[int]
-    """Time for which a model is not asked after `circuit_breaker_threshold` refused
-    keys, in milliseconds. Default: 1,800,000.
+    """Time for which a model is not asked after `circuit_breaker_threshold` refusals, in
+    milliseconds. Default: 1,800,000.
     """
     ignore_session_patterns: NotRequired[list[str]]
-    """Patterns of sessions of which nothing is stored."""
+    """Patterns of session names of which nothing is stored."""
     stateless_session_patterns: NotRequired[list[str]]
-    """Patterns of sessions that read and are not written to."""
+    """Patterns of session names that are read but not written to."""
     skip_stateless_sessions: NotRequired[bool]
     """Whether `stateless_session_patterns` applies. Default: `true`."""
     new_session_retain_depth: NotRequired[int]
@@ -124,11 +131,12 @@ class Configuration(TypedDict):
     Default: 2.
     """
     replay_flood_threshold_external: NotRequired[int]
-    """Least repeated user messages of one batch that are a suspected replay. Default: 3.
+    """Least number of user messages of one batch that equal stored messages and are then
+    a suspected replay. Default: 3.
     """
     replay_flood_threshold_internal: NotRequired[int]
-    """Least repeats of one message of another role that are a suspected replay. Default:
-    32.
+    """Least number of messages of other roles of one batch that equal stored messages
+    and are then a suspected replay. Default: 32.
     """
 
 
@@ -144,11 +152,11 @@ class ConfigurationOverride(TypedDict):
     window_max: NotRequired[int]
     """Greatest budget of a call, in tokens, at least `window_min`."""
     context_threshold_permille: NotRequired[int]
-    """Value of this setting where the rule applies."""
+    """Value of the key of this name where the rule applies; absent: not changed."""
     fresh_tail_messages_max: NotRequired[int]
-    """Value of this setting where the rule applies."""
+    """Value of the key of this name where the rule applies; absent: not changed."""
     leaf_chunk_tokens_max: NotRequired[int]
-    """Value of this setting where the rule applies."""
+    """Value of the key of this name where the rule applies; absent: not changed."""
 
 PromptOverrides = TypedDict(
     "PromptOverrides",
@@ -167,19 +175,21 @@ class ConfigurationReport(TypedDict):
     """The treatment of each key of a configuration."""
 
     accepted: list[str]
-    """Keys that apply."""
+    """Keys that were given and apply, under their own names."""
     reserved: list[str]
-    """Keys that are accepted without an effect in this version."""
+    """Accepted keys of a fixed list; of these keys only `large_file_summary_model` has
+    no effect.
+    """
     defaulted: list[str]
-    """Keys that were absent."""
+    """Keys that were not given."""
     aliased: list[ConfigurationAlias]
     """Keys that were given under another name."""
     deprecated: list[str]
-    """Keys that no longer have an effect."""
+    """Keys that were given and no longer have an effect."""
     host: list[str]
-    """Keys that belong to hosts."""
+    """Keys that were given for a host; the engine ignores them."""
     unknown: list[str]
-    """Keys that do not exist."""
+    """Keys that were given and do not exist."""
 
 ConfigurationAlias = TypedDict(
     "ConfigurationAlias",

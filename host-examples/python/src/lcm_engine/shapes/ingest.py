@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 AppendMode = Literal["transcript", "new"]
-"""`transcript`: messages that are already stored are skipped; `new`: every message is
+"""`transcript`: messages that are stored already are skipped; `new`: every message is
 new unless its id or event key is stored.
 """
 
@@ -19,11 +19,11 @@ class Receipt(TypedDict):
     ingested: int
     """Messages that the call stored."""
     skipped: int
-    """Messages that are already stored, and failed turns without content."""
+    """All other messages: those stored before, and failed turns without content."""
     seq_first: int | None
     """Position of the first message stored, from 1; None: no message was stored."""
     seq_last: int | None
-    """Position of the last message stored; None: no message was stored."""
+    """Position of the last message stored, from 1; None: no message was stored."""
     context_tokens: int
     """Estimated tokens of the stored context after the call."""
     warnings: list[str]

@@ -29,38 +29,42 @@ class CallTime(TypedDict):
     """The time of a call."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class IngestOptions(TypedDict):
     """Options of storing a transcript."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     dialect: NotRequired[Dialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
-    """Whether a likely replay is an error. Default: `false`."""
+    """Whether messages that look like a replay are an error instead of a warning.
+    Default: `false`.
+    """
     family: NotRequired[str]
-    """Key of the family that the conversation belongs to or joins."""
+    """Key of the family that the conversation belongs to or joins; absent: no change."""
 
 
 class AppendOptions(TypedDict):
     """Options of storing the newest messages."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     dialect: NotRequired[Dialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
-    """Whether a likely replay is an error. Default: `false`."""
+    """Whether messages that look like a replay are an error instead of a warning.
+    Default: `false`.
+    """
     family: NotRequired[str]
-    """Key of the family that the conversation belongs to or joins."""
+    """Key of the family that the conversation belongs to or joins; absent: no change."""
     append_mode: NotRequired[AppendMode]
-    """Treatment of messages that are already stored. Default: `transcript`."""
+    """Treatment of messages that are stored already. Default: `transcript`."""
     repeat: NotRequired[bool]
-    """Whether the call repeats a call with the same messages and `now` whose outcome is
-    unknown. Default: `false`.
+    """Whether the call repeats a call of unknown outcome with the same messages and
+    `now`. Default: `false`.
     """
 
 
@@ -68,84 +72,102 @@ class EvaluateOptions(TypedDict):
     """Options of the decision whether compaction is due."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     budget: int
-    """Tokens of a context."""
+    """Token budget of a context."""
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold. Default: `false`."""
+    """Whether compaction acts below the threshold and despite an open breaker. Default:
+    `false`.
+    """
     target: NotRequired[int]
-    """Tokens to reach; absent: the threshold."""
+    """Tokens of the context to reach; absent: the threshold."""
     observed_tokens: NotRequired[int]
-    """Tokens of the whole prompt, as the provider counted them."""
+    """Tokens of the whole prompt, as the provider counted them last; absent: unknown."""
     model: NotRequired[str]
-    """Model whose provider counts the tokens of the other options, after `calibrate`."""
+    """Model whose provider counts the tokens of the other options, after a report by
+    `calibrate`; absent: they are estimated tokens.
+    """
 
 
 class CompactOptions(TypedDict):
     """Options of compaction."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     budget: int
-    """Tokens of a context."""
+    """Token budget of a context."""
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold. Default: `false`."""
+    """Whether compaction acts below the threshold and despite an open breaker. Default:
+    `false`.
+    """
     target: NotRequired[int]
-    """Tokens to reach; absent: the threshold."""
+    """Tokens of the context to reach; absent: the threshold."""
     observed_tokens: NotRequired[int]
-    """Tokens of the whole prompt, as the provider counted them."""
+    """Tokens of the whole prompt, as the provider counted them last; absent: unknown."""
     model: NotRequired[str]
-    """Model whose provider counts the tokens of the other options, after `calibrate`."""
+    """Model whose provider counts the tokens of the other options, after a report by
+    `calibrate`; absent: they are estimated tokens.
+    """
     retries: NotRequired[int]
-    """Repeats after a failure of the model. Default: 2."""
+    """Retries of a model after its first failure. Default: 2."""
     timeout_ms: NotRequired[int]
-    """Time to wait for one answer, in milliseconds. Default: 60,000."""
+    """Longest wait for one answer of a model, in milliseconds. Default: 60,000."""
     requests_max: NotRequired[int]
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
-    """Time for which requests are reserved for this caller, in milliseconds."""
+    """Time for which the requests are reserved for this caller, in milliseconds; absent:
+    no reservation.
+    """
 
 
 class TurnOptions(TypedDict):
-    """Options of a turn: intake and compaction."""
+    """Options of a turn: storing the newest messages, and compaction."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     budget: int
-    """Tokens of a context."""
+    """Token budget of a context."""
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold. Default: `false`."""
+    """Whether compaction acts below the threshold and despite an open breaker. Default:
+    `false`.
+    """
     target: NotRequired[int]
-    """Tokens to reach; absent: the threshold."""
+    """Tokens of the context to reach; absent: the threshold."""
     observed_tokens: NotRequired[int]
-    """Tokens of the whole prompt, as the provider counted them."""
+    """Tokens of the whole prompt, as the provider counted them last; absent: unknown."""
     model: NotRequired[str]
-    """Model whose provider counts the tokens of the other options, after `calibrate`."""
+    """Model whose provider counts the tokens of the other options, after a report by
+    `calibrate`; absent: they are estimated tokens.
+    """
     retries: NotRequired[int]
-    """Repeats after a failure of the model. Default: 2."""
+    """Retries of a model after its first failure. Default: 2."""
     timeout_ms: NotRequired[int]
-    """Time to wait for one answer, in milliseconds. Default: 60,000."""
+    """Longest wait for one answer of a model, in milliseconds. Default: 60,000."""
     requests_max: NotRequired[int]
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
-    """Time for which requests are reserved for this caller, in milliseconds."""
+    """Time for which the requests are reserved for this caller, in milliseconds; absent:
+    no reservation.
+    """
     dialect: NotRequired[Dialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
-    """Whether a likely replay is an error. Default: `false`."""
+    """Whether messages that look like a replay are an error instead of a warning.
+    Default: `false`.
+    """
     family: NotRequired[str]
-    """Key of the family that the conversation belongs to or joins."""
+    """Key of the family that the conversation belongs to or joins; absent: no change."""
     append_mode: NotRequired[AppendMode]
-    """Treatment of messages that are already stored. Default: `transcript`."""
+    """Treatment of messages that are stored already. Default: `transcript`."""
     repeat: NotRequired[bool]
-    """Whether the call repeats a call with the same messages and `now` whose outcome is
-    unknown. Default: `false`.
+    """Whether the call repeats a call of unknown outcome with the same messages and
+    `now`. Default: `false`.
     """
     defer: NotRequired[bool]
     """Whether compaction that can wait is left for `maintain`. Default: `false`."""
@@ -157,13 +179,13 @@ class CompactReport(TypedDict):
     status: CompactionStatus
     """The way in which the compaction ended."""
     reason: str
-    """Reason of the end; empty: nothing to explain."""
+    """Name of the reason for which the compaction ended; empty: no reason."""
     completions: int
-    """Completions that were requested, and summaries made without a model."""
+    """Number of completions, as the events counted them in `asked`."""
     tokens_before: int
-    """Estimated tokens of the stored context before."""
+    """Estimated tokens of the stored context before the compaction."""
     tokens_after: int
-    """Estimated tokens of the stored context after."""
+    """Estimated tokens of the stored context after the compaction."""
     failure: CompletionFailure | None
     """Last failure of a model; None: no model failed."""
     passes: list[CompactionPass]
@@ -178,9 +200,7 @@ class TurnReport(TypedDict):
     receipt: Receipt
     """Result of storing the messages."""
     decision: Decision | None
-    """Decision whether compaction is due; None: `failure` says why the decision could
-    not be read.
-    """
+    """Decision whether compaction is due; None: the decision failed, see `failure`."""
     compacted: CompactReport | None
     """Result of the compaction; None: nothing was due, compaction was deferred, or the
     call failed.
@@ -188,45 +208,51 @@ class TurnReport(TypedDict):
     deferred: bool
     """Whether compaction is due and left for `maintain`."""
     failure: ModelFailure | None
-    """Failure after the messages were stored; None: no call failed."""
+    """Failure of a call after the messages were stored; None: no call failed."""
 
 
 class MaintainReport(TypedDict):
-    """The result of deferred compaction."""
+    """The result of `maintain`."""
 
     debt: DeferredCompaction | None
     """Deferred compaction; None: no compaction is deferred."""
     compacted: CompactReport | None
-    """Result of the compaction; None: it was not time to compact, or the model refused."""
+    """Result of the compaction; None: it was not time to compact, or the model refused
+    the key or the content.
+    """
     failure: ModelFailure | None
     """Failure of the model; None: the model did not fail."""
 
 
 class AssembleOptions(TypedDict):
-    """Options of a context."""
+    """Options of assembling a context."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     budget: int
-    """Tokens of the context."""
+    """Token budget of the context."""
     dialect: NotRequired[Dialect]
     """Dialect of the messages. Default: `lcm`."""
     policy: NotRequired[EvictionPolicy]
-    """Policy that selects older items; absent: as configured."""
+    """Policy that selects older items; absent: `eviction_policy` of the configuration."""
     prompt: NotRequired[str]
-    """Prompt that the policy `prompt-aware` compares with."""
+    """Prompt with which the policy `prompt-aware` compares items."""
     reserve_tokens: NotRequired[int]
-    """Tokens of the budget that the host uses itself. Default: 0."""
+    """Tokens of the budget to leave free for the host. Default: 0."""
     mark_caches: NotRequired[bool]
-    """Whether the messages of `breakpoints` get a `cache_control` block, in a dialect
-    that has one. Default: `false`.
+    """Whether the last block of each message of `breakpoints` gets `cache_control`, in a
+    dialect that has it. Default: `false`.
     """
     model: NotRequired[str]
-    """Model whose provider counts the budget and the reserve, after `calibrate`."""
+    """Model whose provider counts the budget and the reserve, after a report by
+    `calibrate`; absent: both are estimated tokens.
+    """
     live_messages: NotRequired[list[Message]]
-    """Messages that the caller holds; stored messages among them count once."""
+    """Messages that the caller holds and that end the context; those of them that are
+    stored count once.
+    """
     previous: NotRequired[str]
-    """The `prefix.token` of an earlier assembly."""
+    """The `prefix.token` of an earlier assembly to compare with; absent: no comparison."""
     explain: NotRequired[bool]
     """Whether `items` and `explanation_text` are filled. Default: `false`."""
 
@@ -235,18 +261,20 @@ Message = Mapping[str, object] | str
 
 
 class AssembledContext(TypedDict):
-    """A context that fits its budget."""
+    """A context for a provider."""
 
     messages: list[JsonObject]
     """Messages in the requested dialect."""
     messages_json: str
-    """The same messages as one JSON text, in which every number is as it was appended."""
+    """The same messages as one JSON text, in which every number is written as it was
+    appended.
+    """
     system: str | None
     """Text of the leading system messages, which `messages` does not contain; None: no
     such message.
     """
     tokens: int
-    """Estimated tokens of everything, `system` included."""
+    """Estimated tokens of `messages` and `system`."""
     summaries: int
     """Number of summaries among the messages; a focus brief counts as one."""
     fresh_tail_messages: int
@@ -258,7 +286,7 @@ class AssembledContext(TypedDict):
     explanation_text: str | None
     """The same items as text for people; None without `explain`."""
     prefix: PrefixReport
-    """The part that is equal to an earlier assembly."""
+    """Comparison with the assembly of `previous`, and places for prompt caches."""
     warnings: list[str]
     """Warnings, each one line that starts with the name of the warning."""
 
@@ -267,17 +295,21 @@ class GrepOptions(TypedDict):
     """Options of a search."""
 
     mode: NotRequired[GrepMode]
-    """Reading of the pattern. Default: `auto`."""
+    """How the pattern is read: as words (`full-text`) or a regular expression; `auto`:
+    by its look. Default: `auto`.
+    """
     scope: NotRequired[GrepScope]
     """Texts that are searched. Default: `both`."""
     sort: NotRequired[GrepSort]
-    """Order of the matches. Default: `relevance`."""
+    """Order of the matches; `hybrid`: relevance, with newer matches preferred. Default:
+    `relevance`.
+    """
     since: NotRequired[str]
     """Earliest time of a match, ISO 8601, included."""
     before: NotRequired[str]
     """Latest time of a match, ISO 8601, excluded."""
     limit: NotRequired[int]
-    """Most matches. Default: 50."""
+    """Most matches to return. Default: 50."""
     all_conversations: NotRequired[bool]
     """Whether every conversation of the store is searched. Default: `false`."""
     only: NotRequired[bool]
@@ -287,7 +319,7 @@ class GrepOptions(TypedDict):
     neighbours: NotRequired[int]
     """Messages to return before and after each match. Default: 0."""
     file_ids: NotRequired[list[str]]
-    """Files to search, with the scope `files`; absent: all."""
+    """Ids of the files to search, with the scope `files`; absent: all files."""
     cursor: NotRequired[str]
     """The `cursor` of an answer to the same query, at which the search continues."""
     start_byte: NotRequired[int]
@@ -297,64 +329,67 @@ class GrepOptions(TypedDict):
     model: NotRequired[str]
     """Model that made the embedding; requires `vector`."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     grant: NotRequired[str]
-    """Id of the grant on which the call reads."""
+    """Id of the grant on which the call reads; absent: nothing limits the read."""
 
 
 class DescribeOptions(TypedDict):
     """Options of a description."""
 
     all_conversations: NotRequired[bool]
-    """Whether the id is looked for in every conversation of the store. Default: `false`.
-    """
+    """Whether every conversation of the store is searched for the id. Default: `false`."""
     include_content: NotRequired[bool]
-    """Whether content of a file is returned. Default: `true`."""
+    """Whether the content of a file is returned. Default: `true`."""
     bytes_max: NotRequired[int]
-    """Most bytes of content. Default: 32,768."""
+    """Most bytes of the content. Default: 32,768."""
     start_line: NotRequired[int]
-    """First line of the range, included; excludes `start_byte` and `end_byte`."""
+    """First line of the file to read, from 1; excludes `start_byte` and `end_byte`."""
     end_line: NotRequired[int]
-    """Last line of the range, included."""
+    """Last line to read, included."""
     start_byte: NotRequired[int]
-    """First byte of the range, from 0."""
+    """First byte of the file to read, from 0."""
     end_byte: NotRequired[int]
-    """First byte after the range."""
+    """First byte not to read."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     grant: NotRequired[str]
-    """Id of the grant on which the call reads."""
+    """Id of the grant on which the call reads; absent: nothing limits the read."""
 
 
 class ExpandOptions(TypedDict):
     """Options of an expansion."""
 
     depth_max: NotRequired[int]
-    """Most levels to descend; absent: 1, or all levels with `include_messages`."""
+    """Most levels below the summary; absent: 1, or all levels with `include_messages`."""
     include_messages: NotRequired[bool]
-    """Whether the messages of leaves are returned. Default: `false`."""
+    """Whether the messages of the leaves that are reached are returned. Default:
+    `false`.
+    """
     tokens_max: NotRequired[int]
     """Most tokens of one page; absent: no bound."""
     cursor: NotRequired[str]
-    """The `cursor` of the page before."""
+    """The `cursor` of the page before; absent: the first page."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     grant: NotRequired[str]
-    """Id of the grant on which the call reads."""
+    """Id of the grant on which the call reads; absent: nothing limits the read."""
 
 
 class QuestionOptions(TypedDict):
-    """Options of the evidence of a question."""
+    """Options of a question without a model: which evidence is read."""
 
     query: NotRequired[str]
-    """Words to search for; absent: the question."""
+    """Words to search for; absent: the words of the question."""
     summary_ids: NotRequired[list[str]]
-    """Ids of summaries to answer from; without `query` only their messages are read."""
+    """Ids of summaries to answer from. Without `query`, only these summaries and the
+    messages that they cover are read.
+    """
     answer_tokens_max: NotRequired[int]
     """Most tokens of the answer. Default: 2,000."""
     tokens_max: NotRequired[int]
-    """Most tokens of the evidence; absent, and at most: `expand_tokens_max` of the
-    configuration.
+    """Most tokens of the evidence, at most `expand_tokens_max` of the configuration,
+    which is the default.
     """
     all_conversations: NotRequired[bool]
     """Whether every conversation of the store is read. Default: `false`."""
@@ -363,23 +398,25 @@ class QuestionOptions(TypedDict):
     Default: `false`.
     """
     grant: NotRequired[str]
-    """Id of the grant on which the evidence is read."""
+    """Id of the grant on which the evidence is read; absent: nothing limits the read."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class AskOptions(TypedDict):
     """Options of a question."""
 
     query: NotRequired[str]
-    """Words to search for; absent: the question."""
+    """Words to search for; absent: the words of the question."""
     summary_ids: NotRequired[list[str]]
-    """Ids of summaries to answer from; without `query` only their messages are read."""
+    """Ids of summaries to answer from. Without `query`, only these summaries and the
+    messages that they cover are read.
+    """
     answer_tokens_max: NotRequired[int]
     """Most tokens of the answer. Default: 2,000."""
     tokens_max: NotRequired[int]
-    """Most tokens of the evidence; absent, and at most: `expand_tokens_max` of the
-    configuration.
+    """Most tokens of the evidence, at most `expand_tokens_max` of the configuration,
+    which is the default.
     """
     all_conversations: NotRequired[bool]
     """Whether every conversation of the store is read. Default: `false`."""
@@ -388,49 +425,51 @@ class AskOptions(TypedDict):
     Default: `false`.
     """
     grant: NotRequired[str]
-    """Id of the grant on which the evidence is read."""
+    """Id of the grant on which the evidence is read; absent: nothing limits the read."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     retries: NotRequired[int]
-    """Repeats after a failure of the model. Default: 2."""
+    """Retries of a model after its first failure. Default: 2."""
     timeout_ms: NotRequired[int]
-    """Time to wait for one answer, in milliseconds. Default: 60,000."""
+    """Longest wait for one answer of a model, in milliseconds. Default: 60,000."""
     deadline_ms: NotRequired[int]
     """Time for the whole call, in milliseconds. Default: 150,000."""
 
 
 class GrantOptions(TypedDict):
-    """Limits of a new grant."""
+    """The limits of a new grant."""
 
     conversations: NotRequired[list[str]]
     """Ids of the conversations that the grant covers; absent: this conversation."""
     summary_ids: NotRequired[list[str]]
-    """Ids of the summaries that the grant covers, down to their messages; absent:
-    everything.
+    """Ids of the summaries that the grant covers, with the messages that they cover;
+    absent: everything of the conversations.
     """
     depth_max: NotRequired[int]
     """Most levels of one expansion. Default: 3."""
     tokens_max: NotRequired[int]
-    """Most tokens of text in all answers together; absent: `expand_tokens_max` of the
-    configuration.
+    """Most tokens of stored text in all answers together; absent: `expand_tokens_max` of
+    the configuration.
     """
     ttl_ms: NotRequired[int]
-    """Lifetime in milliseconds. Default: 300,000."""
+    """Lifetime of the grant in milliseconds. Default: 300,000."""
     parent: NotRequired[str]
-    """Id of the grant one level up; limits are at most those of that grant."""
+    """Id of a grant to inherit from; the new grant gets at most what that grant has
+    left, and expands one level less.
+    """
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class ToolCallOptions(TypedDict):
     """Options of answering a tool call."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     retries: NotRequired[int]
-    """Repeats after a failure of the model. Default: 2."""
+    """Retries of a model after its first failure. Default: 2."""
     timeout_ms: NotRequired[int]
-    """Time to wait for one answer, in milliseconds. Default: 60,000."""
+    """Longest wait for one answer of a model, in milliseconds. Default: 60,000."""
     grant: NotRequired[str]
     """Id of the grant of a sub-agent; absent: the main agent calls."""
     scope: NotRequired[ToolScope]
@@ -443,7 +482,7 @@ class ToolAnswer(TypedDict):
     text: str
     """Text for the model."""
     is_error: bool
-    """Whether the text describes a mistake of the caller."""
+    """Whether the text describes a mistake in the call."""
     failure: ModelFailure | None
     """Failure of the model that was asked for the answer; None: the model did not fail."""
 
@@ -454,14 +493,14 @@ class MessageRangeOptions(TypedDict):
     seq_first: NotRequired[int]
     """Position of the first message. Default: 1."""
     seq_last: NotRequired[int]
-    """Position of the last message; absent: the newest."""
+    """Position of the last message; absent: the newest message."""
 
 
 class CommandOptions(TypedDict):
     """Options of a change to a conversation."""
 
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
     dry_run: NotRequired[bool]
     """Whether the verb only reports what it would change. Default: `false`."""
 
@@ -470,39 +509,39 @@ class ResetOptions(TypedDict):
     """Options of a reset."""
 
     successor: NotRequired[str]
-    """Id of the successor; absent: the id of the conversation with the next number, such
-    as `#2`.
+    """Id of the successor; absent: the id of the conversation with `#2` at its end, or
+    with the next free number.
     """
     dry_run: NotRequired[bool]
     """Whether the verb only reports what it would change. Default: `false`."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class NewSessionOptions(TypedDict):
     """Options of a new session."""
 
     retain_depth: NotRequired[int | None]
-    """Least depth of the summaries that stay; absent: as configured; -1: everything
-    stays. Default: `None`.
+    """Least depth of the summaries that stay in the context; absent: as configured; -1:
+    everything stays. Default: `None`.
     """
     dry_run: NotRequired[bool]
     """Whether the verb only reports what it would change. Default: `false`."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class FocusOptions(TypedDict):
-    """The focus brief and its end."""
+    """Options of setting or removing the focus brief."""
 
     text: NotRequired[str]
     """Text of the brief; absent: the brief is removed."""
     seq_last: NotRequired[int]
-    """Position of the last message that the brief covers; absent: the newest."""
+    """Position of the last message that the brief covers; absent: the newest message."""
     dry_run: NotRequired[bool]
     """Whether the verb only reports what it would change. Default: `false`."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class UsageReport(TypedDict):
@@ -511,7 +550,9 @@ class UsageReport(TypedDict):
     purpose: UsagePurpose
     """Purpose of the answer."""
     input_tokens: NotRequired[int]
-    """Tokens of the whole prompt, those in the cache included. Default: 0."""
+    """Tokens of the whole prompt, including those read from or written to the provider's
+    cache. Default: 0.
+    """
     cache_read_tokens: NotRequired[int]
     """Tokens of the prompt that were read from the cache. Default: 0."""
     cache_write_tokens: NotRequired[int]
@@ -519,45 +560,51 @@ class UsageReport(TypedDict):
     output_tokens: NotRequired[int]
     """Tokens of the answer. Default: 0."""
     cost_micros: NotRequired[int]
-    """Cost in millionths of the currency of all reports. Default: 0."""
+    """Cost in millionths of a currency; all reports use the same currency. Default: 0."""
     dry_run: NotRequired[bool]
     """Whether the verb only reports what it would change. Default: `false`."""
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class AdviseOptions(TypedDict):
     """Prices and limits on which advice is based."""
 
     budget: int
-    """Tokens of a context."""
+    """Token budget of a context."""
     prices: TokenPrices
-    """Prices of tokens."""
+    """Prices of a million tokens."""
     observed_tokens: NotRequired[int]
-    """Tokens of the whole prompt, as the provider counted them."""
+    """Tokens of the whole prompt, as the provider counted them last; absent: unknown."""
     model: NotRequired[str]
-    """Model whose provider counts `budget` and `observed_tokens`, after `calibrate`."""
+    """Model whose provider counts `budget` and `observed_tokens`, after a report by
+    `calibrate`; absent: both are estimated tokens.
+    """
     cache_ms: NotRequired[int]
-    """Time for which the provider keeps a prefix, in milliseconds. Default: 300,000."""
+    """Time for which the provider keeps a cached prefix, in milliseconds. Default:
+    300,000.
+    """
     turns: NotRequired[int]
-    """Prompts to come; absent: as many as were sent."""
+    """Number of prompts to come, at most 512; absent: as many as there were so far, from
+    8 to 512.
+    """
     now: NotRequired[int]
-    """Milliseconds since the epoch; absent: the clock."""
+    """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
 class ImportReport(TypedDict):
     """The result of an import."""
 
     contexts: int
-    """Conversations whose context was replaced."""
+    """Conversations whose context was replaced so far."""
     conversations: int
     """Conversations of the export so far."""
     ingested: int
-    """Messages that the import stored."""
+    """Messages that the import has stored so far."""
     messages: int
     """Messages of the export so far."""
     summaries: int
-    """Summaries that the import stored."""
+    """Summaries that the import has stored so far."""
 
 
 class CheckResult(TypedDict):
@@ -575,14 +622,14 @@ class ListingOptions(TypedDict):
     """Options of a list."""
 
     conversation: NotRequired[str]
-    """Conversation of the list; required unless conversations are listed."""
+    """Conversation whose list is read; required unless the list is `conversations`."""
 
 
 class DigestOptions(TypedDict):
     """Options of a digest."""
 
     logical: NotRequired[bool]
-    """Whether messages, summaries and contexts are hashed in place of stored bytes.
+    """Whether messages, summaries and contexts are hashed instead of keys and values.
     Default: `false`.
     """
 

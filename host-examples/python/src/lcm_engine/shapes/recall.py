@@ -23,16 +23,17 @@ class GrepResult(TypedDict):
     matches: list[GrepMatch]
     """Matches, in the requested order."""
     total: int
-    """Number of matches, those beyond `limit` included; of a search that was cut, the
-    matches of this part.
+    """Number of matches, including those beyond `limit`; if the search was cut, of the
+    part searched by this call.
     """
     truncated: bool
-    """Whether more matches exist than were returned."""
+    """Whether matches were left out: beyond `limit`, or in a part that was not searched.
+    """
     notes: list[str]
-    """Reading of the pattern, and the limits that cut the search."""
+    """Names of notes: how the pattern was read, and what limited the search."""
     cursor: str | None
-    """Cursor at which the same query continues a search that was cut; None: everything
-    was searched, and `truncated` says whether matches beyond `limit` were left out.
+    """Cursor at which the same query continues; None: the search was not cut, and
+    `truncated` says whether matches beyond `limit` were left out.
     """
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
@@ -64,15 +65,19 @@ class MessageMatch(TypedDict):
     depth: None
     """Always None."""
     score: int | None
-    """Score in thousandths; None: a regular expression was searched."""
+    """Score in thousandths, higher is better; None: the pattern was a regular
+    expression.
+    """
     snippet: str
     """Best passage on one line, at most 200 characters."""
     snippet_parts: list[str]
-    """The snippet in parts; every second part matched the pattern."""
+    """The snippet in parts; the second, fourth and every further even part match the
+    pattern.
+    """
     neighbours_before: NotRequired[list[NeighbourMessage]]
     """With `neighbours`: messages before the match, oldest first."""
     neighbours_after: NotRequired[list[NeighbourMessage]]
-    """With `neighbours`: messages after the match."""
+    """With `neighbours`: messages after the match, oldest first."""
 
 
 class SummaryMatch(TypedDict):
@@ -101,11 +106,15 @@ class SummaryMatch(TypedDict):
     depth: int
     """Depth of the summary; 0: a leaf."""
     score: int | None
-    """Score in thousandths; None: a regular expression was searched."""
+    """Score in thousandths, higher is better; None: the pattern was a regular
+    expression.
+    """
     snippet: str
     """Best passage on one line, at most 200 characters."""
     snippet_parts: list[str]
-    """The snippet in parts; every second part matched the pattern."""
+    """The snippet in parts; the second, fourth and every further even part match the
+    pattern.
+    """
 
 
 class FileMatch(TypedDict):
@@ -120,9 +129,11 @@ class FileMatch(TypedDict):
     name: str | None
     """Name of the file; None: the file has no name."""
     entry_id: str | None
-    """Id that the host gave the message; None: the host gave no id."""
+    """Id that the host gave the newest message that has the file; None: the host gave no
+    id.
+    """
     conversation: str
-    """Id of the conversation."""
+    """Id of the conversation of the message that has the file."""
     seq: int
     """Position of the newest message that has the file."""
     role: Role
@@ -134,15 +145,19 @@ class FileMatch(TypedDict):
     byte: int
     """Byte at which the passage begins, from 0."""
     score: int | None
-    """Score in thousandths; None: a regular expression was searched."""
+    """Score in thousandths, higher is better; None: the pattern was a regular
+    expression.
+    """
     snippet: str
     """Passage on one line, at most 200 characters."""
     snippet_parts: list[str]
-    """The snippet in parts; every second part matched the pattern."""
+    """The snippet in parts; the second, fourth and every further even part match the
+    pattern.
+    """
 
 
 class NeighbourMessage(TypedDict):
-    """A message beside a match."""
+    """A message before or after a match."""
 
     id: str
     """Id of the message."""
@@ -153,21 +168,21 @@ class NeighbourMessage(TypedDict):
     created_at: str
     """Time of the message."""
     snippet: str
-    """First 80 characters on one line."""
+    """First 80 characters of the message, on one line."""
 
 
 class EmbedRequest(TypedDict):
     """Vectors to attach to messages and summaries."""
 
     vectors: NotRequired[list[Embedding]]
-    """Vectors; absent: the call only reports which messages and summaries have no
-    vectors.
+    """Vectors to store; absent: the call only reports which messages and summaries have
+    no vectors.
     """
     model: NotRequired[str]
     """Name of the model that made the vectors."""
     forget: NotRequired[bool]
-    """Whether vectors are removed; the caller repeats the call until `stored` is 0.
-    Default: `false`.
+    """Whether stored vectors are deleted; the caller repeats the call until `stored` is
+    0. Default: `false`.
     """
 
 
@@ -177,27 +192,28 @@ class Embedding(TypedDict):
     id: str
     """Id of the message or summary."""
     vector: list[float] | None
-    """Finite numbers that are not all zero; None: the message or summary gets no vector.
-    """
+    """Finite numbers, not all zero; None: the message or summary shall have no vector."""
 
 
 class EmbedResult(TypedDict):
     """The state of the vectors of a conversation."""
 
     dimensions: int | None
-    """Numbers of each vector; None: no vector exists."""
+    """Number of dimensions of each vector; None: no vector is stored."""
     kept: int
-    """Entries of `vectors` that were stored, from the first on."""
+    """Number of entries of `vectors` that were stored, from the first on; the caller
+    passes the others again.
+    """
     missing_count: int
-    """Messages and summaries for which no entry of `vectors` was stored."""
+    """Number of messages and summaries for which neither a vector nor None was stored."""
     model: str | None
-    """Model of the vectors; None: no model was named."""
+    """Model of the stored vectors; None: no vector is stored, or no model was named."""
     missing_ids: list[str]
-    """Ids of messages and summaries for which no entry was stored; summaries first, each
-    newest first.
+    """Ids of messages and summaries that `missing_count` counts: summaries, then
+    messages, each newest first.
     """
     stored: int
-    """Vectors of the conversation."""
+    """Number of vectors of the conversation."""
 
 
 class SummaryDescription(TypedDict):
@@ -210,7 +226,7 @@ class SummaryDescription(TypedDict):
     depth: int
     """Depth of the summary; 0: a leaf."""
     level: Level
-    """Prompt of the summary, or `fallback`."""
+    """Prompt with which the summary was made; `fallback`: made without a model."""
     seq_first: int
     """Position of the first message that the summary covers."""
     seq_last: int
@@ -230,35 +246,37 @@ class SummaryDescription(TypedDict):
     message_tokens: int
     """Estimated tokens of all messages that the summary covers."""
     source_ids: list[str]
-    """Ids of the summaries that were condensed into this summary."""
+    """Ids of the summaries from which this summary was made; empty for a leaf."""
     derived_ids: list[str]
-    """Ids of the summaries made from the summary, at most one."""
+    """Ids of the summaries made from the summary; at most one."""
     message_ids: list[str]
     """Ids of the messages of a leaf."""
     file_ids: list[str]
-    """Ids of the files of its messages."""
+    """Ids of the files of the messages that the summary covers."""
     findings: list[str]
-    """Findings of the check of the text."""
+    """What the verifier found in the text; empty: nothing."""
     trust: Trust
     """Least trust of the messages that the summary covers."""
     model: str
-    """Model that wrote the summary."""
+    """Name of the model that wrote the summary."""
     finish: Finish | None
     """Reason for which the model stopped writing; None: unknown."""
     capped: bool
-    """Whether the text was cut to its cap."""
+    """Whether the text was cut to its token limit."""
     prompt_version: int
     """Version of the prompt."""
     descendant_count: int
-    """Number of summaries below the summary."""
+    """Number of summaries from which the summary was made, directly or over other
+    summaries.
+    """
     descendant_tokens: int
-    """Estimated tokens of the summaries below the summary."""
+    """Estimated tokens of the summaries that `descendant_count` counts."""
     subtree: list[ReadCost]
-    """Cost of reading the summary and the summaries below, level by level, the summary
-    first; no deeper than the grant (see `subtree_complete`).
+    """Tokens of the summary and of the summaries it was made from, level by level, the
+    summary first; no deeper than a grant allows.
     """
     subtree_complete: bool
-    """Whether `subtree` is complete."""
+    """Whether `subtree` has a row for every summary; false: rows were cut."""
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
 
@@ -281,7 +299,7 @@ class MessageDescription(TypedDict):
     raw: str
     """Text of the message, byte for byte as it came."""
     tokens: int
-    """Estimated tokens."""
+    """Estimated tokens of the message."""
     trust: Trust
     """Trust of the message."""
     grant: NotRequired[GrantCharge]
@@ -298,19 +316,19 @@ class FileDescription(TypedDict):
     name: str | None
     """Name of the file; None: the file has no name."""
     mime: str
-    """Media type."""
+    """Media type of the content."""
     bytes: int
-    """Size in bytes."""
+    """Size of the content in bytes."""
     lines: int
-    """Number of lines."""
+    """Number of lines of the content."""
     exploration: str
-    """Outline of the content, made without a model."""
+    """Outline of the content: what it is and where to look, made without a model."""
     content: str | None
-    """Text of the range; None: no content was requested."""
+    """Text of the range that was read; None: no content was requested."""
     truncated: bool
-    """Whether content follows the range."""
+    """Whether the content continues after the range."""
     start_byte: NotRequired[int]
-    """First byte of the range; absent: no content was requested."""
+    """First byte of the range, from 0; absent: no content was requested."""
     end_byte: NotRequired[int]
     """First byte after the range, at which the next range begins; absent: no content was
     requested.
@@ -347,26 +365,28 @@ class ConversationDescription(TypedDict):
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
     subtree: list[ReadCost]
-    """Cost of reading each summary of the context, oldest first."""
+    """Tokens of each summary of the context, oldest first."""
     subtree_complete: bool
-    """Whether `subtree` is complete."""
+    """Whether `subtree` has a row for every summary; false: rows were cut."""
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
 
 
 class ReadCost(TypedDict):
-    """The cost of reading a summary, in estimated tokens."""
+    """The tokens that reading a summary, the summaries below it and its messages takes,
+    estimated.
+    """
 
     id: str
     """Id of the summary."""
     depth: int
     """Depth of the summary; 0: a leaf."""
     tokens: int
-    """Tokens of its text."""
+    """Tokens of the text of the summary."""
     subtree_tokens: int
-    """Tokens of its text and of all summaries below."""
+    """Tokens of the text and of all summaries from which the summary was made."""
     message_tokens: int
-    """Tokens of all its messages."""
+    """Tokens of all messages that the summary covers."""
 
 
 class ExpandResult(TypedDict):
@@ -387,7 +407,7 @@ class ExpandResult(TypedDict):
     `tokens_max` (see `left_out`).
     """
     left_out: OmittedSource | None
-    """First source that did not fit `tokens_max`; None: the bound cut nothing."""
+    """First source that did not fit the token limit; None: the limit cut nothing."""
     grant: NotRequired[GrantCharge]
     """Tokens spent of the grant; absent: the read used no grant."""
 
@@ -429,18 +449,18 @@ class StoredMessage(TypedDict):
     raw: str
     """Text of the message, byte for byte as it came."""
     tokens: int
-    """Estimated tokens."""
+    """Estimated tokens of the message."""
     trust: Trust
     """Trust of the message."""
 
 
 class OmittedSource(TypedDict):
-    """A source that did not fit the bound of an expansion."""
+    """A source that did not fit the token limit of an expansion."""
 
     id: str
     """Id of the message or summary."""
     tokens: int
-    """Value of `tokens_max` that the source needs."""
+    """Least `tokens_max` with which the source fits."""
 
 
 class Grant(TypedDict):
@@ -451,19 +471,22 @@ class Grant(TypedDict):
     conversations: list[str]
     """Ids of the conversations that the grant covers."""
     summary_ids: list[str] | None
-    """Ids of the summaries that the grant covers; None: everything."""
+    """Ids of the summaries that the grant covers; None: everything of the conversations.
+    """
     depth_max: int
     """Most levels of one expansion."""
     tokens_max: int
-    """Most tokens of text in all answers together."""
+    """Most tokens of stored text in all answers together."""
     tokens_left: int
-    """Tokens that the grant still has."""
+    """Tokens that the grant has left."""
     issued_at: str
     """Time at which the grant was made."""
     expires_at: str
-    """Time at which the grant ends."""
+    """Time from which the grant allows nothing."""
     parent: str | None
-    """Id of the grant one level up; None: there is no grant above."""
+    """Id of the grant from which this grant inherits; None: the grant inherits from
+    none.
+    """
     revoked: bool
     """Whether the grant was revoked."""
 

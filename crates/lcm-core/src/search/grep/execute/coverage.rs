@@ -1,4 +1,4 @@
-//! Which documents the ranges of a grant cover.
+//! Coverage: whether documents lie within the ranges of messages that may be found.
 
 use alloc::{string::String, vec::Vec};
 
@@ -8,7 +8,8 @@ use crate::{
 };
 use lcm_text::base::error::Result;
 
-/// Returns for each document whether the ranges of a grant cover the document.
+/// Returns for each document (ascending) whether one of the ranges contains the document. A summary
+/// must lie within one range with all its messages.
 ///
 /// # Errors
 ///

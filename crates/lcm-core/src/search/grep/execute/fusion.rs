@@ -1,8 +1,8 @@
 //! Vector search and fusion of its ranking with the ranking by words.
 //!
 //! Input: a query vector, and the lookups by words. Output: the nearest documents of all searched
-//! conversations, and one list fused from both rankings. Nearest documents obey the filters of the
-//! query, too. Elsewhere: comparing two vectors ([`crate::search::vectors`]).
+//! conversations, and one list fused from both rankings. Nearest documents must pass the filters of
+//! the query, too. Elsewhere: comparing two vectors ([`crate::search::vectors`]).
 
 use alloc::{string::String, vec::Vec};
 
@@ -36,25 +36,26 @@ use lcm_text::base::{
     sort,
 };
 
-/// Constant `k` of reciprocal rank fusion, with the value of its publication.
+/// Constant `k` of reciprocal rank fusion, with the usual value.
 const FUSION_RANK_OFFSET: u64 = 60;
 
-/// Hits of each list that are fused: as many as the largest answer.
+/// Most hits of each list that are fused: as many as the largest answer.
 pub(super) const FUSED_HITS_MAX: usize = 200;
 
-/// Vector records read in one call; the record of a million documents has 32 KiB.
+/// Most vector records read in one call; the record of a million documents has 32 KiB.
 const RECORDS_PER_READ: usize = 32;
 
 /// Score of a document that is first in both lists, with 16 fractional bits.
 const FIRST_RANK_SCORE: u64 = 1 << 16;
 
-/// Hits in order.
+/// Hits of vector search, or of both searches.
 type FusionHits = Vec<GrepHit>;
 
-/// Vectors of one conversation that are comparable with the query vector.
+/// Vector record of one conversation, whose vectors are comparable with the query vector.
 struct ConversationVectors {
     /// Index into the list of searched conversations.
     conversation_number: usize,
+    /// The stored value, to detect a change of the vectors.
     record: Vec<u8>,
     vectors: VectorRecord,
 }
@@ -65,9 +66,10 @@ pub(super) struct VectorSearch<'s> {
     query: &'s TextQuery,
     vector: &'s QueryVector,
     scorer: SignScorer,
-    /// Bytes of sign bits that may still be read.
+    /// Bytes of sign bits that may still be read. A document costs at least
+    /// [`VECTOR_DOCUMENT_BYTES_MIN`].
     bytes_left: usize,
-    /// Notes about vectors that were not searched.
+    /// Notes about vectors: some were not searched, or none are stored.
     pub(super) notes: Vec<&'static str>,
 }
 
@@ -83,12 +85,13 @@ impl<'s> VectorSearch<'s> {
         Self { context, query, vector, scorer, bytes_left, notes: Vec::new() }
     }
 
-    /// Returns the nearest documents, nearest first.
+    /// Returns at most [`FUSED_HITS_MAX`] nearest documents, nearest first.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: all stored vectors have other dimensions or another model; `conflict`;
-    /// `corrupt`; errors of the store.
+    /// `invalid-input`: all stored vectors have other dimensions or another model; `conflict`: a
+    /// conversation or its vectors changed during the call; `corrupt`: a vector or the index is
+    /// damaged; errors of the store.
     pub(super) fn find_nearest(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -96,7 +99,7 @@ impl<'s> VectorSearch<'s> {
     ) -> Result<FusionHits> {
         let stored = self.read_fitting_vectors(session)?;
         let mut hits = FusionHits::new();
-        // Summaries first: they are few, and each covers many messages.
+        // Summaries first, while bytes are left: they are few, and each covers many messages.
         for corpus in [Corpus::Summaries, Corpus::Messages] {
             for vectors in &stored {
                 let number = vectors.conversation_number;
@@ -117,7 +120,7 @@ impl<'s> VectorSearch<'s> {
         Ok(hits)
     }
 
-    /// Reads the vector records that are comparable with the query vector.
+    /// Reads the vector records whose dimensions and model fit the query vector.
     fn read_fitting_vectors(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -160,8 +163,8 @@ impl<'s> VectorSearch<'s> {
     /// Ranks the documents of one corpus by the sign bits of their vectors. Sets `rank`; `score`
     /// stays `None`.
     ///
-    /// Only documents of the newest blocks are ranked, while bytes are left, and only documents
-    /// that pass the filters of the query.
+    /// The newest blocks are scored first, until no bytes are left. Documents that do not pass the
+    /// conditions of the query are left out.
     fn score_corpus(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -188,8 +191,8 @@ impl<'s> VectorSearch<'s> {
         Ok(hits)
     }
 
-    /// Scores the documents of the newest blocks of a corpus by sign bits, while bytes are left.
-    /// Returns ascending document numbers with scores.
+    /// Scores the documents of the newest blocks of a corpus by sign bits, until no bytes are left.
+    /// Returns document numbers, ascending, each with its rank.
     fn score_sign_bits(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -202,7 +205,7 @@ impl<'s> VectorSearch<'s> {
         let mut blocks = Vec::new();
         let has_vector = |number: &u64| counts.block_counts(*number).1 > 0;
         for number in (0..counts.count_blocks()).rev().filter(has_vector) {
-            // With few dimensions the number of documents determines the time.
+            // With few dimensions, the number of documents determines the time.
             let each = signs_byte_count(dimensions).max(VECTOR_DOCUMENT_BYTES_MIN);
             let cost = each * int::to_usize(BLOCK_DOCUMENTS);
             let Some(left) = self.bytes_left.checked_sub(cost) else {
@@ -229,8 +232,8 @@ impl<'s> VectorSearch<'s> {
         Ok(out)
     }
 
-    /// Keeps the documents that pass the filters of the query, whether they contain its words or
-    /// not.
+    /// Keeps the documents that meet the conditions of the query: required and excluded words,
+    /// filters, the time window, and the ranges that may be found.
     fn retain_admissible(
         &self,
         session: &mut StoreSession<'_>,
@@ -240,7 +243,7 @@ impl<'s> VectorSearch<'s> {
         let found = self.context.get(part.conversation_number);
         let Some((conversation, index)) = found else { return Ok(()) };
         let history = conversation.message_history();
-        // Vectors may belong to documents that are newer than the head of this call.
+        // A vector may belong to a document that was added after the head of this call was read.
         let last = match part.corpus {
             Corpus::Messages => history.head.messages,
             Corpus::Summaries => index.count_documents(part.corpus),
@@ -257,7 +260,8 @@ impl<'s> VectorSearch<'s> {
         Ok(())
     }
 
-    /// Sorts hits by the cosine of their vectors, and drops hits whose cosine is not positive.
+    /// Sets the rank of each hit to the cosine of its vector, drops hits whose cosine is not
+    /// positive, and sorts the rest.
     fn rescore_hits(
         &self,
         session: &mut StoreSession<'_>,
@@ -297,7 +301,8 @@ impl<'s> VectorSearch<'s> {
     }
 }
 
-/// Sorts hits: greatest rank, then newest, then the earlier conversation.
+/// Sorts hits: greatest rank, newest, greatest document number, earlier conversation, messages
+/// before summaries.
 fn sort_hits(hits: &mut [GrepHit]) {
     sort::sort_by(hits, &mut |left, right| {
         (right.rank, right.time, right.document, left.conversation_number)
@@ -308,8 +313,8 @@ fn sort_hits(hits: &mut [GrepHit]) {
     });
 }
 
-/// Fuses both rankings into one by reciprocal rank. Only positions count, because scores of words
-/// and cosines are not comparable.
+/// Fuses both rankings by reciprocal rank, and sorts the hits as `bounds` says. Only positions
+/// count, because scores of words and cosines are not comparable.
 pub(super) fn fuse_rankings(
     by_words: FusionHits,
     by_similarity: FusionHits,

@@ -1,11 +1,11 @@
 //! Selection, order and count of the hits in messages and summaries.
 //!
-//! Input: conversations, their indexes and a pattern. Output: at most `limit` hits.
-//! Elsewhere: rendering (`render_hits`), files (`file_search`).
+//! Input: conversations, their indexes and a pattern. Output: at most `limit` hits. Elsewhere:
+//! rendering (`render_hits`), files (`file_search`).
 //!
-//! For words, each corpus of each conversation gives a ranked list, and the lists are merged. Term
-//! weights count all searched conversations together. A regular expression is matched in one
-//! conversation after another.
+//! For words, each corpus of each conversation gives a ranked list, and the lists are merged. The
+//! weight of a term counts documents of one corpus in all searched conversations. A regular
+//! expression is matched in one conversation after another.
 
 mod coverage;
 mod fusion;
@@ -34,13 +34,15 @@ use crate::{
 };
 use lcm_text::base::{error::Result, int};
 
-/// Returns the hits. `start` is the cursor at which an earlier scan stopped.
+/// Returns the hits. `start` is the text of the cursor at which a scan with a regular expression
+/// begins.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the regular expression, or required or excluded phrases, cost too much;
-/// `invalid-input`, `not-found`: `start` is malformed or foreign; as
-/// [`crate::search::SearchIndex::read_postings`].
+/// `limit-exceeded`: the regular expression, an excluded phrase or a speaker filter costs too much.
+/// `invalid-input`: `start` is not a cursor, or no stored vector is comparable with `vector`.
+/// `not-found`: the query does not search the document of `start`. `conflict`: the conversation has
+/// changed. `corrupt`: a record or the index is damaged. Errors of the store.
 pub(super) fn execute_query(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

@@ -1,4 +1,7 @@
 //! Search with a regular expression: scans documents and selects a page of matches.
+//!
+//! Input: the searched conversations, an expression and a cursor. Output: hits, and the cursor of
+//! the next page. Elsewhere: the scan of one corpus ([`crate::search::regex_scan`]).
 
 use alloc::vec::Vec;
 
@@ -31,9 +34,10 @@ use lcm_text::base::{error::Result, int, sort};
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the regular expression costs too much; `invalid-input`, `not-found`: `start`
-/// is malformed or foreign; `conflict`: the conversation has changed; `corrupt`: the index is
-/// damaged; errors of the store.
+/// `limit-exceeded`: the regular expression exceeds its steps in the first step; `invalid-input`:
+/// `start` is not a cursor; `not-found`: the query does not search the document of `start`;
+/// `conflict`: the conversation has changed; `corrupt`: a record or the index is damaged; errors of
+/// the store.
 pub(super) fn scan_with_regex(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -54,7 +58,7 @@ pub(super) fn scan_with_regex(
     }
     let (mut hits, mut next, mut is_begun) = (Vec::new(), None, false);
     for cursor in scans {
-        // A scan continues while steps are left. Each call scans at least one step of documents.
+        // Stop only after a finished step, so that each call makes progress.
         if is_begun && regex.is_budget_spent() {
             next = Some(cursor);
             break;
@@ -143,16 +147,15 @@ fn list_scans(context: &GrepContext<'_>, corpora: &[Corpus]) -> Vec<ScanCursor> 
     out
 }
 
-/// Whether a query begins a scan or continues an earlier one.
+/// Whether a query has no cursor, or continues a scan at its cursor.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum PageKind {
     First,
     Continued,
 }
 
-/// Selects the hits from all matches in scan order. `next` is the first document not scanned;
-/// `page` says whether the query
-/// continues an earlier scan.
+/// Selects the hits of an answer from all matches in scan order. `next`: the first document not
+/// scanned; `None`: the scan is complete.
 fn select_page(
     mut hits: Vec<GrepHit>,
     next: Option<ScanCursor>,

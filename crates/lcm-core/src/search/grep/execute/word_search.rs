@@ -1,4 +1,7 @@
 //! Search for words: ranks the matches of each corpus and merges the rankings.
+//!
+//! Input: the searched conversations and a query of words. Output: lookups, ranked lists and one
+//! merged list, for `execute`. Elsewhere: ranking one corpus ([`crate::search::full_text`]).
 
 use alloc::vec::Vec;
 
@@ -25,7 +28,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Best hits of one corpus of one conversation, best first.
+/// Best hits of one corpus of one conversation, in the order of the query.
 pub(super) type RankedHits = Vec<GrepHit>;
 
 /// Index lookups of one corpus of one conversation, kept between gathering and ranking.
@@ -33,7 +36,7 @@ pub(super) struct GatheredCorpus {
     pub(super) conversation_number: usize,
     pub(super) corpus: Corpus,
     pub(super) gathered: CorpusMatches,
-    /// Numbers of all documents that match the words, ascending.
+    /// Numbers of all matching documents that may be found, ascending; empty before ranking.
     pub(super) matching_documents: Vec<u64>,
 }
 
@@ -41,7 +44,8 @@ pub(super) struct GatheredCorpus {
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `limit-exceeded`: an excluded phrase costs too much; `conflict`: the conversation has changed;
+/// `corrupt`: the index is damaged; errors of the store.
 pub(super) fn gather_corpora(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -65,7 +69,7 @@ pub(super) fn gather_corpora(
     Ok(out)
 }
 
-/// Ranks every gathered corpus. Returns one list of best hits for each corpus.
+/// Ranks every gathered corpus. Returns one list of best hits for each corpus of each conversation.
 ///
 /// # Errors
 ///
@@ -90,7 +94,8 @@ pub(super) fn rank_all_corpora(
     Ok(lists)
 }
 
-/// Returns the best hits of one corpus, and stores the numbers of all matching documents in `part`.
+/// Returns the best hits of one corpus, at most `limit`, and stores the numbers of all matching
+/// documents in `part`.
 fn find_best_hits(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -140,7 +145,8 @@ fn find_best_hits(
     Ok(hits)
 }
 
-/// Selects the documents with the greatest ranks: pairs of rank and document, greatest first.
+/// Selects the `limit` documents with the greatest ranks: pairs of rank and document, greatest
+/// first.
 fn select_best(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -166,7 +172,7 @@ fn select_best(
     Ok(score::select_top(&mut rows().zip(times).map(rank), bounds.limit))
 }
 
-/// Adds a note if some messages were indexed only in part. Called when nothing was found.
+/// Adds a note if some messages were indexed only in part. For a query that found nothing.
 ///
 /// # Errors
 ///
@@ -187,7 +193,7 @@ pub(super) fn note_partial_reads(
     Ok(())
 }
 
-/// Counts the nearest documents that do not match the words.
+/// Counts the nearest documents that are not among the matches by words.
 pub(super) fn count_vector_only_hits(gathered: &[GatheredCorpus], nearest: &[GrepHit]) -> u64 {
     let contains = |part: &GatheredCorpus, hit: &GrepHit| {
         (part.conversation_number, part.corpus) == (hit.conversation_number, hit.corpus)
@@ -197,14 +203,14 @@ pub(super) fn count_vector_only_hits(gathered: &[GatheredCorpus], nearest: &[Gre
     int::to_u64(nearest.iter().filter(is_new).count())
 }
 
-/// Merges ranked lists into one list of at most `limit` hits.
+/// Merges ranked lists by rank and time into one list of at most `limit` hits.
 pub(super) fn merge_ranked_lists(lists: Vec<RankedHits>, limit: usize) -> Vec<GrepHit> {
     let mut lists: Vec<_> = lists.into_iter().map(|list| list.into_iter().peekable()).collect();
     let mut out = Vec::new();
     while out.len() < limit {
         let heads = lists.iter_mut().enumerate().filter_map(|(number, list)| {
             let hit = list.peek()?;
-            // `max` returns the last of equal ranks: the complement makes the earlier list win.
+            // The complement makes the earlier list win if rank and time are equal.
             Some((hit.rank, hit.time, usize::MAX - number))
         });
         let Some((.., number)) = heads.max() else { break };

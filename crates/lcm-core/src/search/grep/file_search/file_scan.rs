@@ -1,7 +1,7 @@
-//! Scan of the files of payload holders, one file after another, up to a byte limit.
+//! Scan of the files in messages, one file after another, up to a byte limit.
 //!
-//! Input: the messages with payloads, in scan order. Output: hits, and the position at which the
-//! scan stopped. Elsewhere: selecting these messages (`file_search`).
+//! Input: the messages with payloads, in scan order. Output: passages as hits, and the position at
+//! which the scan stopped. Elsewhere: selecting these messages (`file_search`).
 
 use crate::search::payload_holders;
 use crate::storage::pack::PlacedMessage;
@@ -26,19 +26,20 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Bytes of payload text, as stored, that one query scans: the same limit as for messages and a
-/// regular expression.
+/// Bytes that one query may scan: stored payload text, and the costs below. A regular expression
+/// may read as many bytes of messages.
 const SCAN_BYTES_MAX: u64 = 3 << 20;
-/// Cost in bytes of looking up the payloads of a message.
+/// Bytes of the limit that looking up the payloads of a message costs, beside the bytes of its
+/// text.
 const MESSAGE_COST_BYTES: u64 = 4 << 10;
-/// Cost in bytes of reading a payload record.
+/// Bytes of the limit that reading a payload record costs.
 const RECORD_COST_BYTES: u64 = 1 << 10;
-/// Messages whose payloads are looked up together.
+/// Most messages whose payloads are looked up together.
 const MESSAGES_PER_STEP: usize = 16;
-/// Payload records read in one call.
+/// Most payload records read in one call.
 const RECORDS_PER_READ: usize = 64;
-/// Bytes read before the start byte, where a seek point allows: a match needs the text before it
-/// for word boundaries.
+/// Least bytes of text between a seek point and the first searched byte: a match needs the text
+/// before it for word boundaries. Without such a seek point, the file is read from its beginning.
 const CONTEXT_BYTES: u64 = 1 << 10;
 
 /// A message that holds at least one payload.
@@ -54,8 +55,9 @@ pub(super) struct PayloadHolder {
 pub(super) struct FileScanStart {
     pub(super) conversation_number: usize,
     pub(super) seq: u64,
-    /// Id of the file; `None`: the first file of the message.
+    /// Id of the file at which the scan begins; `None`: the first file of the message.
     pub(super) id: Option<[u8; 8]>,
+    /// Byte of the text of the file.
     pub(super) byte: u64,
 }
 
@@ -70,26 +72,31 @@ pub(super) struct FileHit {
     pub(super) rank: u64,
 }
 
-/// State of a scan through files.
+/// Progress of a scan through files.
 pub(super) struct FileScan<'q> {
     query: PassageQuery<'q>,
     /// Ids of the named files; `None`: all files.
     named_ids: Option<Vec<[u8; 8]>>,
-    /// Start of the scan; `None` once the scan has reached the start.
+    /// Position at which the scan begins; `None`: the scan has reached the position, or begins with
+    /// the first message.
     start: Option<FileScanStart>,
-    /// Matching messages in scan order, and how many of them earlier pages scanned.
+    /// Messages with payloads that match the filters, in scan order.
     holders: &'q [PayloadHolder],
+    /// Index of the holder at which this scan begins; earlier pages scanned the holders before.
     first_holder: usize,
-    /// All matching messages by conversation and seq, ascending.
+    /// All `holders` as conversation number and seq, ascending.
     matching_messages: Vec<(usize, u64)>,
-    /// Conversations whose earlier messages were loaded, and the payload ids in those messages.
+    /// Conversations for which `earlier_mentions` was read.
     loaded_conversations: Vec<usize>,
+    /// Payload ids in up to 512 messages of a conversation before `first_holder`: conversation
+    /// number, seq and id.
     earlier_mentions: Vec<(usize, u64, [u8; 8])>,
-    /// Scanned files whose newest message does not match the filters.
+    /// Files whose newest message does not match the filters, and whose scan was decided at an
+    /// older message.
     scanned_files: Vec<(usize, [u8; 8])>,
-    /// Bytes that this query may still read.
+    /// Bytes of the limit that are left.
     bytes_left: u64,
-    /// True until a file was scanned: the first file may use the whole byte limit.
+    /// Whether no file was scanned yet: the first file may use the whole limit.
     is_first: bool,
     pub(super) hits: Vec<FileHit>,
 }
@@ -98,7 +105,7 @@ pub(super) struct FileScan<'q> {
 struct PayloadFile {
     id: [u8; 8],
     record: PayloadRecord,
-    /// First byte of the file that is searched.
+    /// First byte of the text of the file at which a match may begin.
     search_from: u64,
 }
 
@@ -107,7 +114,7 @@ struct HolderPayloads<'p> {
     holder: PayloadHolder,
     placed: &'p PlacedMessage,
     ids: Vec<[u8; 8]>,
-    /// The message may have more ids than were looked up.
+    /// Whether the message may have more ids than were looked up.
     may_have_more: bool,
 }
 
@@ -138,7 +145,8 @@ impl<'q> FileScan<'q> {
         }
     }
 
-    /// Scans the files of the messages in order, and stores in `results` where the scan stopped.
+    /// Scans the files of the messages in order. `results.next_cursor` says where the scan stopped;
+    /// `None`: all files were scanned.
     pub(super) fn scan_holders(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -175,7 +183,8 @@ impl<'q> FileScan<'q> {
         Ok(())
     }
 
-    /// Reads the payload ids of the first of these messages, and of at least one message.
+    /// Reads the payload ids of these messages, at least of one, until the byte limit is reached.
+    /// Stops at a message that is not in `placed`.
     fn read_payload_ids<'p>(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -192,7 +201,7 @@ impl<'q> FileScan<'q> {
             let Some(placed) = at.and_then(|at| placed.get(at)) else { break };
             let text = history.read_rendered_text(session, &placed.stored)?;
             let mut ids = large_payload::find_ids(&text);
-            // The message may have more ids than `find_ids` returns.
+            // At this number `find_ids` stops, so the message may have more ids.
             let may_have_more = ids.len() == large_payload::IDS_MAX;
             if let Some(named) = &self.named_ids {
                 ids.retain(|id| named.contains(id));
@@ -204,7 +213,8 @@ impl<'q> FileScan<'q> {
         Ok(steps)
     }
 
-    /// Scans the files of these messages. Returns `true` if the scan stopped.
+    /// Scans the files of these messages. Returns `true` if the scan stopped in a file before its
+    /// end.
     fn scan_files(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -247,8 +257,9 @@ impl<'q> FileScan<'q> {
 
     /// Returns whether a message is the newest matching message that holds the file.
     ///
-    /// The payload record names the newest message of all. Other messages are checked only if that
-    /// message does not match: a grant excludes it, or the message is outside the time window.
+    /// The payload record names the newest message of the conversation that holds the file. If this
+    /// newest message matches, no other message is checked. It does not match if a grant excludes
+    /// the message, or a filter or the time window does.
     fn is_newest_holder(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -295,7 +306,8 @@ impl<'q> FileScan<'q> {
         Ok(true)
     }
 
-    /// Returns the byte at which the scan of a file begins; `None`: the file lies before the start.
+    /// Returns the byte at which the scan of a file begins; `None`: the file lies before the start
+    /// of the scan.
     fn take_start_byte(&mut self, holder: &PayloadHolder, id: [u8; 8]) -> Option<u64> {
         let Some(start) = self.start else { return Some(0) };
         let is_there =
@@ -307,8 +319,8 @@ impl<'q> FileScan<'q> {
         Some(if is_there { start.byte } else { 0 })
     }
 
-    /// Scans a file from a byte on. Returns the byte at which the scan stopped, or `None` at the
-    /// end of the file; and whether the file has further passages.
+    /// Scans a file from `search_from` on. Returns the byte at which the scan stopped, or `None` if
+    /// no later passage is needed; and whether the file has more passages than were kept.
     fn scan_file(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -329,7 +341,7 @@ impl<'q> FileScan<'q> {
         let from = start + u64::from(seek_point.at);
         let end = start + u64::from(record.place.length);
         let to = end.min(from + bytes_max);
-        // The record holds offsets into the newest message, so that message is read.
+        // The offsets in the record apply to the message that the record names.
         for placed in history.read_messages_at(session, &[record.seq])? {
             history.prefetch_text_range(session, &placed.stored.raw, (from, to))?;
         }

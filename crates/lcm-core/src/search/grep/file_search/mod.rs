@@ -1,8 +1,8 @@
-//! Search in the texts of large payloads, which are indexed only in part.
+//! Search in files: finds passages in the texts of large payloads.
 //!
-//! Input: a query. Output: passages of payloads, each with line and byte. A feature term in the
-//! index finds the messages with payloads. These are scanned newest first, up to a byte limit, and
-//! the answer says where the scan stopped ([`file_scan`]).
+//! Input: the pattern and the file options of a query. Output: rendered passages, each with line
+//! and byte. A feature term in the index finds the messages with payloads. Their files are scanned
+//! newest first, up to a byte limit, and the results say where the scan stopped ([`file_scan`]).
 //! Elsewhere: finding passages in a text ([`crate::search::passages`]).
 
 mod file_scan;
@@ -44,19 +44,22 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// A file that the query names, and the newest message that holds the file.
+/// A file that the query names, and the newest message that holds the file, whether the message may
+/// be found or not.
 struct NamedFile {
     conversation_number: usize,
     seq: u64,
     id: [u8; 8],
 }
 
-/// Searches the texts of files.
+/// Searches the texts of files. Hits beyond `limit` are counted, but no later page has them.
 ///
 /// # Errors
 ///
-/// `not-found`: a named file, or the start of the scan; `limit-exceeded`: the regular expression;
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `not-found`: a named file does not exist, or the cursor does not belong to the query.
+/// `limit-exceeded`: the regular expression exceeds its steps in the first file, or a filter costs
+/// too much. `conflict`: the conversation has changed. `corrupt`: a record or the index is damaged.
+/// Errors of the store.
 pub(super) fn search_files(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -105,7 +108,8 @@ pub(super) fn search_files(
     Ok(results)
 }
 
-/// Lists the messages with payloads that match the filters, in scan order (newest first).
+/// Lists the messages with payloads that match the filters of the query, in scan order: newest
+/// first.
 fn list_holders(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -142,7 +146,12 @@ fn list_holders(
     Ok(holders)
 }
 
-/// Finds the named files that the caller may read.
+/// Finds each named file in all searched conversations in which the caller may read a message that
+/// holds the file.
+///
+/// # Errors
+///
+/// `not-found`: a name is found in no conversation; `conflict`; `corrupt`; errors of the store.
 fn resolve_files(
     session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],
@@ -181,7 +190,8 @@ fn resolve_files(
     Ok(out)
 }
 
-/// Finds the position at which the scan begins; `None`: at the newest message.
+/// Finds the position of the cursor; `None`: the query has no cursor, so the scan begins with the
+/// newest message.
 fn resolve_start(
     session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],
@@ -226,7 +236,8 @@ fn resolve_start(
     }))
 }
 
-/// Returns times and seqs of the messages of a conversation that hold payloads and match.
+/// Returns times and seqs of the messages of a conversation that hold payloads and match the
+/// filters, the time window and the grant. The words of the query are not compared here.
 fn find_conversation_holders(
     session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
@@ -245,7 +256,8 @@ fn find_conversation_holders(
     Ok(times.into_iter().zip(documents).collect())
 }
 
-/// Sorts hits by rank. Equal ranks keep the order of the scan, newest file first.
+/// Sets the rank of each hit, and sorts by rank, greatest first. Equal ranks keep the order of the
+/// scan, newest file first.
 fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
     for hit in hits.iter_mut() {
         hit.rank = bounds.rank_hit(hit.passage.score, hit.placed.stored.time);
@@ -253,7 +265,7 @@ fn rank_hits(hits: &mut [FileHit], bounds: &GrepBounds) {
     sort::sort_by(hits, &mut |a, b| b.rank.cmp(&a.rank));
 }
 
-/// Renders a hit in a file.
+/// Renders a hit in a file as JSON.
 fn render_file_hit(
     session: &mut StoreSession<'_>,
     conversation: &SearchedConversation,
@@ -283,7 +295,7 @@ fn render_file_hit(
     Ok(RenderedHit { json: w.end_object(), tokens: tokens::estimate(&passage.snippet.text) })
 }
 
-/// Reads one JSON string of a message without reading the whole message.
+/// Reads and decodes one JSON string of a message without reading the whole message.
 fn read_string(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

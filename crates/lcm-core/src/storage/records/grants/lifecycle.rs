@@ -1,8 +1,8 @@
 //! Lifecycle of grants: creation, revocation and listing.
 //!
-//! In: limits as JSON, from a caller who may read everything. Out: the grant. One commit writes the
-//! record of the issuing conversation and a reference in every other covered conversation, and
-//! removes expired grants.
+//! In: limits as JSON, from a caller who may read everything. Out: the grant as JSON. One commit
+//! writes the record of the issuing conversation and a reference in every other covered
+//! conversation, and removes expired grants from these records.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -32,12 +32,12 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Name of the argument that holds the limits, for errors.
+/// Name of the argument with the limits, for error texts.
 const GRANT: &str = "grant-json";
-/// Most summaries of one read, which fetches their texts, too.
+/// Most summary records that one host call reads; a record includes its text.
 const SUMMARIES_PER_READ: usize = 16;
 
-/// The requested limits of a grant.
+/// The limits that a caller requests for a grant; `None`: the field is absent.
 struct GrantRequest {
     conversations: Option<Vec<String>>,
     summaries: Option<Vec<String>>,
@@ -65,7 +65,7 @@ impl GrantRequest {
     }
 }
 
-/// Reads an optional list of 1 to `count_max` ids, without repetitions.
+/// Reads an optional list of 1 to `count_max` ids and drops repetitions before counting.
 fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Option<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
     for text in fields.take_optional_texts(key)? {
@@ -91,7 +91,8 @@ fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
 /// A conversation that a new grant covers.
 struct CoveredConversation {
     keys: ConversationKeys,
-    /// Grants record and its stored bytes; `None`: the conversation issues the new grant.
+    /// The grants record, with its encoded value (`None`: absent). The outer `None`: the
+    /// conversation issues the new grant, so its record needs no reference.
     record: Option<(GrantRecord, Option<Vec<u8>>)>,
 }
 
@@ -165,7 +166,7 @@ pub(crate) fn create_grant(
     Ok(answer)
 }
 
-/// Derives the limits of a new grant: the requested limits, within the limits of the parent grant.
+/// Derives the limits of a new grant from the request, the defaults and the parent grant.
 fn derive_limits(
     request: &GrantRequest,
     config: &Config,
@@ -200,7 +201,8 @@ fn derive_limits(
     })
 }
 
-/// Loads the grants records of the conversations to cover; each conversation must exist.
+/// Reads the grants records of the conversations to cover, which must exist. `issuer` is the hash
+/// of the issuing conversation.
 fn load_conversations(
     session: &mut StoreSession<'_>,
     names: &[String],
@@ -275,7 +277,8 @@ fn resolve_summaries(
     }
 }
 
-/// Returns the summaries of the parent grant in the conversations that the new grant covers.
+/// Returns the summaries that the parent grant names in the conversations of the new grant; `None`:
+/// there is no parent, or the parent names no summaries.
 fn inherit_summaries(
     conversations: &[CoveredConversation],
     parent: Option<&GrantAccess>,
@@ -297,7 +300,8 @@ fn inherit_summaries(
     Ok(Some(list))
 }
 
-/// Adds a new grant to a record, after removing expired and revoked grants; returns its index.
+/// Adds a new grant to a record; returns its index. Removes expired grants first, and revoked
+/// grants if the record is full.
 fn insert_grant(
     grants: &mut GrantRecord,
     mut grant: Grant,
@@ -330,7 +334,7 @@ fn insert_grant(
     Ok(grants.own_grants.len() - 1)
 }
 
-/// Returns a grant as JSON.
+/// Returns a grant as JSON, with the ids of its conversations.
 fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> JsonWriter {
     let left = grants.find_index(grant.id).map_or(0, |at| grants.tokens_left(at));
     let mut w = JsonWriter::new_object();
@@ -354,7 +358,7 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
     w
 }
 
-/// Revokes a grant, and with it the grants that inherit from it.
+/// Revokes a grant, and thereby all grants that inherit from it. Revoking again changes nothing.
 ///
 /// # Errors
 ///
@@ -386,7 +390,7 @@ pub(crate) fn revoke_grant(
 ///
 /// # Errors
 ///
-/// `not-found`; errors of the store.
+/// `not-found`: the conversation does not exist; errors of the store.
 pub(crate) fn list_grants(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<JsonWriter> {
     let record = LoadedGrants::read(session, call.conversation, 0)?;
     record.loaded.ensure_exists()?;

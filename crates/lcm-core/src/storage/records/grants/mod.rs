@@ -1,11 +1,11 @@
 //! Grants: rights to read, limited in conversations, summaries, depth, tokens and time.
 //!
 //! In: the id of a grant and the conversation to read. Out: a [`GrantAccess`] with the covered
-//! conversations, the remaining tokens and the changes that charge tokens. This module holds the
-//! records and their use; [`lifecycle`] creates and revokes grants. [`crate::recall`] and
-//! [`crate::agent_tools`] read on a grant.
+//! conversations, the tokens left and the changes that charge tokens. [`lifecycle`] creates,
+//! revokes and lists grants. [`crate::recall`], [`crate::ask`] and [`crate::agent_tools`] read with
+//! grants.
 //!
-//! A read on a grant takes these steps: [`GrantAccess::from_grant`],
+//! A read with a grant takes these steps: [`GrantAccess::from_grant`],
 //! [`GrantAccess::ensure_covers`], [`GrantAccess::ensure_tokens_left`], and a read of at most
 //! [`GrantAccess::tokens_left`] tokens. The call then adds the charge to its own changes with
 //! [`GrantAccess::add_charge`], or calls [`GrantAccess::commit_charge`].
@@ -39,36 +39,37 @@ use lcm_text::{
 };
 pub(crate) use lifecycle::{create_grant, list_grants, revoke_grant};
 
-/// Most valid grants of one conversation; the full record has at most 115 KB.
+/// Most grants in the record of one conversation, which then has at most 115 KB.
 const GRANTS_MAX: usize = 64;
 /// Most grants of other conversations that cover one conversation.
 const FOREIGN_GRANTS_MAX: usize = 256;
-/// Most conversations of a grant, because each costs a search.
+/// Most conversations that a grant covers, because each costs a search.
 const CONVERSATIONS_MAX: usize = 16;
-/// Most summaries of a grant.
+/// Most summaries that a grant names.
 const SUMMARIES_MAX: usize = 64;
-/// Most steps of one expansion, as in the reference system.
+/// Most steps down the sources that a grant may allow for one expansion.
 pub(crate) const DEPTH_MAX: u32 = 10;
-/// Default steps of one expansion, as in the reference system.
+/// Steps down the sources that a grant allows for one expansion by default.
 pub(crate) const DEPTH_DEFAULT: u32 = 3;
-/// Most tokens of a grant: the greatest window of a model, because a grant serves no export.
+/// Most tokens of a grant: as many as a large model's window has.
 const TOKENS_MAX: u32 = 1_000_000;
-/// Default lifetime of a grant, as in the reference system.
+/// Default lifetime of a grant in milliseconds: five minutes.
 const TTL_MS_DEFAULT: u64 = 5 * 60 * 1_000;
-/// Greatest lifetime of a grant: one day.
+/// Greatest lifetime of a grant in milliseconds: one day.
 const TTL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
-/// Most ids in an error text.
+/// Most ids that an error text names.
 const NAMED_MAX: usize = 8;
 
 /// The grants record of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct GrantRecord {
-    /// Number of grants that the conversation issued.
+    /// Number of grants that the conversation ever issued.
     issued_count: u64,
-    /// Greatest `now` of the commits of this record.
+    /// Greatest effective time of a commit that wrote this record.
     time: Timestamp,
-    /// Valid and revoked grants; each grant follows its parent.
+    /// Grants that the conversation issued, without removed ones; each grant follows its parent.
     own_grants: Vec<Grant>,
+    /// References to grants of other conversations that cover this conversation.
     foreign_grants: Vec<ForeignGrant>,
 }
 
@@ -85,14 +86,17 @@ struct ForeignGrant {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Grant {
     id: [u8; 8],
-    /// Id of the parent grant.
+    /// Id of the parent grant; `None`: the grant has no parent.
     inherits_from: Option<[u8; 8]>,
     issued_at: Timestamp,
-    /// Time at which the grant becomes invalid.
+    /// Time from which the grant is invalid.
     expires_at: Timestamp,
+    /// Whether this grant itself was revoked; grants that inherit from it are not marked.
     revoked: bool,
+    /// Most steps down the sources in one expansion.
     depth_max: u32,
     tokens_max: u32,
+    /// Tokens charged to this grant and to grants that inherit from it.
     tokens_spent: u32,
     /// Hashes of the covered conversations.
     conversations: Vec<[u8; 16]>,
@@ -100,11 +104,11 @@ struct Grant {
     summaries: Option<Vec<CoveredSummary>>,
 }
 
-/// A summary that a grant covers, with its descendants and messages.
+/// A summary that a grant covers, and with it all messages and summaries from first to last seq.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct CoveredSummary {
     id: [u8; 8],
-    /// Index of its conversation in [`Grant::conversations`].
+    /// Index of the summary's conversation in [`Grant::conversations`].
     conversation: u32,
     seq_first: u64,
     seq_last: u64,
@@ -155,8 +159,8 @@ impl GrantRecord {
         RecordKey::new(keys.grants_key())
     }
 
-    /// Decodes a record, or creates an empty record; never inlined, which keeps the component
-    /// small.
+    /// Decodes the record in `value`; `None` gives an empty record. Never inlined, so that the
+    /// component stays small.
     #[inline(never)]
     fn decode_or_default(key: &str, value: Option<&[u8]>) -> Result<Self> {
         value.map_or_else(|| Ok(Self::default()), |value| codec::decode(key, value))
@@ -166,7 +170,7 @@ impl GrantRecord {
         self.own_grants.iter().position(|grant| grant.id == id)
     }
 
-    /// Returns the indices of a grant and its ancestors, nearest first.
+    /// Returns the indices of a grant and its ancestors: the grant, its parent, and so on.
     fn inheritance_chain(&self, index: usize) -> Vec<usize> {
         let mut chain = alloc::vec![index];
         let mut next = self.own_grants.get(index).and_then(|grant| grant.inherits_from);
@@ -183,17 +187,17 @@ impl GrantRecord {
         chain.iter().filter_map(|index| self.own_grants.get(*index)).any(|grant| grant.revoked)
     }
 
-    /// Returns the tokens that may still be read on a grant: the least of the grant and its
-    /// ancestors.
+    /// Returns the tokens that may still be read with a grant: the least number that the grant and
+    /// its ancestors have left.
     fn tokens_left(&self, index: usize) -> u32 {
         let chain = self.inheritance_chain(index);
         let grants = chain.iter().filter_map(|index| self.own_grants.get(*index));
         grants.map(|grant| grant.tokens_max - grant.tokens_spent).min().unwrap_or(0)
     }
 
-    /// Removes expired grants and references; returns whether any had expired.
+    /// Removes expired grants and references; returns whether any was removed.
     ///
-    /// No grant outlives its parent, so no chain is broken.
+    /// No grant expires after its parent, so no remaining grant loses its parent.
     fn remove_expired(&mut self, now: Timestamp) -> bool {
         let before = self.own_grants.len() + self.foreign_grants.len();
         self.own_grants.retain(|grant| grant.expires_at > now);
@@ -201,7 +205,8 @@ impl GrantRecord {
         before != self.own_grants.len() + self.foreign_grants.len()
     }
 
-    /// Writes this record to the changes of a commit, guarded by the value that was read.
+    /// Adds to `changes` the write of this record, guarded by `read_value`, the value that was
+    /// read.
     fn write_to(
         mut self,
         keys: &ConversationKeys,
@@ -216,13 +221,14 @@ impl GrantRecord {
     }
 }
 
-/// The grants record and the head of a conversation, read from the store.
+/// The grants record and the head of a conversation, as read from the store.
 struct LoadedGrants {
     keys: ConversationKeys,
     loaded: LoadedHead,
+    /// The encoded grants record; `None`: the key is absent.
     bytes: Option<Vec<u8>>,
     grants: GrantRecord,
-    /// The effective time.
+    /// The effective time: the latest of the call's, the head's and the record's.
     now: Timestamp,
 }
 
@@ -238,8 +244,9 @@ impl LoadedGrants {
         Ok(Self { keys, loaded, bytes, grants, now })
     }
 
-    /// Finds the record of a grant and its index, from a conversation that issued the grant or that
-    /// the grant covers; `None`: the conversation does not know the grant.
+    /// Finds a grant: its issuer's record and its index there. `conversation` is the issuer, or
+    /// another conversation that the grant covers. `None`: the record of `conversation` lacks the
+    /// grant.
     fn find_grant(
         session: &mut StoreSession<'_>,
         conversation: &str,
@@ -262,12 +269,12 @@ impl LoadedGrants {
     }
 }
 
-/// Formats the printed id of a grant.
+/// Formats the printed id of a grant: `grant_` and 16 hex digits.
 fn grant_name(id: [u8; 8]) -> String {
     format!("grant_{}", hash::hex(&id))
 }
 
-/// Parses the printed id of a grant; `None`: the text is no id.
+/// Parses the printed id of a grant; `None`: the text is not the id of a grant.
 fn parse_grant_name(text: &str) -> Option<[u8; 8]> {
     let bytes = hash::decode_hex(text.strip_prefix("grant_")?)?;
     (bytes.len() == 8).then(|| hash::hash_prefix(&bytes))
@@ -285,7 +292,7 @@ fn conversation_names(session: &mut StoreSession<'_>, hashes: &[[u8; 16]]) -> Re
     Ok(names)
 }
 
-/// Formats a list of names for an error text.
+/// Formats names for an error text: the first eight, and the number of the others.
 fn format_names(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = names.len() - shown.len();
@@ -293,19 +300,20 @@ fn format_names(names: &[String]) -> String {
     format!("`{}`{note}", shown.join("`, `"))
 }
 
-/// Builds the error of a read without the right to read, whatever the cause.
+/// Builds a `denied` error.
 fn denied_error(message: impl lcm_text::base::error::ErrorMessage) -> Error {
     Error::new(ErrorCode::Denied, message)
 }
 
-/// A valid grant, used by one call.
+/// A grant that was valid when it was read, used by one call.
 pub(crate) struct GrantAccess {
     record: LoadedGrants,
     index: usize,
 }
 
 impl GrantAccess {
-    /// Reads the grant `name` from a conversation that issued the grant or that the grant covers.
+    /// Reads the grant with the printed id `name`. `conversation` is its issuer, or another
+    /// conversation that the grant covers.
     ///
     /// # Errors
     ///
@@ -339,7 +347,8 @@ impl GrantAccess {
         Ok(access)
     }
 
-    /// Reads the grant of a call, if the call names one; the grant must cover the conversation.
+    /// Reads the grant of a call, which must cover the call's conversation; `None`: `name` is
+    /// `None`.
     ///
     /// # Errors
     ///
@@ -372,12 +381,13 @@ impl GrantAccess {
         grant.ok_or_else(|| Error::corrupt_store("the grant is missing in its record"))
     }
 
-    /// Refuses a conversation that the grant does not cover; the error does not reveal whether the
+    /// Ensures that the grant covers a conversation. The error does not reveal whether the
     /// conversation exists.
     ///
     /// # Errors
     ///
-    /// `denied`; `invalid-input`: `conversation` is no id; errors of the store.
+    /// `denied`: the grant does not cover `conversation`; `invalid-input`: `conversation` is no id;
+    /// errors of the store.
     pub(crate) fn ensure_covers(
         &self,
         session: &mut StoreSession<'_>,
@@ -402,7 +412,8 @@ impl GrantAccess {
         conversation_names(session, &self.granted_record()?.conversations)
     }
 
-    /// Returns the covered messages of a conversation as inclusive ranges of seqs; `None`: all.
+    /// Returns the covered messages of a covered conversation as ranges of seqs, both ends
+    /// included; `None`: all messages.
     pub(crate) fn covered_spans(&self, keys: &ConversationKeys) -> Option<Vec<(u64, u64)>> {
         let grant = self.record.grants.own_grants.get(self.index)?;
         let covered = grant.summaries.as_deref()?;
@@ -427,21 +438,21 @@ impl GrantAccess {
         )))
     }
 
-    /// Returns the most steps of one expansion.
+    /// Returns the most steps down the sources in one expansion.
     pub(crate) fn depth_max(&self) -> u32 {
         self.record.grants.own_grants.get(self.index).map_or(0, |grant| grant.depth_max)
     }
 
-    /// Returns the tokens that may still be read on the grant.
+    /// Returns the tokens that may still be read with the grant.
     pub(crate) fn tokens_left(&self) -> u32 {
         self.record.grants.tokens_left(self.index)
     }
 
-    /// Refuses a grant without tokens left.
+    /// Ensures that the grant has tokens left.
     ///
     /// # Errors
     ///
-    /// `denied`.
+    /// `denied`: the grant has no tokens left.
     pub(crate) fn ensure_tokens_left(&self) -> Result<()> {
         if self.tokens_left() > 0 {
             return Ok(());
@@ -453,12 +464,12 @@ impl GrantAccess {
 
     /// Adds the charge of `tokens` to the changes of a commit.
     ///
-    /// The charge counts for the grant and its ancestors. The guard is added even without tokens,
-    /// so that the commit requires a valid grant.
+    /// The charge counts for the grant and its ancestors. With 0 tokens only a guard is added, so
+    /// that the commit fails if the grant was revoked meanwhile.
     ///
     /// # Errors
     ///
-    /// `denied`: the grant has fewer tokens left.
+    /// `denied`: the grant has fewer tokens left than `tokens`.
     pub(crate) fn add_charge(self, tokens: u32, changes: &mut Changes) -> Result<()> {
         if tokens > self.tokens_left() {
             return Err(denied_error(format_args!(
@@ -483,8 +494,8 @@ impl GrantAccess {
     ///
     /// # Errors
     ///
-    /// `denied`: the grant has fewer tokens left; `conflict`: another call was faster, and the
-    /// result of the read must not be returned; errors of the store.
+    /// `denied`: the grant has fewer tokens left than `tokens`; `conflict`: the record has changed,
+    /// and the caller must not return what was read; errors of the store.
     pub(crate) fn commit_charge(self, session: &mut StoreSession<'_>, tokens: u32) -> Result<()> {
         if tokens == 0 {
             return Ok(());
@@ -494,8 +505,8 @@ impl GrantAccess {
         session.commit_changes(&changes)
     }
 
-    /// Builds the member of a result that reports the charged tokens, the tokens left, and whether
-    /// a text was truncated to the tokens left.
+    /// Builds the member `grant` of an answer: the charged tokens, the tokens left after the
+    /// charge, and whether text was cut to the tokens left.
     pub(crate) fn build_note(&self, tokens: u32, left: u32, truncated: bool) -> JsonWriter {
         let mut note = JsonWriter::new_object();
         note.add_number("tokens", tokens.into());
@@ -505,13 +516,13 @@ impl GrantAccess {
     }
 }
 
-/// Returns whether a range of seqs lies in one of the spans; `None` covers every seq.
+/// Returns whether the seqs from `first` to `last` lie in one of the spans; `None`: always true.
 pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> bool {
     spans.is_none_or(|spans| spans.iter().any(|span| span.0 <= first && last <= span.1))
 }
 
-/// Removes expired grants from the record that `maintain` read with the head; the changes are empty
-/// if no grant expired.
+/// Returns the changes that remove expired grants and references from a record; they are empty if
+/// none has expired. The command `maintain` commits them.
 ///
 /// # Errors
 ///
@@ -530,7 +541,7 @@ pub(crate) fn remove_expired_grants(
     Ok(changes)
 }
 
-/// Lists the findings of the grants record, for the check of the conversation.
+/// Checks the grants record of a conversation and returns the findings as texts.
 ///
 /// # Errors
 ///

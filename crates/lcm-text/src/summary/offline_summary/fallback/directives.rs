@@ -1,6 +1,7 @@
 //! Removes sentences that look like instructions to a model.
 //!
-//! The removal is for readability and is no defence: the text is shown as untrusted everywhere.
+//! Input: a source. Output: the text of a fallback summary. The removal is for readability and is
+//! no defence; summaries are marked as untrusted for that.
 
 use alloc::string::String;
 
@@ -29,7 +30,7 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
     (out, removed)
 }
 
-/// Splits a line into sentences, each with the blanks after it.
+/// Splits a line into sentences, each with the whitespace after the sentence.
 fn split_sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     core::iter::from_fn(move || {
@@ -58,7 +59,8 @@ fn find_sentence_end(text: &str) -> usize {
     text.len()
 }
 
-/// A sentence is a directive if it has a phrase of a first list and later one of the second list.
+/// A sentence is a directive if a phrase of the first list of a pair occurs in the sentence, and
+/// after this phrase a phrase of the second list of the same pair.
 const PAIRS: [(&[&str], &[&str]); 4] = [
     (
         &["ignore ", "disregard ", "forget ", "override ", "bypass "],

@@ -1,4 +1,7 @@
-//! Texts made without a model: the fallback of a summary, and the cut at the token limit.
+//! Makes the text of a fallback summary, and cuts summaries at their token limit.
+//!
+//! Input: a source or a summary, and a limit in tokens. Output: a text within the limit, which
+//! compaction commits.
 
 use alloc::{format, string::String};
 
@@ -13,7 +16,8 @@ use crate::{
 
 mod directives;
 
-/// Least tokens of a source with a fallback; a shorter source is not longer than the note.
+/// Least tokens of the items to replace for which a fallback is made; the notes alone would be as
+/// long as fewer items.
 const SOURCE_MIN: u32 = 24;
 
 /// Builds the fallback of a source: an extract without sentences that look like instructions,
@@ -45,7 +49,7 @@ pub fn build_fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Opti
         text = extract_or_truncate(&clean, room);
     }
     if text.is_empty() {
-        // Every sentence was a directive; only the note is left to say.
+        // No sentence is left, so the note is the text.
         text = truncate_at_word(DIRECTIVE_NOTE, room).into();
     }
     if text.is_empty() {
@@ -67,11 +71,11 @@ fn extract_or_truncate(source: &str, tokens_max: u32) -> String {
 }
 
 /// Cuts a text that is too long to `tokens_max` tokens, including the note `[Capped from N tokens
-/// to ~M]`. N is `tokens`, the size before; M is the limit.
+/// to ~M]`. N is `tokens`, the size of the uncut text; M is the limit.
 ///
-/// The line of omitted details is kept if it fits in a quarter of the limit. Under tight limits the
-/// note is `[Capped to ~M]` or `[Capped]`; under 4 tokens there is none. A text within the limit is
-/// returned unchanged.
+/// The line of omitted details is kept if it takes less than a quarter of the limit. Under tight
+/// limits the note is `[Capped to ~M]` or `[Capped]`; a limit under 4 tokens leaves no note. A text
+/// within the limit is returned without whitespace at its end.
 #[must_use]
 pub fn cap_summary(text: &str, tokens_max: u32, tokens: u32) -> String {
     let text = text.trim_end();
@@ -84,8 +88,7 @@ pub fn cap_summary(text: &str, tokens_max: u32, tokens: u32) -> String {
         format!("\n[Capped to ~{tokens_max}]"),
         String::from("\n[Capped]"),
     ];
-    // A note may take a third of the limit; the shortest note is used where even that is too
-    // little.
+    // A note may take a third of the limit. If no note does, the shortest note is used if it fits.
     let fits = |note: &&String| quarter_tokens_u32(note) <= budget / 3;
     let shortest = || notes.last().filter(|note| quarter_tokens_u32(note) + 4 <= budget);
     let note = notes.iter().find(fits).or_else(shortest).map_or("", String::as_str);
