@@ -510,7 +510,8 @@ export interface Engine {
     options?: CallTime,
   ): Promise<ImportReport>;
   /**
-   * Returns the definitions of an agent's tools; with `grant` the tools of a sub-agent.
+   * Returns the definitions of an agent's tools; with `grant` the tools of a sub-agent. `scope` is
+   * that of the calls.
    *
    * @example
    * ```js
@@ -529,7 +530,9 @@ export interface Engine {
    */
   instructions(dialect?: Dialect, hasSummaries?: boolean): string;
   /**
-   * Answers a tool call whose name starts with `lcm_`; `input` is an object or its JSON text.
+   * Answers a tool call whose name starts with `lcm_`; `input` is an object or its JSON text. The
+   * tool reads the conversation and its family, or with `scope: "store"` the whole store; nothing
+   * in `input` widens that.
    *
    * @example
    * ```js

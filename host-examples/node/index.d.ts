@@ -10,6 +10,7 @@ import type {
   ErrorCode,
   ModelFailure,
   Purpose,
+  ToolScope,
 } from "./types.js";
 
 export type * from "./engine.js";
@@ -190,6 +191,12 @@ export interface OpenOptions {
    * in Node. Default: `false`.
    */
   worker?: boolean;
+  /**
+   * Conversations that the tools of an agent may read, in `tools` and `callTool`; both take another
+   * `scope` for one call. `conversation`: the conversation of the call and its family. `store`:
+   * every conversation, which is for a store of one user. Default: `conversation`.
+   */
+  scope?: ToolScope;
   /**
    * Environment whose `LCM_...` variables are configuration; in Node the environment of the
    * process. A variable takes precedence over `config`, under any name of its key.

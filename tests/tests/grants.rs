@@ -113,9 +113,17 @@ fn grep(host: &mut Host, query: &str, grant: &str) -> Result<Json, Error> {
 }
 
 fn tool(host: &mut Host, name: &str, arguments: &str, caller: &str) -> (String, bool) {
-    let args = format!(
-        r#"{{"conversation":"a","name":"{name}","arguments_json":{arguments},"grant":"{caller}"}}"#
-    );
+    call_tool(host, &format!(r#""name":"{name}","arguments_json":{arguments},"grant":"{caller}""#))
+}
+
+/// Calls a tool that may name any conversation.
+fn tool_of_store(host: &mut Host, name: &str, arguments: &str, caller: &str) -> (String, bool) {
+    let args = format!(r#""name":"{name}","arguments_json":{arguments},"grant":"{caller}""#);
+    call_tool(host, &format!(r#"{args},"scope":"store""#))
+}
+
+fn call_tool(host: &mut Host, members: &str) -> (String, bool) {
+    let args = format!(r#"{{"conversation":"a",{members}}}"#);
     let outcome = host.told("tools.call", &args).unwrap();
     let done = outcome.field("done").unwrap();
     (done.text("text"), done.field("is_error") == Some(&Json::Bool(true)))
@@ -308,9 +316,15 @@ fn a_grant_covers_its_conversations_and_no_other() {
     assert_eq!(count(&mut host, all, &of_both), 29);
     let only = r#"{"pattern":".","mode":"regex","scope":"messages","only":true,"limit":1}"#;
     assert_eq!(count(&mut host, only, &of_both), 17);
-    let (told, is_error) =
-        tool(&mut host, "lcm_grep", r#"{"pattern":"word","conversationId":"c"}"#, &of_both);
+    // Who may name conversations is told which; others have no argument for that.
+    let named = r#"{"pattern":"word","conversationId":"c"}"#;
+    let (told, is_error) = tool_of_store(&mut host, "lcm_grep", named, &of_both);
     assert!(is_error && told.contains("covers `a`, `b`"), "{told}");
+    let (told, is_error) = tool(&mut host, "lcm_grep", named, &of_both);
+    assert!(is_error && told.contains("`conversationId` is not an argument"), "{told}");
+    let all = r#"{"pattern":".","mode":"regex","scope":"messages"}"#;
+    let (told, is_error) = tool(&mut host, "lcm_grep", all, &of_both);
+    assert!(!is_error && told.contains("Matches: 29"), "{told}");
     // An agent that names no conversation reads the first that is covered.
     let (told, is_error) =
         tool(&mut host, "lcm_describe", &format!(r#"{{"id":"{other}"}}"#), &of_b);

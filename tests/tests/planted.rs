@@ -29,7 +29,9 @@ use lcm_core::Engine;
 use lcm_testing::ModelStore;
 use lcm_text::{
     base::tokens,
-    types::api::{AppendMode, AppendOptions, Dialect, ToolAnswer, ToolOutcome},
+    types::api::{
+        AppendMode, AppendOptions, Dialect, ToolAnswer, ToolOutcome, ToolRequest, ToolScope,
+    },
 };
 use workload::{CONVERSATION, NOW_MS};
 
@@ -66,8 +68,13 @@ struct Agent {
 impl Agent {
     fn call(&mut self, name: &str, arguments: &str, taken: &mut Taken) -> String {
         self.store.begin_call();
-        let answer =
-            self.engine.tool_call(&mut self.store, CONVERSATION, name, arguments, None, NOW_MS);
+        let request = ToolRequest {
+            name,
+            arguments_json: arguments,
+            grant: None,
+            scope: ToolScope::Conversation,
+        };
+        let answer = self.engine.tool_call(&mut self.store, CONVERSATION, request, NOW_MS);
         let ToolOutcome::Done(ToolAnswer { text, .. }) = answer.unwrap() else {
             panic!("a search asks no model");
         };

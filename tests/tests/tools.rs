@@ -14,11 +14,13 @@ use lcm_text::base::tokens;
 /// Bound on the tokens of an answer, as in the interface.
 const ANSWER_TOKENS_MAX: u32 = 2_000;
 
+/// Calls a tool that may read the whole store.
 fn ask(host: &mut Host, conversation: &str, name: &str, arguments: Json) -> (String, bool) {
     let args = Json::object([
         ("conversation", conversation.into()),
         ("name", name.into()),
         ("arguments_json", arguments),
+        ("scope", "store".into()),
     ]);
     let answer = host.ask("tools.call", &args).unwrap();
     let done = answer.field("done").unwrap();
@@ -102,13 +104,14 @@ fn the_pieces_of_a_message_are_the_message() {
     }
 }
 
-/// Makes a call as an agent does, with a model that quotes passages.
+/// Makes a call as an agent does that may read the whole store, with a model that quotes passages.
 fn told(host: &mut Host, caller: Option<&str>, name: &str, arguments: &Json) -> String {
     let args = Json::object([
         ("conversation", "a".into()),
         ("name", name.into()),
         ("arguments_json", arguments.clone()),
         ("grant", caller.map_or(Json::Null, Json::from)),
+        ("scope", "store".into()),
     ]);
     let mut outcome = host.ask("tools.call", &args).unwrap();
     while let Some(needs) = outcome.field("needs-completions") {
@@ -119,6 +122,7 @@ fn told(host: &mut Host, caller: Option<&str>, name: &str, arguments: &Json) -> 
             ("conversation", "a".into()),
             ("continuation", needs.field("continuation").unwrap().clone()),
             ("answers", Json::Array(vec![Json::object([("done", done)])])),
+            ("scope", "store".into()),
         ]);
         outcome = host.ask("tools.resume", &args).unwrap();
     }

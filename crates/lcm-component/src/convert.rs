@@ -59,6 +59,7 @@ same_cases!(types::Finish, model::Finish { Stop, Length, Refusal });
 same_cases!(types::CompletionErrorCode => model::CompletionErrorCode {
     Auth, Policy, RateLimited, Timeout, ContextTooLong, Unavailable, Other
 });
+same_cases!(tools::ToolScope => api::ToolScope { Conversation, Store });
 same_cases!(ingest::AppendMode => api::AppendMode { Transcript, New });
 same_cases!(compaction::Mode => api::CompactionMode {
     Threshold, Incremental, Sweep, UntilUnder

@@ -6,11 +6,14 @@
 use alloc::{string::String, vec::Vec};
 
 use lcm_core::Engine;
-use lcm_text::types::api::UploadChunk;
+use lcm_text::types::api::{ToolRequest, UploadChunk};
 
 use crate::{
     bindings::{
-        exports::lcm::engine::{admin, compaction, context, drive, ingest, recall, setup, tools},
+        exports::lcm::engine::{
+            admin, compaction, context, drive, ingest, recall, setup,
+            tools::{self, ToolScope},
+        },
         lcm::engine::types::{
             Completion, CompletionRequest, CompletionResult, Dialect, Error, Seq, Timestamp,
         },
@@ -257,10 +260,15 @@ fn completions(answers: Vec<CompletionResult>) -> Vec<lcm_text::types::model::Co
     answers.into_iter().map(Into::into).collect()
 }
 
+/// Converts the scope of a call to the engine's type; absent: the conversation.
+fn tool_scope(scope: Option<ToolScope>) -> lcm_text::types::api::ToolScope {
+    scope.map(Into::into).unwrap_or_default()
+}
+
 impl tools::Guest for Component {
-    fn definitions(dialect: Dialect, grant: Option<String>) -> String {
-        // The answer depends only on the arguments, so a new engine can give it.
-        Engine::new().tool_definitions(dialect.into(), grant.as_deref())
+    fn definitions(dialect: Dialect, grant: Option<String>, scope: Option<ToolScope>) -> String {
+        // The answer depends only on the arguments, so any engine can answer.
+        Engine::new().tool_definitions(dialect.into(), grant.as_deref(), tool_scope(scope))
     }
 
     fn instructions(dialect: Dialect, has_summaries: bool) -> String {
@@ -272,24 +280,29 @@ impl tools::Guest for Component {
         name: String,
         arguments_json: String,
         grant: Option<String>,
+        scope: Option<ToolScope>,
         now: Timestamp,
     ) -> Result<tools::ToolOutcome, Error> {
-        with_engine(|engine| {
-            let grant = grant.as_deref();
-            engine.tool_call(&mut HostStore, &conversation, &name, &arguments_json, grant, now)
-        })
-        .map(Into::into)
+        let request = ToolRequest {
+            name: &name,
+            arguments_json: &arguments_json,
+            grant: grant.as_deref(),
+            scope: tool_scope(scope),
+        };
+        with_engine(|engine| engine.tool_call(&mut HostStore, &conversation, request, now))
+            .map(Into::into)
     }
 
     fn resume(
         conversation: String,
         continuation: String,
         answers: Vec<CompletionResult>,
+        scope: Option<ToolScope>,
         now: Timestamp,
     ) -> Result<tools::ToolOutcome, Error> {
-        let answers = completions(answers);
+        let (answers, scope) = (completions(answers), tool_scope(scope));
         with_engine(|engine| {
-            engine.tool_resume(&mut HostStore, &conversation, &continuation, &answers, now)
+            engine.tool_resume(&mut HostStore, &conversation, &continuation, &answers, scope, now)
         })
         .map(Into::into)
     }

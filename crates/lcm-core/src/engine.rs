@@ -27,7 +27,7 @@ use lcm_text::{
         api::{
             AppendOptions, ApplyOptions, ApplyOutcome, AssembleOptions, AssembledContext,
             CompactionOptions, Decision, Dialect, PlanResult, Receipt, Timestamp, ToolOutcome,
-            UploadChunk,
+            ToolRequest, ToolScope, UploadChunk,
         },
         model::{Completion, CompletionRequest, CompletionResult, Finish, Model, Purpose},
     },
@@ -585,10 +585,15 @@ impl Engine {
 
     /// Returns the definitions of the agent's tools, as a JSON array in the format of the dialect.
     ///
-    /// `caller` is as in [`Engine::tool_call`]; the definitions depend only on its presence.
+    /// `grant` and `scope` are as in [`Engine::tool_call`]; of a grant only its presence counts.
     #[must_use]
-    pub fn tool_definitions(&self, dialect: Dialect, caller: Option<&str>) -> String {
-        agent_tools::build_definitions(dialect, caller.is_some())
+    pub fn tool_definitions(
+        &self,
+        dialect: Dialect,
+        grant: Option<&str>,
+        scope: ToolScope,
+    ) -> String {
+        agent_tools::build_definitions(dialect, grant.is_some(), scope)
     }
 
     /// Returns a section for a system prompt that tells a model when to use the tools, in the form
@@ -598,8 +603,7 @@ impl Engine {
         agent_tools::build_instructions(dialect, has_summaries)
     }
 
-    /// Answers a call of an agent's tool, or returns requests for a model. A mistake of the caller
-    /// is an answer, too. `caller` is the grant of a sub-agent; `None`: the main agent.
+    /// Answers a tool call. An error of the model is an answer, too.
     ///
     /// # Errors
     ///
@@ -608,32 +612,32 @@ impl Engine {
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
-        name: &str,
-        arguments_json: &str,
-        caller: Option<&str>,
+        request: ToolRequest<'_>,
         now: Timestamp,
     ) -> Result<ToolOutcome> {
         self.run_call(store, conversation, now, |session, call| {
-            agent_tools::call_tool(session, call, name, arguments_json, caller)
+            agent_tools::call_tool(session, call, request)
         })
     }
 
-    /// Continues a tool call with the answers to its requests.
+    /// Continues a tool call with the completions of its requests, in the scope of the call.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: `conversation` is no id, the continuation is invalid, or there is not one
-    /// answer for each request; others as [`Engine::ask_apply`].
+    /// `invalid-input`: the conversation is no id, the continuation is invalid, or the number of
+    /// answers is not the number of requests; `not-found`: the continuation is of a conversation
+    /// outside of the scope; `conflict`; errors of the store.
     pub fn tool_resume(
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
         continuation: &str,
         answers: &[CompletionResult],
+        scope: ToolScope,
         now: Timestamp,
     ) -> Result<ToolOutcome> {
         self.run_call(store, conversation, now, |session, call| {
-            agent_tools::resume_call(session, call, continuation, answers)
+            agent_tools::resume_call(session, call, continuation, answers, scope)
         })
     }
 

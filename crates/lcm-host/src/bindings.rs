@@ -43,6 +43,6 @@ pub mod work {
 pub mod context {
     pub use super::exports::{
         context::{Assembled, Item, Options, Policy, Prefix},
-        tools::{Answer, Needs, ToolOutcome},
+        tools::{Answer, Needs, ToolOutcome, ToolScope},
     };
 }

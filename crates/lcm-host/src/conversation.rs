@@ -6,11 +6,12 @@
 use crate::{
     clock::{Cancel, Clock},
     compaction::{CompactOptions, CompactReport, with_model},
-    context::{Answer, Assembled, Options},
+    context::{Answer, Assembled, Options, ToolScope},
     error::Result,
     ingest::{IngestOptions, IngestReport},
     ingestion::AppendMode,
     lcm::Lcm,
+    tools::ToolCall,
     turn::{MaintainReport, TurnOptions, TurnReport},
     types::Dialect,
 };
@@ -39,6 +40,7 @@ pub struct Conversation {
     append_mode: AppendMode,
     defer: bool,
     model: Option<String>,
+    tool_scope: ToolScope,
     clock: Clock,
     cancel: Cancel,
 }
@@ -55,6 +57,7 @@ impl Lcm {
             append_mode: AppendMode::Transcript,
             defer: false,
             model: None,
+            tool_scope: ToolScope::Conversation,
             clock: Clock::System,
             cancel: Cancel::default(),
         }
@@ -92,6 +95,15 @@ impl Conversation {
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the conversations that [`Conversation::call_tool`] may read; the default is this
+    /// conversation and its family. An agent with [`ToolScope::Store`] reads every conversation of
+    /// the store.
+    #[must_use]
+    pub fn tool_scope(mut self, tool_scope: ToolScope) -> Self {
+        self.tool_scope = tool_scope;
         self
     }
 
@@ -200,7 +212,7 @@ impl Conversation {
     ///
     /// `internal` only.
     pub fn tools(&self) -> Result<String> {
-        self.lcm.tool_definitions(self.dialect, None)
+        self.lcm.tool_definitions(self.dialect, None, self.tool_scope)
     }
 
     /// Returns the text for the system prompt that explains when to use the tools. With
@@ -220,8 +232,9 @@ impl Conversation {
     ///
     /// Errors of [`Lcm::answer_tool_call`].
     pub fn call_tool(&self, name: &str, arguments_json: &str) -> Result<Answer> {
-        let Self { lcm, id, clock, cancel, .. } = self;
-        lcm.answer_tool_call(id, name, arguments_json, None, *clock, cancel)
+        let Self { lcm, id, clock, cancel, tool_scope, .. } = self;
+        let call = ToolCall { scope: *tool_scope, ..ToolCall::new(name, arguments_json) };
+        lcm.answer_tool_call(id, &call, *clock, cancel)
     }
 
     fn ingest_options(&self) -> IngestOptions {

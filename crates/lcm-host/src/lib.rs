@@ -92,6 +92,7 @@ pub use shapes::{
     AdviseAnswer, AskStatus, DeferredCompaction, GrantCharge, ModelFailure, TokenPrices,
     UsagePurpose, UsageSum, UsageTotals,
 };
+pub use tools::ToolCall;
 pub use turn::{MaintainReport, TurnOptions, TurnReport};
 
 // Compiles and runs the Rust program of the README as a documentation test.

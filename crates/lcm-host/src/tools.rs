@@ -8,14 +8,35 @@ use std::time::Duration;
 use crate::{
     bindings::types::CompletionResult,
     clock::{Cancel, Clock},
-    context::{Answer, ToolOutcome},
+    context::{Answer, ToolOutcome, ToolScope},
     error::Result,
     lcm::Lcm,
 };
 
+/// A call of a tool by the model of an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    /// Name of the tool.
+    pub name: &'a str,
+    /// Arguments as the model wrote them.
+    pub arguments_json: &'a str,
+    /// Id of the grant of a sub-agent; `None`: the agent itself.
+    pub grant: Option<&'a str>,
+    /// The conversations that the tool may read. Your program chooses; the model cannot.
+    pub scope: ToolScope,
+}
+
+impl<'a> ToolCall<'a> {
+    /// Creates a call of the agent itself, which reads its conversation and the family.
+    #[must_use]
+    pub const fn new(name: &'a str, arguments_json: &'a str) -> Self {
+        Self { name, arguments_json, grant: None, scope: ToolScope::Conversation }
+    }
+}
+
 impl Lcm {
-    /// Answers a call of a tool whose name starts with `lcm_`. Other calls of the handle run while
-    /// the model works. `grant` is the id of a sub-agent's grant; `None`: the main agent calls.
+    /// Answers a call of a tool whose name starts with `lcm_`. Other calls run while the model
+    /// works.
     ///
     /// A mistake in the call or a failure of the model also gives an answer, not an error.
     ///
@@ -26,15 +47,13 @@ impl Lcm {
     pub fn answer_tool_call(
         &self,
         conversation: &str,
-        name: &str,
-        arguments_json: &str,
-        grant: Option<&str>,
+        call: &ToolCall<'_>,
         clock: Clock,
         cancel: &Cancel,
     ) -> Result<Answer> {
         cancel.check()?;
         let now = clock.now_ms();
-        let mut outcome = self.tool_call(conversation, name, arguments_json, grant, now)?;
+        let mut outcome = self.tool_call(conversation, call, now)?;
         loop {
             let needs = match outcome {
                 ToolOutcome::Done(answer) => return Ok(answer),
@@ -43,10 +62,10 @@ impl Lcm {
             let wait = Duration::from_millis(needs.deadline_ms);
             let complete = |request| self.complete_within(wait, request, cancel);
             let answers: Vec<CompletionResult> = needs.requests.iter().map(complete).collect();
-            // A stopped call also passes its answers on; otherwise the question would stay open
-            // until its deadline and block other questions.
+            // A stopped call also reports its answers; otherwise the question would stay open.
+            let now = clock.now_ms();
             outcome =
-                self.tool_resume(conversation, &needs.continuation, &answers, clock.now_ms())?;
+                self.tool_resume(conversation, &needs.continuation, &answers, call.scope, now)?;
             cancel.check()?;
         }
     }

@@ -69,9 +69,10 @@ fn run_to_end(path: &Path, mode: StoreMode, is_recorded: bool) -> Result<Runner,
     let vector = Vector::parse(&text)?;
     let host = Host::new(vector.config.clone(), mode).map_err(|error| error.to_string())?;
     let expected_sha256 = vector.store_sha256.clone();
-    let mut runner = Runner { host, results: Vec::new(), tools: Vec::new(), expected_sha256 };
+    let mut runner =
+        Runner { host, results: Vec::new(), tools: Default::default(), expected_sha256 };
     runner.host.recorded = is_recorded.then(Vec::new);
-    runner.tools = runner.definitions()?;
+    runner.tools = [runner.definitions("conversation")?, runner.definitions("store")?];
     runner.host.model = ScriptedModel::new(&vector.completions)?;
     for (index, step) in vector.steps.iter().enumerate() {
         runner.step(step).map_err(|why| format!("step {index} ({}): {why}", step.call))?;
@@ -82,8 +83,9 @@ fn run_to_end(path: &Path, mode: StoreMode, is_recorded: bool) -> Result<Runner,
 struct Runner {
     host: Host,
     results: Vec<Json>,
-    /// Definitions of the tools, of the main agent and of a sub-agent.
-    tools: Vec<Json>,
+    /// Definitions of the tools, of the main agent and of a sub-agent: in the scope of the
+    /// conversation, and in that of the store.
+    tools: [Vec<Json>; 2],
     /// What the vector says of the store; `None`: nothing yet.
     expected_sha256: Option<String>,
 }
@@ -98,7 +100,8 @@ impl Runner {
             name => self.host.call(name, &args)?,
         };
         if let (true, Ok(result)) = (step.call.starts_with("tools."), &answer) {
-            tool_form::check(&args, result, &self.tools)?;
+            let is_store = args.field("scope").and_then(Json::as_str) == Some("store");
+            tool_form::check(&args, result, &self.tools[usize::from(is_store)])?;
         }
         match (&step.expectation, &answer) {
             (Expectation::Success, Ok(_)) => {}
@@ -123,10 +126,11 @@ impl Runner {
         Ok(())
     }
 
-    fn definitions(&mut self) -> Result<Vec<Json>, String> {
+    fn definitions(&mut self, scope: &str) -> Result<Vec<Json>, String> {
         let grants = [Json::Null, "grant_0000000000000000".into()];
         let of = |grant| {
-            let args = Json::object([("dialect", "lcm".into()), ("grant", grant)]);
+            let args = [("dialect", "lcm".into()), ("grant", grant), ("scope", scope.into())];
+            let args = Json::object(args);
             let answer = self.host.call("tools.definitions", &args)?;
             let answer = answer.map_err(|error| error.to_string())?;
             Json::parse(answer.as_str().unwrap_or_default())

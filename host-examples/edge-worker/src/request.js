@@ -22,7 +22,8 @@ const SWITCHES = [
   ...["hasSummaries"],
 ];
 
-function invalid(message, cause) {
+/** The error of a request that says what it must not. */
+export function invalid(message, cause) {
   return new LcmError("invalid-input", message, { cause });
 }
 

@@ -19,7 +19,7 @@
 // Options are those of the package, in the query or as a JSON object in the body; answers are the
 // engine's JSON, errors {"error": {"code", "message"}}.
 
-import { linesOf, optionsOf, queryOf, textOf } from "./request.js";
+import { invalid, linesOf, optionsOf, queryOf, textOf } from "./request.js";
 
 /** The one conversation of an object. */
 export const ID = "conversation";
@@ -57,8 +57,15 @@ async function summary(asked) {
   return asked.lcm.expand(ID, asked.name, { includeMessages: true, ...(await optionsOf(asked)) });
 }
 
+/** The options of a tool. What its model may read is not for a client to say. */
+function toolOptionsOf(url) {
+  const options = queryOf(url);
+  if (options.scope === undefined) return options;
+  throw invalid("`scope` must not be in the query: the worker chooses what tools read");
+}
+
 async function tools({ lcm, url }) {
-  const { dialect, hasSummaries, ...options } = queryOf(url);
+  const { dialect, hasSummaries, ...options } = toolOptionsOf(url);
   const definitions = lcm.tools(dialect, options);
   return { definitions, instructions: lcm.instructions(dialect, hasSummaries) };
 }
@@ -66,7 +73,7 @@ async function tools({ lcm, url }) {
 async function tool({ lcm, request, url, name }) {
   // As the model wrote it: what is no JSON is a mistake of its own, which the answer tells it.
   const input = await textOf(request);
-  return lcm.callTool(ID, name, input.trim() === "" ? {} : input, queryOf(url));
+  return lcm.callTool(ID, name, input.trim() === "" ? {} : input, toolOptionsOf(url));
 }
 
 async function grep(asked) {

@@ -76,6 +76,12 @@ test("an agent has its tools, and its questions are answered", async () => {
     const [status, answer] = await chat.post("tools/lcm_grep", mistake);
     assert.deepEqual([status, answer.isError, answer.text !== ""], [200, true, true], mistake);
   }
+  // What the tools read is for the worker to say, neither for the model nor for a client.
+  const [, named] = await chat.post("tools/lcm_grep", { pattern: "x", conversationId: "other" });
+  assert.match(named.text, /`conversationId` is not an argument/);
+  assert.doesNotMatch(JSON.stringify(definitions), /conversationId|allConversations/);
+  assert.equal((await chat.get("tools?scope=store"))[0], 400);
+  assert.equal((await chat.post("tools/lcm_grep?scope=store", { pattern: "x" }))[0], 400);
   const [, grep] = await chat.post("grep", { pattern: '"batch window"', limit: 1 });
   assert.equal(grep.matches.length, 1);
   const message = grep.matches[0].id;

@@ -43,6 +43,7 @@ export class Engine {
   #calls;
   #models;
   #clock;
+  #scope;
 
   /**
    * @param {object} parts
@@ -50,12 +51,14 @@ export class Engine {
    * @param {import("./calls.js").Calls} parts.calls over the same backend
    * @param {object} parts.models result of `modelsOf`
    * @param {() => number} parts.clock milliseconds since the epoch
+   * @param {string} parts.scope conversations that tools may read, unless a call names others
    */
-  constructor({ backend, calls, models, clock }) {
+  constructor({ backend, calls, models, clock, scope }) {
     this.#backend = backend;
     this.#calls = calls;
     this.#models = models;
     this.#clock = clock;
+    this.#scope = scope;
   }
 
   /** Version of the engine. */
@@ -389,11 +392,11 @@ export class Engine {
 
   /**
    * Returns the definitions of an agent's tools, in the tool format of `dialect`; with `grant` the
-   * tools of a sub-agent.
+   * tools of a sub-agent. `scope` is that of the calls.
    */
   tools(dialect = "lcm", options) {
-    return mapSyncCall("tools", options, ({ grant }) => {
-      return JSON.parse(this.#backend.pure("tools.definitions", { dialect, grant }));
+    return mapSyncCall("tools", options, ({ grant, scope = this.#scope }) => {
+      return JSON.parse(this.#backend.pure("tools.definitions", { dialect, grant, scope }));
     });
   }
 
@@ -405,7 +408,8 @@ export class Engine {
   /**
    * Answers a tool call whose name starts with `lcm_`: `{text, isError, failure}`. `input` is an
    * object or its JSON text, and passes untouched. `failure` is the failure of the model that was
-   * asked for the answer; `text` reports the failure to the agent's model, too.
+   * asked for the answer; `text` reports the failure to the agent's model, too. `scope` bounds what
+   * the tool reads: no argument of a model widens it.
    */
   async callTool(conversation, name, input, options) {
     return mapCall("callTool", options, (given) => {
@@ -413,7 +417,8 @@ export class Engine {
       if (given.signal?.aborted) throw given.signal.reason;
       // OpenAI hands the arguments over as JSON text, the others as an object.
       const arguments_json = typeof input === "string" ? input : toJson(input ?? {}, "input");
-      const call = { conversation, name, arguments_json, grant: given.grant ?? null };
+      const { grant = null, scope = this.#scope } = given;
+      const call = { conversation, name, arguments_json, grant, scope };
       return this.#calls.begin((begun) => this.#answerTool(begun, call, given));
     });
   }
@@ -431,8 +436,9 @@ export class Engine {
         return answer;
       },
       resume: (continuation, answers) => {
-        const { conversation } = call;
-        return begun.call("tools.resume", { conversation, continuation, answers, now: now() });
+        const { conversation, scope } = call;
+        const next = { conversation, continuation, answers, scope, now: now() };
+        return begun.call("tools.resume", next);
       },
     });
     const failure = failed ? { code: failed.code, message: failed.message } : null;

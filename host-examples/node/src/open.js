@@ -13,7 +13,10 @@ import { MemoryStore } from "./store-memory.js";
 /** Name of a store in memory, which only one engine has. */
 const MEMORY = "memory:";
 
-const OPTIONS = ["store", "complete", "config", "now", "environment", "worker"];
+const OPTIONS = ["store", "complete", "config", "now", "environment", "worker", "scope"];
+
+/** Scopes of the tools of an agent. */
+const SCOPES = ["conversation", "store"];
 
 /**
  * Opens an engine over `options.store`.
@@ -27,6 +30,10 @@ export async function openWith(runtime, options) {
     if (!OPTIONS.includes(key)) throw invalid(`open has no option \`${key}\``);
   }
   const { store, complete, config, now = Date.now, environment = {}, worker = false } = options;
+  const { scope = "conversation" } = options;
+  if (!SCOPES.includes(scope)) {
+    throw invalid(`\`scope\` must be \`conversation\` or \`store\`, got \`${scope}\``);
+  }
   if (store === undefined || store === null) throw invalid("open needs `store`");
   if (typeof worker !== "boolean") throw invalid("`worker` must be true or false");
   const models = modelsOf(complete);
@@ -40,7 +47,7 @@ export async function openWith(runtime, options) {
   }
   const isPath = typeof store === "string" && store !== MEMORY;
   const place = isPath ? runtime.placeOfPath(store) : placeOfObject(storeOf(store) ?? backend);
-  return new Engine({ backend, calls: new Calls({ backend, place }), models, clock: now });
+  return new Engine({ backend, calls: new Calls({ backend, place }), models, clock: now, scope });
 }
 
 /** Configures every instance of `backend`; rejects when the configuration is invalid. */

@@ -444,7 +444,7 @@ export const SHAPES = {
   ],
   ToolCallOptions: [
     ["now", "now"], ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
-    ["grant", "grant"],
+    ["grant", "grant"], ["scope", "scope"],
   ],
   ToolAnswer: [
     ["text", "text"], ["isError", "is_error"], ["failure", "failure", "ModelFailure"],
@@ -489,7 +489,7 @@ export const SHAPES = {
     ["logical", "logical"],
   ],
   ToolListOptions: [
-    ["grant", "grant"],
+    ["grant", "grant"], ["scope", "scope"],
   ],
 };
 

@@ -103,7 +103,7 @@ test("messages, arguments of tools and the configuration pass untouched", async 
     const { messages } = await lcm.assemble("c", { budget: 1_000, liveMessages });
     assert.deepEqual(messages[0], MESSAGE);
     const input = { pattern: "snake_case", allConversations: true };
-    const answer = await lcm.callTool("c", "lcm_grep", input);
+    const answer = await lcm.callTool("c", "lcm_grep", input, { scope: "store" });
     assert.equal(answer.isError, false, answer.text);
     const report = await lcm.configure({ no_such_key: 3, noSuchKey: 4 });
     assert.deepEqual(report.unknown.sort(), ["noSuchKey", "no_such_key"]);

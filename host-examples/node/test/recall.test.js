@@ -44,7 +44,7 @@ test("grep shows neighbours, and goes on in files where an answer says", async (
     const { cursor } = first;
     const next = await lcm.grep("c", "heron", { scope: "files", cursor });
     assert.equal(next.total, 0);
-    const [startId, startByte] = cursor.split(":");
+    const [startId, startByte] = cursor.split(/[:-]/);
     assert.ok(Number(startByte) > 19_002 && next.cursor === null);
     const fileIds = [startId];
     const named = await lcm.grep("c", "a heron$", { scope: "files", mode: "regex", fileIds });

@@ -483,6 +483,12 @@ export interface GrantOptions {
   now?: number;
 }
 
+/**
+ * The conversations that the tools of an agent may read: the conversation of the call with its
+ * family, or the store.
+ */
+export type ToolScope = "conversation" | "store";
+
 /** Options of answering a tool call. */
 export interface ToolCallOptions {
   /** Milliseconds since the Unix epoch; absent: the system clock. */
@@ -495,6 +501,8 @@ export interface ToolCallOptions {
   signal?: AbortSignal;
   /** Id of the grant of a sub-agent; absent: the main agent calls. */
   grant?: string;
+  /** Conversations that the tools may read; absent: the `scope` of `open`. */
+  scope?: ToolScope;
 }
 
 /** The answer to a tool call, for the agent's model. */
@@ -651,4 +659,6 @@ export interface DigestOptions {
 export interface ToolListOptions {
   /** Id of the grant of a sub-agent; absent: the main agent calls. */
   grant?: string;
+  /** Conversations that the tools may read; absent: the `scope` of `open`. */
+  scope?: ToolScope;
 }

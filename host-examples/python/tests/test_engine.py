@@ -757,7 +757,7 @@ class Reads(unittest.TestCase):
             files = {"file_ids": [], "cursor": id}
             with self.assertRaises(LcmError) as caught:
                 lcm.grep("c", "the", scope="files", **files)
-            self.assertEqual(caught.exception.code, "not-found")
+            self.assertEqual(caught.exception.code, "invalid-input")
             names = ("mode", "scope", "sort", "since", "before", "limit", "all_conversations")
             for name in (*names, "only", "cursor", "start_byte", "neighbours"):
                 with self.assertRaises(LcmError) as caught:

@@ -1,13 +1,14 @@
 //! Where a search in files ends and goes on, and what is hard to look through.
 
 use super::{
-    BYTES_MAX, ErrorCode, Host, Json, Random, append, ask, books, literal, naive_matches, number,
+    BYTES_MAX, ErrorCode, Host, Json, Random, append, ask, literal, naive_matches, number,
     number_of, places, query, result, shelf, text_of,
 };
 
 /// The byte of a file that a cursor names.
 pub(crate) fn byte_of(cursor: &str) -> usize {
-    cursor.rsplit_once(':').unwrap().1.parse().unwrap()
+    let (start, _) = cursor.rsplit_once('-').unwrap();
+    start.rsplit_once(':').unwrap().1.parse().unwrap()
 }
 
 /// The answers to a query and to what each says goes on, until one says nothing.
@@ -227,18 +228,16 @@ fn where_to_begin_must_be_in_the_search() {
         ask(host, query("common", "full-text", more)).map_err(|error| error.code)
     };
     let none = || ("all_conversations", Json::Bool(false));
-    let found = code(&mut host, [("cursor", id.as_str().into()), none()]).unwrap();
-    assert_eq!(books(&found), [0]);
-    let before = ("before", "2001-01-01".into());
-    let missed = code(&mut host, [("cursor", id.as_str().into()), before]);
-    assert_eq!(missed, Err(ErrorCode::NotFound));
-    let unknown = code(&mut host, [("cursor", "file_0123456789abcdef".into()), none()]);
-    assert_eq!(unknown, Err(ErrorCode::NotFound));
-    let unknown = code(&mut host, [("cursor", "msg_0000000000000001".into()), none()]);
-    assert_eq!(unknown, Err(ErrorCode::NotFound));
+    // A cursor is what an answer returned to the same query, and no id.
+    let unknown = ["file_0123456789abcdef", "msg_0000000000000001", "-", ""];
+    for cursor in unknown.into_iter().chain([id.as_str()]) {
+        let made = code(&mut host, [("cursor", cursor.into()), none()]);
+        assert_eq!(made, Err(ErrorCode::InvalidInput), "{cursor}");
+    }
     let alone = code(&mut host, [("start_byte", 7_u64.into()), none()]);
     assert_eq!(alone, Err(ErrorCode::InvalidInput));
-    let beyond = [("cursor", format!("{id}:{}", u64::MAX).as_str().into()), none()];
+    let ids = || Json::Array(vec![id.as_str().into()]);
+    let beyond = [("file_ids", ids()), ("start_byte", u64::MAX.into())];
     assert_eq!(number(&code(&mut host, beyond).unwrap(), "total"), 0);
     let elsewhere = Json::object([
         ("pattern", "x".into()),

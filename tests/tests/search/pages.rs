@@ -294,7 +294,7 @@ fn a_model_that_goes_on_as_it_is_told_sees_each_match_once() {
         let (mut found, mut answers) = (BTreeSet::new(), 0);
         loop {
             let args = json!({"conversation": "a", "name": "lcm_grep",
-                "arguments_json": arguments.to_string()});
+                "arguments_json": arguments.to_string(), "scope": "store"});
             let answer = world.host.told("tools.call", &args.to_string()).unwrap();
             let text = answer.field("done").unwrap().text("text");
             answers += 1;
@@ -372,13 +372,19 @@ fn where_to_go_on_must_be_of_the_search() {
         (start("msg_0123456789abcdef", "{}"), "InvalidInput"),
         (start("scan_zz", "{}"), "InvalidInput"),
         (start(&format!("{name}m0"), "{}"), "InvalidInput"),
-        (start(&format!("{name}m1000"), "{}"), "NotFound"),
-        (start(&format!("{name}s1"), "{}"), "NotFound"),
-        (start(&format!("{name}s1"), r#"{"scope":"both"}"#), "NotFound"),
-        (start("scan_0123456789abcdef_m1", "{}"), "NotFound"),
+        (start(&format!("{name}m1000"), "{}"), "InvalidInput"),
+        (start(&format!("{name}s1"), "{}"), "InvalidInput"),
+        (start("scan_0123456789abcdef_m1", "{}"), "InvalidInput"),
         (start(id, r#"{"start_byte":1}"#), "InvalidInput"),
         (start(id, r#"{"mode":"full-text"}"#), "InvalidInput"),
-        (start(id, r#"{"scope":"files"}"#), "NotFound"),
+        (start(id, r#"{"scope":"files"}"#), "InvalidInput"),
+        // Of another query, whose entries the cursor did not count.
+        (start(id, r#"{"scope":"both"}"#), "InvalidInput"),
+        (start(id, r#"{"pattern":"needle"}"#), "InvalidInput"),
+        (start(id, r#"{"since":"2001-01-01"}"#), "InvalidInput"),
+        (start(id, r#"{"before":"2071-01-01"}"#), "InvalidInput"),
+        (start(id, r#"{"all_conversations":false}"#), "InvalidInput"),
+        (start(id, r#"{"all_conversations":false,"only":true}"#), "InvalidInput"),
     ] {
         let (found, message) = refusal(&mut world, &query);
         assert_eq!(found, code, "{query}: {message}");
@@ -389,13 +395,11 @@ fn where_to_go_on_must_be_of_the_search() {
             "{message}"
         );
     }
-    // Of another conversation, which this query does not look through.
-    let mut alone = start(id, r#"{"only":true}"#);
-    alone["all_conversations"] = false.into();
-    world.grep(&alone, None);
-    let args = json!({"conversation": "c", "query_json": alone}).to_string();
+    // The number of matches and their neighbours move nothing.
+    world.grep(&start(id, r#"{"limit":3,"neighbours":1}"#), None);
+    let args = json!({"conversation": "c", "query_json": start(id, "{}")}).to_string();
     let error = world.host.ask("recall.grep", &Json::parse(&args).unwrap()).unwrap_err();
-    assert_eq!(format!("{:?}", error.code), "NotFound");
+    assert_eq!(format!("{:?}", error.code), "InvalidInput");
 }
 
 /// Goal: an expression that takes too many steps for the newest messages is the same error in every

@@ -7,13 +7,19 @@
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use lcm_text::base::{
-    error::{Error, Result},
-    json::{self, JsonKind, JsonWriter},
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        json::{self, JsonKind, JsonWriter},
+    },
+    types::api::ToolScope,
 };
 
 /// Greatest value of an argument without a bound of its own: the greatest 32-bit number.
 pub(super) const NUMBER_MAX: u64 = 4_294_967_295;
+
+/// Arguments that exist only in the scope of the store.
+const STORE_ARGUMENTS: [&str; 2] = ["conversationId", "allConversations"];
 
 /// A tool as a model sees it.
 pub(super) struct ToolDefinition {
@@ -28,6 +34,13 @@ pub(super) struct ToolArgument {
     pub(super) description: &'static str,
     pub(super) value_type: ArgumentType,
     pub(super) is_required: bool,
+}
+
+impl ToolArgument {
+    /// Returns whether the argument exists in a scope.
+    fn is_in_scope(&self, scope: ToolScope) -> bool {
+        scope == ToolScope::Store || !STORE_ARGUMENTS.contains(&self.name)
+    }
 }
 
 /// Type and bounds of an argument.
@@ -101,10 +114,15 @@ impl ArgumentType {
 }
 
 impl ToolDefinition {
+    /// Iterates over the arguments that exist in a scope.
+    fn arguments_in(&self, scope: ToolScope) -> impl Iterator<Item = &'static ToolArgument> {
+        self.arguments.iter().filter(move |argument| argument.is_in_scope(scope))
+    }
+
     /// Builds the JSON Schema of the arguments, in the subset that all providers accept.
-    pub(super) fn build_schema(&self) -> JsonWriter {
+    pub(super) fn build_schema(&self, scope: ToolScope) -> JsonWriter {
         let mut properties = JsonWriter::new_object();
-        for argument in self.arguments {
+        for argument in self.arguments_in(scope) {
             let mut property = JsonWriter::new_object();
             property.add_text("description", argument.description);
             property.add_text(
@@ -140,13 +158,14 @@ impl ToolDefinition {
         schema
     }
 
-    /// Parses the arguments of a model.
+    /// Parses the arguments of a model. An argument of a wider scope is an unknown argument,
+    /// whatever its value.
     ///
     /// # Errors
     ///
     /// `invalid-input`: not a JSON object, an unknown argument, an invalid value, or a missing
     /// required argument.
-    pub(super) fn read_arguments(&self, raw: &str) -> Result<ToolArguments> {
+    pub(super) fn read_arguments(&self, raw: &str, scope: ToolScope) -> Result<ToolArguments> {
         let raw = if raw.trim().is_empty() { "{}" } else { raw };
         let Ok(members) = json::parse_object(raw) else {
             return Err(Error::invalid_input("the arguments must be one JSON object"));
@@ -154,8 +173,9 @@ impl ToolDefinition {
         let mut values = Vec::new();
         for member in members {
             let key = json::text(raw, member.key);
-            let Some(argument) = self.arguments.iter().find(|argument| argument.name == key) else {
-                let names: Vec<&str> = self.arguments.iter().map(|one| one.name).collect();
+            let known = self.arguments_in(scope).find(|argument| argument.name == key);
+            let Some(argument) = known else {
+                let names: Vec<&str> = self.arguments_in(scope).map(|one| one.name).collect();
                 return Err(Error::invalid_input(format_args!(
                     "`{key}` is not an argument; allowed are `{}`",
                     names.join("`, `")

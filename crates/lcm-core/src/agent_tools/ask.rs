@@ -4,18 +4,20 @@
 //! completion requests, or the text of the answer. Not here: evidence and citations
 //! ([`crate::ask`]).
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
-    invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation},
+    invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, name_elsewhere},
     reply_lines::{
         build_id_arguments, build_mistake_answer, format_next_call, rename_fields, to_one_line,
     },
 };
 use crate::{
     ask::{self, AskStep},
-    storage::{call::Call, store_session::StoreSession},
+    storage::{
+        call::Call, head::LoadedHead, session::list_other_members, store_session::StoreSession,
+    },
 };
 use lcm_text::{
     base::{
@@ -24,7 +26,7 @@ use lcm_text::{
         tokens,
     },
     types::{
-        api::{ToolAnswer, ToolOutcome},
+        api::{ToolAnswer, ToolOutcome, ToolScope},
         model::CompletionResult,
     },
 };
@@ -58,27 +60,54 @@ pub(super) fn ask(
     let target = invocation.target;
     let step = ask::plan(session, target, &build_question(invocation))
         .map_err(|error| rename_fields(error, &QUESTION_ARGUMENTS))?;
-    build_outcome(step, target.conversation, invocation.call.conversation)
+    let asker =
+        QuestionAsker { conversation: invocation.call.conversation, scope: invocation.scope };
+    build_outcome(step, target.conversation, asker)
 }
 
 /// Resumes a question with the answers of the model.
 ///
 /// # Errors
 ///
-/// The errors of [`ask::apply`].
+/// The errors of [`ask::apply`]; `not-found`: the question is of a conversation outside of the
+/// scope, as if that conversation did not exist.
 pub(super) fn resume(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     continuation: &str,
     answers: &[CompletionResult],
+    scope: ToolScope,
 ) -> Result<ToolOutcome> {
     let (continuation, target) =
         continuation.split_once(CONVERSATION_SEPARATOR).ok_or_else(|| {
             Error::invalid_input("`continuation` must be the `continuation` of a tool call")
         })?;
+    if scope == ToolScope::Conversation {
+        ensure_within_family(session, call, target)?;
+    }
     let step = call
         .with_conversation(target, |target| ask::apply(session, target, continuation, answers))?;
-    build_outcome(step, target, call.conversation)
+    build_outcome(step, target, QuestionAsker { conversation: call.conversation, scope })
+}
+
+/// Refuses a conversation that is neither the conversation of the call nor of its family.
+fn ensure_within_family(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    target: &str,
+) -> Result<()> {
+    if target == call.conversation {
+        return Ok(());
+    }
+    let family = LoadedHead::open(session, call)?.head.family;
+    let members = match family {
+        Some(family) => list_other_members(session, family, call.conversation)?,
+        None => Vec::new(),
+    };
+    match members.iter().any(|member| member.conversation == target) {
+        true => Ok(()),
+        false => Err(LoadedHead::missing_error(target)),
+    }
 }
 
 /// Builds the question of a call as JSON.
@@ -89,12 +118,19 @@ fn build_question(invocation: &ToolInvocation<'_>) -> String {
     question.end_object()
 }
 
-/// Builds the outcome of a step of a question that reads `target`, for a caller in `conversation`.
+/// The caller who asks a question.
+#[derive(Clone, Copy)]
+struct QuestionAsker<'a> {
+    conversation: &'a str,
+    scope: ToolScope,
+}
+
+/// Builds the outcome of a step of a question about `target`.
 ///
 /// # Errors
 ///
-/// `invalid-input`: the document of the step cannot be parsed, which would be a bug of the engine.
-fn build_outcome(step: AskStep, target: &str, conversation: &str) -> Result<ToolOutcome> {
+/// `invalid-input`: the document of the step is unreadable, which would be a bug of the engine.
+fn build_outcome(step: AskStep, target: &str, asker: QuestionAsker<'_>) -> Result<ToolOutcome> {
     let mut fields = JsonFields::parse_argument("document", &step.document)?;
     if !step.requests.is_empty() {
         let continuation = format!("{}{CONVERSATION_SEPARATOR}{target}", step.continuation);
@@ -103,7 +139,7 @@ fn build_outcome(step: AskStep, target: &str, conversation: &str) -> Result<Tool
     }
     let status = fields.take_text("status");
     Ok(ToolOutcome::Done(match status.as_str() {
-        "answered" | "uncited" => build_text_answer(format_answer(&mut fields, conversation)),
+        "answered" | "uncited" => build_text_answer(format_answer(&mut fields, asker)),
         "not-found" => build_text_answer(format_no_answer(
             "The passages that were found do not hold the answer.",
         )),
@@ -132,18 +168,20 @@ fn build_text_answer(text: String) -> ToolAnswer {
     ToolAnswer { text, is_error: false }
 }
 
-/// Formats the citations and notes, then the answer, cut to [`TOKENS_MAX`] tokens in all.
-fn format_answer(fields: &mut JsonFields<'_>, conversation: &str) -> String {
+/// Formats the citations and notes, then the answer.
+fn format_answer(fields: &mut JsonFields<'_>, asker: QuestionAsker<'_>) -> String {
     let cited = fields.take_texts("cited_ids");
     let cited_in = fields.take_texts("cited_conversations");
-    let elsewhere = cited_in.first().filter(|cited_in| *cited_in != conversation);
+    let elsewhere = cited_in
+        .first()
+        .and_then(|cited_in| name_elsewhere(asker.scope, asker.conversation, cited_in));
     let rejected = fields.take_texts("rejected_ids");
     let conversations = fields.take_texts("source_conversations");
     let mut out = format!("{BACKGROUND_LINE}\n");
     match cited.first() {
         Some(id) => {
             out.push_str(&format!("Cited: {}\n", cited.join(", ")));
-            let arguments = build_id_arguments(id, elsewhere.map(String::as_str));
+            let arguments = build_id_arguments(id, elsewhere);
             out.push_str(&format_next_call(arguments, "gives the words of the first"));
         }
         None => out.push_str("Cited: nothing that was read; look it up before you rely on it\n"),

@@ -10,14 +10,14 @@ use super::arguments::{ArgumentType, NUMBER_MAX, ToolArgument, ToolDefinition};
 use crate::ask;
 use lcm_text::{
     base::{json::JsonWriter, limits},
-    types::api::Dialect,
+    types::api::{Dialect, ToolScope},
 };
 
 /// Definition of `lcm_grep`.
 pub(super) static GREP: ToolDefinition = ToolDefinition {
     name: "lcm_grep",
-    description: "Searches everything that was said in this conversation and in those of its \
-                  family, also what summaries stand for. Answers with ids for lcm_describe.",
+    description: "Searches everything that was said in this conversation and its earlier sessions, \
+                  also what summaries stand for. Answers with ids for lcm_describe.",
     arguments: &[
         ToolArgument {
             name: "pattern",
@@ -53,7 +53,7 @@ pub(super) static GREP: ToolDefinition = ToolDefinition {
         },
         ToolArgument {
             name: "startByte",
-            description: "With startId or one of fileIds: where in it to begin.",
+            description: "With one of fileIds: where in it to begin.",
             value_type: ArgumentType::Number(0, NUMBER_MAX),
             is_required: false,
         },
@@ -299,8 +299,8 @@ const GRANT_TOOLS: [&ToolDefinition; 3] = [&GREP, &DESCRIBE, &EXPAND];
 /// Builds the definitions as a JSON array in the format of a dialect's provider.
 ///
 /// The dialect `lcm` has the format of the Model Context Protocol. `has_grant`: the tools of an
-/// agent on a grant.
-pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool) -> String {
+/// agent on a grant. The definitions name other conversations only in the scope of the store.
+pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool, scope: ToolScope) -> String {
     let mut list = JsonWriter::new_array();
     let tools: &[&ToolDefinition] = if has_grant { &GRANT_TOOLS } else { &MAIN_AGENT_TOOLS };
     for tool in tools {
@@ -317,7 +317,7 @@ pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool) -> String {
             Dialect::Anthropic => "input_schema",
             Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Gemini => "parameters",
         };
-        w.add_object(schema, tool.build_schema());
+        w.add_object(schema, tool.build_schema(scope));
         if dialect == Dialect::OpenaiChat {
             let mut function = JsonWriter::new_object();
             function.add_text("type", "function");

@@ -7,7 +7,7 @@
 //! shown text. If the next text fits no answer, the call continues after this text, and
 //! `lcm_describe` returns the text in pieces.
 
-use crate::search::grep;
+use crate::search::grep::{self, OwnSearches};
 use crate::storage::read_scope::OmittedEntry;
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::message::trust::BACKGROUND_LINE;
@@ -155,7 +155,8 @@ fn find_summaries(
     query.add_flag("only", invocation.is_single_conversation());
     let query = query.end_object();
     let limits = invocation.read_limits();
-    let found = grep::grep_uncharged(session, invocation.target, &query, limits)
+    let (target, own_searches) = (invocation.target, OwnSearches::Last);
+    let found = grep::grep_uncharged(session, target, &query, limits, own_searches)
         .map_err(|error| rename_fields(error, &[("query", "pattern")]))?
         .json;
     let rows = JsonFields::parse_argument("matches", &found)?.take_list("matches");

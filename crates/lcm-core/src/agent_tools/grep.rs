@@ -3,35 +3,36 @@
 //! In: the arguments of a model. Out: text of at most [`TOKENS_MAX`] tokens, and the tokens to
 //! charge. Not here: the search ([`crate::search::grep`]).
 
-use crate::search::{
-    self,
-    grep::{join_file_cursor, split_file_cursor},
-};
+use crate::search::grep::{self, OwnSearches};
 use alloc::{format, string::String};
 use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
-    arguments::ToolArguments,
     invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
     reply_lines::{build_id_arguments, format_next_call, rename_fields, to_one_line},
 };
 use crate::storage::store_session::StoreSession;
-use lcm_text::base::{
-    error::Result,
-    int,
-    json::{self, JsonFields, JsonWriter},
-    tokens,
+use lcm_text::{
+    base::{
+        error::Result,
+        int,
+        json::{self, JsonFields, JsonWriter},
+        tokens,
+    },
+    types::api::ToolScope,
 };
 
 /// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A
 /// second, narrower search costs less than a longer answer.
 const TOKENS_MAX: u32 = 1_500;
 
-/// Names of arguments, each with the name of its field in a query.
-const QUERY_ARGUMENTS: [(&str, &str); 9] = [
+/// Names of arguments, and their names in a query.
+const QUERY_ARGUMENTS: [(&str, &str); 11] = [
     ("pattern", "pattern"),
     ("scope", "scope"),
     ("fileIds", "file_ids"),
+    ("startId", "cursor"),
+    ("startByte", "start_byte"),
     ("neighbours", "neighbours"),
     ("sort", "sort"),
     ("since", "since"),
@@ -39,9 +40,6 @@ const QUERY_ARGUMENTS: [(&str, &str); 9] = [
     ("limit", "limit"),
     ("allConversations", "all_conversations"),
 ];
-
-/// Names of arguments that are not copied as they are, each with its field in errors.
-const START_ARGUMENTS: [(&str, &str); 2] = [("startId", "cursor"), ("startByte", "start_byte")];
 
 /// Bytes from the beginning of an excerpt to the match in a file.
 const BEFORE_BYTES: u64 = 1_000;
@@ -52,20 +50,16 @@ const AROUND_BYTES: u64 = 4_000;
 ///
 /// # Errors
 ///
-/// The errors of [`search::grep::grep_uncharged`], with the names of the tool's arguments.
+/// The errors of [`grep::grep_uncharged`], with the names of the tool's arguments.
 pub(super) fn grep(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
 ) -> Result<ToolReply> {
-    let mut query = JsonWriter::new_object();
-    invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
-    add_mode_and_start(invocation.arguments, &mut query);
-    query.add_flag("only", invocation.is_single_conversation());
-    let query = query.end_object();
+    let query = build_query(invocation);
     let limits = invocation.read_limits();
-    let answer = search::grep::grep_uncharged(session, invocation.target, &query, limits)
-        .map_err(|error| rename_fields(error, &QUERY_ARGUMENTS))
-        .map_err(|error| rename_fields(error, &START_ARGUMENTS))?;
+    let (target, own_searches) = (invocation.target, OwnSearches::Last);
+    let answer = grep::grep_uncharged(session, target, &query, limits, own_searches)
+        .map_err(|error| rename_fields(error, &QUERY_ARGUMENTS))?;
     let found = answer.json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;
     let mut total = fields.take_u64("total");
@@ -77,7 +71,7 @@ pub(super) fn grep(
     let mut charged = 0u32;
     for one in matches {
         let mut fields = JsonFields::new(&found, json::list_members(&found, one.span));
-        let one = read_match(&found, &mut fields, invocation.call.conversation);
+        let one = read_match(&found, &mut fields, invocation);
         let mut cost = 0;
         if first.is_none() {
             cost = tokens::estimate(&one.next_arguments.clone().end_object());
@@ -119,33 +113,33 @@ pub(super) fn grep(
     out.push('\n');
     match first {
         Some((arguments, what)) => out.push_str(&format_next_call(arguments, what)),
-        None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes)),
+        None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes, invocation.scope)),
     }
     out.push_str(&lines);
     Ok(ToolReply { text: out, tokens: charged })
 }
 
-/// Adds the mode and the start of a search to a query, in the names and values of the query.
-fn add_mode_and_start(arguments: &ToolArguments, query: &mut JsonWriter) {
-    if let Some(mode) = arguments.get_text("mode") {
+/// Builds the query of a call.
+fn build_query(invocation: &ToolInvocation<'_>) -> String {
+    let mut query = JsonWriter::new_object();
+    invocation.arguments.copy_into(&QUERY_ARGUMENTS, &mut query);
+    if let Some(mode) = invocation.arguments.get_text("mode") {
         query.add_text("mode", &mode.replace('_', "-"));
     }
-    let byte = arguments.get_number("startByte");
-    match (arguments.get_text("startId"), byte) {
-        (Some(id), byte) => query.add_text("cursor", &join_file_cursor(id, byte.unwrap_or(0))),
-        (None, Some(byte)) => query.add_number("start_byte", byte),
-        (None, None) => {}
-    }
+    query.add_flag("only", invocation.is_single_conversation());
+    query.end_object()
 }
 
 /// Returns the hint for a search without a shown match. `goes_on`: the search is not complete.
-fn no_match_hint(goes_on: bool, notes: &str) -> &'static str {
+fn no_match_hint(goes_on: bool, notes: &str, scope: ToolScope) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
         // A very long text is indexed only in part; a regular expression reads all of it.
         "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
          other words\n"
+    } else if scope == ToolScope::Conversation {
+        "Next: lcm_grep with fewer or other words\n"
     } else {
         "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n"
     }
@@ -158,12 +152,7 @@ fn read_resume_hint(fields: &mut JsonFields<'_>) -> String {
 
 /// Formats the hint that resumes the same search at a cursor.
 fn resume_hint(cursor: &str) -> String {
-    let (id, byte) = split_file_cursor(cursor);
-    let mut out = format!("; what is left is searched with \"startId\":\"{id}\"");
-    if byte > 0 {
-        out.push_str(&format!(",\"startByte\":{byte}"));
-    }
-    out
+    format!("; what is left is searched with \"startId\":\"{cursor}\"")
 }
 
 /// A match, as shown to the model.
@@ -181,14 +170,19 @@ struct ToolMatch {
     next_purpose: &'static str,
 }
 
-/// Reads a match of a search. `here`: conversation of the caller, which the match does not name.
-fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch {
+/// Reads a match of a search.
+fn read_match(
+    found: &str,
+    fields: &mut JsonFields<'_>,
+    invocation: &ToolInvocation<'_>,
+) -> ToolMatch {
     let snippet = fields.take_text("snippet");
     let id = fields.take_text("id");
     let conversation = fields.take_text("conversation");
-    let elsewhere = (conversation != here).then_some(conversation);
+    let is_elsewhere = conversation != invocation.call.conversation;
+    let elsewhere = Some(conversation.as_str()).filter(|_| is_elsewhere);
     let byte = fields.take_optional_u64("byte");
-    let mut arguments = build_id_arguments(&id, elsewhere.as_deref());
+    let mut arguments = build_id_arguments(&id, invocation.named_elsewhere(&conversation));
     let mut what = "gives the whole of the first";
     if let Some(byte) = byte {
         what = "gives what is around the first";
@@ -196,7 +190,7 @@ fn read_match(found: &str, fields: &mut JsonFields<'_>, here: &str) -> ToolMatch
         arguments.add_number("startByte", byte.saturating_sub(BEFORE_BYTES));
         arguments.add_number("expandFileMaxBytes", AROUND_BYTES);
     }
-    let line = format_match_line(fields, &id, elsewhere.as_deref(), byte, &snippet);
+    let line = format_match_line(fields, &id, elsewhere, byte, &snippet);
     let alone = tokens::estimate(&snippet);
     let (mut beside, mut charged) = (String::new(), alone);
     for (side, key) in [("before", "neighbours_before"), ("after", "neighbours_after")] {

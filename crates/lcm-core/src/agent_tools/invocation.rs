@@ -7,6 +7,7 @@ use alloc::string::String;
 
 use super::arguments::ToolArguments;
 use crate::storage::{call::Call, read_scope::ReadLimits, records::grants::GrantAccess};
+use lcm_text::types::api::ToolScope;
 
 /// Most tokens of an answer, without the content of a file and the texts of `lcm_expand`, which
 /// have bounds of their own.
@@ -26,6 +27,8 @@ pub(super) struct ToolInvocation<'a> {
     pub(super) arguments: &'a ToolArguments,
     /// Access by the caller's grant; `None`: unlimited access.
     pub(super) permit: Option<&'a GrantAccess>,
+    /// The conversations that the tool may read.
+    pub(super) scope: ToolScope,
 }
 
 impl<'a> ToolInvocation<'a> {
@@ -43,10 +46,27 @@ impl<'a> ToolInvocation<'a> {
         is_named && !self.arguments.is_set("allConversations")
     }
 
-    /// Returns the tokens of stored text that the grant still allows; `u32::MAX` without a grant.
+    /// Returns the conversation that the arguments of a next call name for an id of
+    /// `conversation`; `None`: the next call finds the id without it.
+    pub(super) fn named_elsewhere<'s>(&self, conversation: &'s str) -> Option<&'s str> {
+        name_elsewhere(self.scope, self.call.conversation, conversation)
+    }
+
+    /// Returns the most tokens of stored text in the answer.
     pub(super) fn tokens_left(&self) -> u32 {
         self.read_limits().tokens_left()
     }
+}
+
+/// Returns `conversation` if a caller in `here` must name it to find its ids.
+///
+/// The tools find the ids of a family and of a grant without its name.
+pub(super) fn name_elsewhere<'s>(
+    scope: ToolScope,
+    here: &str,
+    conversation: &'s str,
+) -> Option<&'s str> {
+    Some(conversation).filter(|other| scope == ToolScope::Store && *other != here)
 }
 
 /// Reply of a tool.

@@ -30,7 +30,7 @@ use invocation::{ToolInvocation, ToolReply};
 use lcm_text::{
     base::error::{ErrorCode, Result},
     types::{
-        api::{ToolAnswer, ToolOutcome},
+        api::{ToolAnswer, ToolOutcome, ToolRequest, ToolScope},
         model::CompletionResult,
     },
 };
@@ -41,6 +41,10 @@ type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<Tool
 
 /// Runs a tool call. `caller`: the grant of the calling agent; `None`: the main agent.
 ///
+/// Without a grant and without the scope of the store, the tools read the conversation of the call
+/// and its family. For them no other conversation exists: its names and ids get the answers of
+/// names and ids that were never given.
+///
 /// # Errors
 ///
 /// `conflict`: another call committed first; `corrupt`; errors of the store. Errors that the model
@@ -48,10 +52,9 @@ type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<Tool
 pub(crate) fn call_tool(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
-    name: &str,
-    arguments_json: &str,
-    caller: Option<&str>,
+    request: ToolRequest<'_>,
 ) -> Result<ToolOutcome> {
+    let ToolRequest { name, arguments_json, grant: caller, scope } = request;
     let (tool, handler): (_, Option<ToolHandler>) = match name {
         "lcm_grep" => (&GREP, Some(grep::grep)),
         "lcm_describe" => (&DESCRIBE, Some(describe::describe)),
@@ -77,19 +80,19 @@ pub(crate) fn call_tool(
             return Ok(ToolOutcome::Done(build_mistake_answer(name, line)));
         }
     };
-    let answered = tool.read_arguments(arguments_json).and_then(|arguments| {
+    let answered = tool.read_arguments(arguments_json, scope).and_then(|arguments| {
         let (permit, target) = resolve_access(session, call, &arguments, caller)?;
         let Some(handler) = handler else {
             return call.with_conversation(&target, |target| {
                 ask::ask(
                     session,
-                    &ToolInvocation { call, target, arguments: &arguments, permit: None },
+                    &ToolInvocation { call, target, arguments: &arguments, permit: None, scope },
                 )
             });
         };
         let mut reply = call.with_conversation(&target, |target| {
             let permit = permit.as_ref();
-            handler(session, &ToolInvocation { call, target, arguments: &arguments, permit })
+            handler(session, &ToolInvocation { call, target, arguments: &arguments, permit, scope })
         })?;
         if let Some(permit) = permit {
             reply.text.insert_str(
@@ -100,34 +103,44 @@ pub(crate) fn call_tool(
         }
         Ok(ToolOutcome::Done(ToolAnswer { text: reply.text, is_error: false }))
     });
-    into_outcome(name, answered)
+    into_outcome(name, scope, answered)
 }
 
 /// Resumes a tool call with the answers to its completion requests.
 ///
 /// # Errors
 ///
-/// `invalid-input`: the continuation, or the number of answers; `conflict`: another call committed
-/// first; `corrupt`; errors of the store.
+/// `invalid-input`: the conversation id, the continuation, or the number of answers; `not-found`:
+/// the call read a conversation outside of the scope; errors of the store; `corrupt`.
 pub(crate) fn resume_call(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     continuation: &str,
     answers: &[CompletionResult],
+    scope: ToolScope,
 ) -> Result<ToolOutcome> {
-    ask::resume(session, call, continuation, answers)
+    ask::resume(session, call, continuation, answers, scope)
 }
 
-/// Turns an error that the model may have caused into an answer; any other error stays an error.
-fn into_outcome(name: &str, answered: Result<ToolOutcome>) -> Result<ToolOutcome> {
+/// Turns an error that the model may have caused into an answer.
+fn into_outcome(
+    name: &str,
+    scope: ToolScope,
+    answered: Result<ToolOutcome>,
+) -> Result<ToolOutcome> {
     let error = match answered {
         Ok(outcome) => return Ok(outcome),
         Err(error) => rename_fields(error, &[("conversationId", "conversation")]),
     };
     match error.code {
         ErrorCode::NotFound => {
-            let hint = "use an id that lcm_grep or a summary shows, with conversationId when it \
-                        is of another conversation";
+            let hint = match scope {
+                ToolScope::Conversation => "use an id that lcm_grep or a summary shows",
+                ToolScope::Store => {
+                    "use an id that lcm_grep or a summary shows, with conversationId when it is of \
+                     another conversation"
+                }
+            };
             Ok(ToolOutcome::Done(build_mistake_answer(name, &format!("{}; {hint}", error.message))))
         }
         ErrorCode::InvalidInput

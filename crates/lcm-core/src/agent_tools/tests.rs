@@ -9,11 +9,11 @@ use super::{
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind},
-    types::api::Dialect,
+    types::api::{Dialect, ToolScope},
 };
 
 fn read(tool: &ToolDefinition, raw: &str) -> Result<ToolArguments, String> {
-    tool.read_arguments(raw).map_err(|error| error.into_failure().message)
+    tool.read_arguments(raw, ToolScope::Store).map_err(|error| error.into_failure().message)
 }
 
 fn refused(raw: &str) -> String {
@@ -72,7 +72,7 @@ fn every_dialect_has_its_own_format() {
         (Dialect::OpenaiResponses, "type strict name description parameters"),
         (Dialect::Gemini, "functionDeclarations"),
     ] {
-        let raw = build_definitions(dialect, false);
+        let raw = build_definitions(dialect, false, ToolScope::Conversation);
         let whole = ByteSpan::from_range(0, raw.len());
         assert_eq!(json::kind(&raw, whole), JsonKind::Array);
         let list = json::list_elements(&raw, whole);
@@ -83,6 +83,29 @@ fn every_dialect_has_its_own_format() {
         for name in ["lcm_grep", "lcm_describe", "lcm_expand_query", "lcm_budget"] {
             assert!(raw.contains(&alloc::format!("\"name\":\"{name}\"")), "{dialect:?}");
         }
+    }
+}
+
+/// Without the scope of the store no schema has an argument that names another conversation, and a
+/// model that writes one gets the answer of a made-up argument.
+#[test]
+fn only_the_scope_of_the_store_names_other_conversations() {
+    for has_grant in [false, true] {
+        let own = build_definitions(Dialect::Anthropic, has_grant, ToolScope::Conversation);
+        let all = build_definitions(Dialect::Anthropic, has_grant, ToolScope::Store);
+        for name in ["allConversations", "conversationId"] {
+            assert!(all.contains(name) && !own.contains(name), "{name}");
+        }
+        assert!(!own.to_lowercase().contains("another conversation"), "{own}");
+    }
+    for (key, value) in [("conversationId", "\"c\""), ("allConversations", "true")] {
+        let raw = alloc::format!(r#"{{"pattern":"x","{key}":{value}}}"#);
+        let error = |raw: &str| {
+            let read = GREP.read_arguments(raw, ToolScope::Conversation);
+            read.err().unwrap().into_failure().message
+        };
+        let made_up = raw.replace(key, "madeUp");
+        assert_eq!(error(&raw), error(&made_up).replace("madeUp", key));
     }
 }
 

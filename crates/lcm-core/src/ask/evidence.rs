@@ -4,7 +4,7 @@
 //! and the share of tokens of each conversation. [`crate::ask`] uses this module. Hits come from
 //! [`grep::grep_uncharged`], texts from [`super::passage`].
 
-use crate::search::grep;
+use crate::search::grep::{self, OwnSearches};
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::cmp::Reverse;
 
@@ -277,7 +277,8 @@ fn search_hits(
     let parts: Vec<(&str, u64, u64)> = wanted.named.iter().map(NamedSummary::seq_range).collect();
     let searched = wanted.is_within_named.then_some(parts.as_slice());
     let within = ReadLimits { searched_ranges: searched, ..wanted.within };
-    let found = grep::grep_uncharged(session, wanted.call, &query, within)
+    let own_searches = OwnSearches::Last;
+    let found = grep::grep_uncharged(session, wanted.call, &query, within, own_searches)
         .map_err(|error| Error::new(error.code, error.message.replace("`pattern`", "`query`")))?
         .json;
     let mut fields = JsonFields::parse_argument("matches", &found)?;

@@ -4,8 +4,9 @@
 //! the conversation. Not here: choosing the cheapest of several summaries
 //! ([`crate::agent_tools`]).
 //!
-//! The walk is depth first. The cursor of a page is the number of entries up to its end. The next
-//! page walks past these entries, and reads their summaries but not their messages.
+//! The walk is depth first in the order of the conversation. The cursor of a page is the number of
+//! entries up to its end, bound to the id, the depth, the listing of messages and the coverage of
+//! the grant. The next page walks past these entries and reads only their summaries.
 
 use crate::storage::read_scope::{
     self, IdLookup, OmittedEntry, ReadLimits, RecallAnswer, ResolvedId,
@@ -14,6 +15,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
     call::Call,
+    cursor_binding::CursorBinding,
     head::LoadedHead,
     history::MessageHistory,
     records::grants::GrantAccess,
@@ -105,18 +107,9 @@ fn expand_in_conversation(
 ) -> Result<RecallAnswer> {
     let keys = call.keys;
     let named = read_scope::resolve_id(keys, id)?;
-    let skip = match options.cursor.as_deref() {
-        None => 0,
-        Some(cursor) => cursor
-            .strip_prefix(CURSOR_VERSION)
-            .and_then(|count| count.parse().ok())
-            .ok_or_else(|| {
-                Error::invalid_input("`cursor` must be the `cursor` of an expansion of the same id")
-            })?,
-    };
     let loaded = LoadedHead::open_existing(session, call)?;
     let history = MessageHistory::new(call, &loaded.head);
-    let mut walk = ExpandWalk::new(options, skip, within);
+    let mut walk = ExpandWalk::new(options, within);
     let name = match named {
         ResolvedId::Message(seq) => {
             if seq == 0 || seq > loaded.head.messages || !within.covers_range(keys, seq, seq) {
@@ -124,20 +117,23 @@ fn expand_in_conversation(
                 return Err(Error::not_found(format_args!("there is no message `{id}`")));
             }
             within.ensure_tokens_left()?;
+            let name = keys.message_id(seq);
+            walk.open_cursor(&name, within)?;
             walk.list_message_range(session, &history, seq, seq)?;
-            keys.message_id(seq)
+            name
         }
         ResolvedId::Summary(id) => {
             let record = read_scope::read_summary(session, call, id, within)?;
             within.ensure_tokens_left()?;
+            let name = summary::format_summary_id(id);
+            walk.open_cursor(&name, within)?;
             walk.walk_sources(session, &history, record)?;
             if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
-                    "`{behind}` is not an entry below `{}`",
-                    summary::format_summary_id(id)
+                    "`{behind}` is not an entry below `{name}`"
                 )));
             }
-            summary::format_summary_id(id)
+            name
         }
         ResolvedId::File(_) => {
             return Err(Error::invalid_input(
@@ -200,7 +196,7 @@ enum ExpandEnd {
 }
 
 impl ExpandWalk {
-    fn new(mut options: ExpandOptions, skip: u64, within: ReadLimits<'_>) -> Self {
+    fn new(mut options: ExpandOptions, within: ReadLimits<'_>) -> Self {
         let mut depth =
             options.depth_max.unwrap_or(if options.include_messages { u32::MAX } else { 1 });
         if let Some(permit) = within.permit {
@@ -212,7 +208,7 @@ impl ExpandWalk {
             options,
             is_charged: within.permit.is_some(),
             depth,
-            skip,
+            skip: 0,
             seen: 0,
             summaries: JsonWriter::new_array(),
             messages: JsonWriter::new_array(),
@@ -222,6 +218,23 @@ impl ExpandWalk {
             last_id: None,
             omitted: None,
         }
+    }
+
+    /// Takes the entries to skip from the cursor of an expansion of `id`.
+    fn open_cursor(&mut self, id: &str, within: ReadLimits<'_>) -> Result<()> {
+        let Some(cursor) = self.options.cursor.take() else { return Ok(()) };
+        let binding = self.bind_cursor(id, within);
+        let count = binding.open_cursor(&cursor)?.strip_prefix(CURSOR_VERSION);
+        let count = count.and_then(|count| count.parse().ok());
+        self.skip = count.ok_or_else(|| binding.foreign_error(&cursor))?;
+        Ok(())
+    }
+
+    /// Binds a cursor to everything that decides which entries the walk counts.
+    fn bind_cursor(&self, id: &str, within: ReadLimits<'_>) -> CursorBinding {
+        let messages = [u8::from(self.options.include_messages)];
+        let fields: [&[u8]; 3] = [id.as_bytes(), &self.depth.to_be_bytes(), &messages];
+        CursorBinding::new(&fields, within.permit, "`id`, `depth_max` and `include_messages`")
     }
 
     /// Walks the sources of a summary, with an explicit stack because the graph may be deep.
@@ -365,7 +378,8 @@ impl ExpandWalk {
         // A cap below the first entry would return the same cursor again and again. Instead
         // `left_out` names the tokens that the entry needs.
         let more = self.end.is_some() && !self.is_empty();
-        let next = more.then(|| format!("{CURSOR_VERSION}{}", self.seen));
+        let binding = self.bind_cursor(id, within);
+        let next = more.then(|| binding.seal_cursor(&format!("{CURSOR_VERSION}{}", self.seen)));
         let tokens = int::saturate_tokens(self.tokens);
         let mut answer = JsonWriter::new_object();
         // An expansion never cuts a text: it leaves out entries that do not fit.

@@ -11,14 +11,14 @@ use super::{
     fields::{IndexingBudget, SearchField},
     terms::each_term,
 };
-use lcm_text::{base::json, types::api::Timestamp};
+use lcm_text::{base::json, message::trust::BACKGROUND_LINE, types::api::Timestamp};
 
 /// Kind of a term that is a word of the speaker name.
 pub(super) const SPEAKER: u8 = b'p';
-/// Terms for: the message begins a session; a text of the message has a question mark; the last
-/// text ends with a question mark. Every query looks up these terms, as its first three terms.
-pub(super) const FEATURES: [&[u8]; 3] = [b"f/", b"f?", b"f."];
-/// Term for: the message has a large payload. Used to find the messages that hold payloads.
+/// The message begins a session; its text has a question mark; its text ends with one; the message
+/// calls a tool of this engine, or has an answer of one.
+pub(super) const FEATURES: [&[u8]; 4] = [b"f/", b"f?", b"f.", b"f!"];
+/// The message has a large payload. Only a search in files uses this term.
 pub(super) const PAYLOAD: &[u8] = b"f@";
 /// Term for: the message was indexed only in part. Used for the note `partly-read` when a query
 /// finds nothing.
@@ -27,9 +27,15 @@ pub(super) const PARTIAL: &[u8] = b"f~";
 /// Longest pause between two messages of one session, in milliseconds: half an hour.
 const SESSION_GAP_MS: u64 = 30 * 60 * 1_000;
 
-/// Returns whether a message begins a session: more than half an hour after the previous message.
-///
-/// `before`: time of the previous message; `None`: there is none, and the message begins a session.
+/// Beginning of the names of this engine's tools, and of their answers to mistakes.
+const ENGINE_TOOL: &str = "lcm_";
+/// Separator of the name of a server and a tool's name, which some clients write before the name.
+const SERVER_SEPARATOR: &str = "__";
+/// Bytes of a result that are searched for the first line of an answer. In JSON, members and the
+/// type of a block precede the text.
+const ANSWER_START_BYTES: usize = 256;
+
+/// Returns whether a message begins a session. `before`: time of the previous message, if any.
 pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool {
     before.is_none_or(|before| time.saturating_sub(before) > SESSION_GAP_MS)
 }
@@ -42,6 +48,7 @@ pub(super) struct FeatureTerms {
     is_partial: bool,
     has_question: bool,
     ends_with_question: bool,
+    uses_engine_tool: bool,
 }
 
 impl FeatureTerms {
@@ -57,10 +64,18 @@ impl FeatureTerms {
 
     /// Observes the next text of the message; only the field `Text` has features.
     pub(super) fn observe_text(&mut self, field: SearchField, text: &str) {
-        if field == SearchField::Text {
-            let question_marks = ['?', '\u{ff1f}', '\u{61f}'];
-            self.has_question |= text.contains(question_marks);
-            self.ends_with_question = text.trim_end().ends_with(question_marks);
+        match field {
+            SearchField::Text => {
+                let question_marks = ['?', '\u{ff1f}', '\u{61f}'];
+                self.has_question |= text.contains(question_marks);
+                self.ends_with_question = text.trim_end().ends_with(question_marks);
+            }
+            SearchField::ToolName => {
+                let name = text.rsplit(SERVER_SEPARATOR).next().unwrap_or(text);
+                self.uses_engine_tool |= name.starts_with(ENGINE_TOOL);
+            }
+            SearchField::Result => self.uses_engine_tool |= is_engine_answer(text),
+            _ => {}
         }
     }
 
@@ -73,7 +88,12 @@ impl FeatureTerms {
         if self.is_partial {
             each(PARTIAL);
         }
-        let has = [self.begins_session, self.has_question, self.ends_with_question];
+        let has = [
+            self.begins_session,
+            self.has_question,
+            self.ends_with_question,
+            self.uses_engine_tool,
+        ];
         FEATURES
             .iter()
             .zip(has)
@@ -88,7 +108,14 @@ impl FeatureTerms {
     }
 }
 
-/// Calls `each` with a term for each distinct word of a speaker name.
+/// Returns whether a result is an answer of a tool of this engine. Most providers do not repeat the
+/// name of the tool in the result.
+fn is_engine_answer(result: &str) -> bool {
+    let start = result.get(..result.floor_char_boundary(ANSWER_START_BYTES)).unwrap_or(result);
+    start.starts_with(ENGINE_TOOL) || start.contains(BACKGROUND_LINE)
+}
+
+/// Passes a term for each distinct word of a speaker name to a callback.
 pub(super) fn each_speaker_term(name: &str, each: &mut dyn FnMut(&[u8])) {
     let mut known: Vec<Vec<u8>> = Vec::new();
     each_term(SearchField::Text, name, &mut |term, _, _| {
@@ -135,6 +162,24 @@ mod tests {
             ["f?", "f."]
         );
         assert_eq!(of("{}", &[(SearchField::Result, "why?")], false), Vec::<String>::new());
+        let answer =
+            alloc::format!("[{{\"type\":\"text\",\"text\":\"{BACKGROUND_LINE}\\nMatches: 0\"}}]");
+        for (field, text) in [
+            (SearchField::ToolName, "lcm_grep"),
+            (SearchField::ToolName, "mcp__history__lcm_describe"),
+            (SearchField::Result, "lcm_grep: `pattern` must be a string"),
+            (SearchField::Result, &answer),
+        ] {
+            assert_eq!(of("{}", &[(field, text)], false), ["f!"], "{text}");
+        }
+        let later = alloc::format!("{}{BACKGROUND_LINE}", "x".repeat(300));
+        for (field, text) in [
+            (SearchField::ToolName, "calm_grep"),
+            (SearchField::Text, "lcm_grep"),
+            (SearchField::Result, &later),
+        ] {
+            assert_eq!(of("{}", &[(field, text)], false), Vec::<String>::new(), "{text}");
+        }
         let other = r#"{"role":"user","content":"\"speaker\""}"#;
         assert_eq!(of(other, &[], false), Vec::<String>::new());
     }

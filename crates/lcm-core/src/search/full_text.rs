@@ -242,7 +242,12 @@ impl CorpusMatches {
         self.apply_filters(session, search, documents)
     }
 
-    /// Returns the score of each matching document (ascending).
+    /// Returns the messages (ascending) that call a tool of this engine or have an answer of one.
+    pub(crate) fn engine_tool_documents(&self) -> &[u64] {
+        term_documents(&self.terms, Some(&3))
+    }
+
+    /// Scores documents (ascending) that match.
     fn score_documents(
         &self,
         session: &mut StoreSession<'_>,

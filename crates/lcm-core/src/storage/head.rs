@@ -303,7 +303,12 @@ impl LoadedHead {
         Ok(self)
     }
 
-    /// Ensures that the conversation exists.
+    /// Builds the error for a conversation that does not exist.
+    pub(crate) fn missing_error(conversation: &str) -> Error {
+        Error::not_found(format_args!("conversation `{conversation}` does not exist"))
+    }
+
+    /// Refuses a conversation that does not exist.
     ///
     /// # Errors
     ///
@@ -312,10 +317,7 @@ impl LoadedHead {
         if self.bytes.is_some() {
             return Ok(());
         }
-        Err(Error::not_found(format_args!(
-            "conversation `{}` does not exist",
-            self.head.conversation
-        )))
+        Err(Self::missing_error(&self.head.conversation))
     }
 
     /// Returns the effective time of a call: the later of `now` and the time of the head.

@@ -9,6 +9,7 @@ pub(crate) mod codec;
 pub(crate) mod compressed_pack;
 pub(crate) mod context;
 pub(crate) mod conversation_list;
+pub(crate) mod cursor_binding;
 pub(crate) mod fresh_tail;
 pub(crate) mod head;
 pub(crate) mod history;

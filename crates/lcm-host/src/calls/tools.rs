@@ -4,23 +4,39 @@ use serde_json::json;
 
 use super::results;
 use crate::{
-    context::ToolOutcome,
+    context::{ToolOutcome, ToolScope},
     error::Result,
     lcm::Lcm,
     record::dialect_name,
+    tools::ToolCall,
     types::{CompletionResult, Dialect},
 };
 
+/// Returns the name of a scope in vectors and options.
+const fn scope_name(scope: ToolScope) -> &'static str {
+    match scope {
+        ToolScope::Conversation => "conversation",
+        ToolScope::Store => "store",
+    }
+}
+
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Returns the tool definitions as JSON, in the format of the provider of `dialect`. With the
-    /// `grant` of a sub-agent, `lcm_expand` replaces `lcm_expand_query` and `lcm_budget`.
-    pub fn tool_definitions(&self, dialect: Dialect, grant: Option<&str>) -> Result<String> {
+    /// Returns the tool definitions, as JSON in the format of `dialect`. `grant` and `scope` are
+    /// those of the calls: a sub-agent with a grant also has `lcm_expand`, and only tools of the
+    /// scope `Store` have arguments that name other conversations.
+    pub fn tool_definitions(
+        &self,
+        dialect: Dialect,
+        grant: Option<&str>,
+        scope: ToolScope,
+    ) -> Result<String> {
         self.call(
             "tools.definitions",
-            || json!({"dialect": dialect_name(dialect), "grant": grant}),
+            || json!({"dialect": dialect_name(dialect), "grant": grant, "scope": scope_name(scope)}),
             |bindings, store| {
-                bindings.lcm_engine_tools().call_definitions(store, dialect, grant).map(Ok)
+                let tools = bindings.lcm_engine_tools();
+                tools.call_definitions(store, dialect, grant, Some(scope)).map(Ok)
             },
         )
     }
@@ -37,21 +53,20 @@ impl Lcm {
         )
     }
 
-    /// Answers a tool call, or returns the completion requests that the answer needs. `grant` is
-    /// the id of a sub-agent's grant; `None`: the main agent calls.
+    /// Answers a tool call.
     pub fn tool_call(
         &self,
         conversation: &str,
-        name: &str,
-        arguments_json: &str,
-        grant: Option<&str>,
+        call: &ToolCall<'_>,
         now: u64,
     ) -> Result<ToolOutcome> {
+        let ToolCall { name, arguments_json, grant, scope } = *call;
         self.call(
             "tools.call",
             || {
                 json!({"conversation": conversation, "name": name,
-                    "arguments_json": arguments_json, "grant": grant, "now": now})
+                    "arguments_json": arguments_json, "grant": grant, "scope": scope_name(scope),
+                    "now": now})
             },
             |bindings, store| {
                 bindings.lcm_engine_tools().call_call(
@@ -60,25 +75,27 @@ impl Lcm {
                     name,
                     arguments_json,
                     grant,
+                    Some(scope),
                     now,
                 )
             },
         )
     }
 
-    /// Continues a tool call with the model's answers, one for each request, in order.
+    /// Continues a tool call with the model's answers, in the scope of the call.
     pub fn tool_resume(
         &self,
         conversation: &str,
         continuation: &str,
         answers: &[CompletionResult],
+        scope: ToolScope,
         now: u64,
     ) -> Result<ToolOutcome> {
         self.call(
             "tools.resume",
             || {
                 json!({"conversation": conversation, "continuation": continuation,
-                    "answers": results(answers), "now": now})
+                    "answers": results(answers), "scope": scope_name(scope), "now": now})
             },
             |bindings, store| {
                 bindings.lcm_engine_tools().call_resume(
@@ -86,6 +103,7 @@ impl Lcm {
                     conversation,
                     continuation,
                     answers,
+                    Some(scope),
                     now,
                 )
             },

@@ -15,7 +15,7 @@ use std::{
 };
 
 use lcm_host::{
-    Cancel, Clock, Code, CompactStatus, Lcm, Limits, context,
+    Cancel, Clock, Code, CompactStatus, Lcm, Limits, ToolCall, context,
     ingestion::AppendMode,
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, Shared, StoreError},
     types::{
@@ -319,6 +319,26 @@ fn a_tool_call_asks_the_model_of_the_handle_and_cites_what_it_read() {
     assert!(wrong.is_error && wrong.text.contains("prompt"), "{}", wrong.text);
 }
 
+/// Goal: the tools of a handle read its conversation, unless the program widens their scope.
+/// Method: another conversation with the sought words, in both scopes.
+#[test]
+fn tools_read_other_conversations_only_in_the_scope_of_the_store() {
+    let lcm = with_gate_code(|_| unreachable!("a search asks no model"));
+    let other = lcm.conversation("d", 8_000).clock(NOW);
+    other.append(&[r#"{"role": "user", "content": "The gate code is 9999."}"#]).unwrap();
+    let chat = lcm.conversation("c", 8_000).dialect(Dialect::Anthropic).clock(NOW);
+    let wide = chat.clone().tool_scope(context::ToolScope::Store);
+    for name in ["allConversations", "conversationId"] {
+        assert!(!chat.tools().unwrap().contains(name) && wide.tools().unwrap().contains(name));
+    }
+    let every = r#"{"pattern": "gate code", "allConversations": true}"#;
+    assert!(wide.call_tool("lcm_grep", every).unwrap().text.contains("9999"));
+    let refused = chat.call_tool("lcm_grep", every).unwrap();
+    assert!(refused.is_error && refused.text.contains("`allConversations` is not an argument"));
+    let found = chat.call_tool("lcm_grep", r#"{"pattern": "gate code"}"#).unwrap().text;
+    assert!(found.contains("4711") && !found.contains("9999"), "{found}");
+}
+
 #[test]
 fn a_tool_call_that_is_stopped_leaves_no_question_open() {
     let cancel = Cancel::default();
@@ -328,7 +348,12 @@ fn a_tool_call_that_is_stopped_leaves_no_question_open() {
         failure(CompletionErrorCode::Other)
     });
     let ask = |cancel: &Cancel| {
-        lcm.answer_tool_call("c", "lcm_expand_query", QUESTION, None, Clock::Fixed(1), cancel)
+        lcm.answer_tool_call(
+            "c",
+            &ToolCall::new("lcm_expand_query", QUESTION),
+            Clock::Fixed(1),
+            cancel,
+        )
     };
     assert_eq!(ask(&cancel).unwrap_err().code, Code::Cancelled);
     // An open question would keep this one out; its model fails, too.

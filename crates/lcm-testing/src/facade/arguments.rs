@@ -8,7 +8,7 @@ use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 use lcm_text::types::{
     api::{
         AppendMode, AppendOptions, ApplyOptions, AssembleOptions, CompactionMode,
-        CompactionOptions, Dialect, EvictionPolicy, Timestamp,
+        CompactionOptions, Dialect, EvictionPolicy, Timestamp, ToolScope,
     },
     model::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -190,6 +190,12 @@ impl<'a> Args<'a> {
                 ("gemini", Dialect::Gemini),
             ],
         )
+    }
+
+    /// The scope of a tool; absent: the conversation.
+    pub fn tool_scope(&self) -> Result<ToolScope, Misuse> {
+        let scopes = [ToolScope::Conversation, ToolScope::Store];
+        self.choice("scope", &scopes.map(|scope| (scope.as_str(), scope)))
     }
 
     /// Options of `append`.

@@ -10,7 +10,7 @@ pub mod messages;
 pub mod results;
 
 use lcm_core::{Engine, Error, Model, Store};
-use lcm_text::types::api::UploadChunk;
+use lcm_text::types::api::{ToolRequest, UploadChunk};
 
 use crate::{facade::arguments::Args, json::Json};
 
@@ -254,7 +254,8 @@ fn tools(
     Ok(match function {
         "definitions" => {
             let grant = args.optional_string("grant")?;
-            Ok(Json::String(engine.tool_definitions(args.dialect()?, grant.as_deref())))
+            let (dialect, scope) = (args.dialect()?, args.tool_scope()?);
+            Ok(Json::String(engine.tool_definitions(dialect, grant.as_deref(), scope)))
         }
         "instructions" => {
             let has_summaries = args.boolean("has_summaries")?;
@@ -264,16 +265,20 @@ fn tools(
             let (conversation, name) = (args.conversation()?, args.string("name")?);
             let arguments = args.json("arguments_json")?;
             let grant = args.optional_string("grant")?;
-            let now = args.now()?;
-            engine
-                .tool_call(*store, &conversation, &name, &arguments, grant.as_deref(), now)
-                .map(results::tool_outcome)
+            let request = ToolRequest {
+                name: &name,
+                arguments_json: &arguments,
+                grant: grant.as_deref(),
+                scope: args.tool_scope()?,
+            };
+            engine.tool_call(*store, &conversation, request, args.now()?).map(results::tool_outcome)
         }
         "resume" => {
             let conversation = args.conversation()?;
             let (continuation, answers) = (args.string("continuation")?, args.answers("answers")?);
+            let (scope, now) = (args.tool_scope()?, args.now()?);
             engine
-                .tool_resume(*store, &conversation, &continuation, &answers, args.now()?)
+                .tool_resume(*store, &conversation, &continuation, &answers, scope, now)
                 .map(results::tool_outcome)
         }
         _ => return unknown("tools", function),

@@ -342,6 +342,40 @@ pub struct AssembledContext {
     pub warnings: Vec<String>,
 }
 
+/// The conversations that the tools of an agent may read. The host chooses; a model cannot.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ToolScope {
+    /// The conversation of the call and its family. Other conversations do not exist for the tools.
+    #[default]
+    Conversation,
+    /// Every conversation of the store.
+    Store,
+}
+
+impl ToolScope {
+    /// Returns the name of the scope in options.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Conversation => "conversation",
+            Self::Store => "store",
+        }
+    }
+}
+
+/// A call of a tool by the model of an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolRequest<'a> {
+    /// Name of the tool.
+    pub name: &'a str,
+    /// Arguments that the model wrote.
+    pub arguments_json: &'a str,
+    /// Id of the grant of a sub-agent; `None`: the main agent.
+    pub grant: Option<&'a str>,
+    /// The conversations that the tool may read. A grant limits its own reads.
+    pub scope: ToolScope,
+}
+
 /// The answer to a tool call, as the agent's model reads it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ToolAnswer {

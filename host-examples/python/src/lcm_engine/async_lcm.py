@@ -24,8 +24,16 @@ from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .lines import Lines, Locks, Place
 from .models import Asking, Complete, Model, models_of
-from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
-from .results import CompletionRequest, Configuration, JsonValue
+from .opening import (
+    RETRIES,
+    Clock,
+    checked_scope,
+    configured,
+    open_store,
+    place_of,
+    wall_clock,
+)
+from .results import CompletionRequest, Configuration, JsonValue, ToolScope
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun
@@ -51,6 +59,7 @@ def open_async(
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     timeout_ms: int = completions.TIMEOUT_MS,
+    scope: ToolScope = "conversation",
 ) -> Opening:
     """Opens a store for asyncio; the parameters are as for `lcm.open`.
 
@@ -65,6 +74,7 @@ def open_async(
 
     async def opened() -> AsyncLcm:
         asking = Asking(models_of(complete), together=True).with_(retries, timeout_ms)
+        tool_scope = checked_scope(scope)
         program = await asyncio.to_thread(load, wasm)
         config_json = configured(program, config, environment)
         # The last, so that nothing stays open when something is wrong.
@@ -76,6 +86,7 @@ def open_async(
             clock,
             memory_bytes_max,
             in_thread=isinstance(store, (str, os.PathLike)),
+            scope=tool_scope,
         )
 
     return Opening(opened)
@@ -117,8 +128,9 @@ class AsyncLcm(Verbs, Awaited):
         clock: Clock,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         in_thread: bool = False,
+        scope: ToolScope = "conversation",
     ) -> None:
-        super().__init__(asking, clock)
+        super().__init__(asking, clock, scope)
         self.store = store
         self._config_json = config_json
         self._lines = Lines()

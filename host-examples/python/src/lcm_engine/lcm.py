@@ -19,8 +19,16 @@ from .component import Program, load
 from .errors import LcmError
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Asking, Complete, Model, models_of
-from .opening import RETRIES, Clock, configured, open_store, place_of, wall_clock
-from .results import CompletionRequest, Configuration, JsonValue
+from .opening import (
+    RETRIES,
+    Clock,
+    checked_scope,
+    configured,
+    open_store,
+    place_of,
+    wall_clock,
+)
+from .results import CompletionRequest, Configuration, JsonValue, ToolScope
 from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking
@@ -53,6 +61,7 @@ def open(
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     timeout_ms: int = completions.TIMEOUT_MS,
+    scope: ToolScope = "conversation",
 ) -> Lcm:
     """Opens a store with the engine over it.
 
@@ -67,14 +76,18 @@ def open(
     - `memory_bytes_max`: bound of an instance.
     - `timeout_ms`: how long one answer may take. A `complete` with a parameter `timeout` is given
       it in seconds, to hand it to its HTTP client.
+    - `scope`: what the tools of an agent may read: the conversation of the call with its family,
+      or the `store`. `tools` and `call_tool` take another one for one call.
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
     asking = Asking(models_of(complete)).with_(retries, timeout_ms)
+    tool_scope = checked_scope(scope)
     program = load(wasm)
     config_json = configured(program, config, environment)
     # The last, so that nothing stays open when something is wrong.
-    return Lcm(program, open_store(store), asking, config_json, clock, memory_bytes_max)
+    opened = open_store(store)
+    return Lcm(program, opened, asking, config_json, clock, memory_bytes_max, tool_scope)
 
 
 class Lcm(Verbs, Blocking):
@@ -88,8 +101,9 @@ class Lcm(Verbs, Blocking):
         config_json: str | None,
         clock: Clock,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
+        scope: ToolScope = "conversation",
     ) -> None:
-        super().__init__(asking, clock)
+        super().__init__(asking, clock, scope)
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)

@@ -11,13 +11,13 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from .component import Program
 from .errors import LcmError
 from .instance import Instance
 from .ports import NoStore
-from .results import Configuration
+from .results import Configuration, ToolScope
 from .settings import configuration
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 from .stores.contract import check_store
@@ -47,6 +47,14 @@ def open_store(store: str | os.PathLike[str] | AnyStore) -> Store | AnyStore:
         scheme = store.partition("://")[0]
         raise LcmError("unsupported", f"this host has no store for `{scheme}://`")
     return SqliteStore(Path(store))
+
+
+def checked_scope(scope: ToolScope) -> ToolScope:
+    """Checks the scope of the tools of an agent."""
+    if scope not in get_args(ToolScope):
+        message = f"`scope` must be `conversation` or `store`, got `{scope}`"
+        raise LcmError("invalid-input", message)
+    return scope
 
 
 def place_of(store: Store | AsyncStore) -> str:

@@ -23,11 +23,14 @@ def call_tool(
     conversation: str,
     name: str,
     arguments: Mapping[str, object] | str,
-    grant: str | None,
+    access: Fields,
     now: Callable[[], int],
     asking: Asking,
 ) -> Flow[ToolAnswer]:
-    """Answers a tool call of an agent; the models complete what the answer needs."""
+    """Answers a tool call of an agent; the models complete what the answer needs.
+
+    `access` has the `grant` and the `scope` of the call.
+    """
     text = arguments if isinstance(arguments, str) else to_json(arguments)
     outcome = yield Call(
         "tools.call",
@@ -35,16 +38,15 @@ def call_tool(
             "conversation": conversation,
             "name": name,
             "arguments_json": text,
-            "grant": grant,
+            **access,
             "now": now(),
         },
     )
 
     def resume(continuation: str, answers: list[Answered]) -> Flow[Fields]:
         arguments = {"conversation": conversation, "continuation": continuation}
-        outcome: Fields = yield Call(
-            "tools.resume", arguments | {"answers": answers, "now": now()}
-        )
+        rest = {"answers": answers, "scope": access["scope"], "now": now()}
+        outcome: Fields = yield Call("tools.resume", arguments | rest)
         return outcome
 
     def needs(outcome: Fields) -> Fields | None:

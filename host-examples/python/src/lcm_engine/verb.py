@@ -16,6 +16,7 @@ from .errors import LcmError
 from .flows import Effect, Flow, Page
 from .models import Asking
 from .opening import Clock
+from .results import ToolScope
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,11 +25,12 @@ Pages = Callable[[Any], Flow[Page[T]]]
 
 
 class Opened:
-    """The clock and the models of an open store, for verbs."""
+    """The clock, the models and the scope of the tools of an open store, for verbs."""
 
-    def __init__(self, asking: Asking, clock: Clock) -> None:
+    def __init__(self, asking: Asking, clock: Clock, scope: ToolScope) -> None:
         self._asking = asking
         self._clock = clock
+        self._scope = scope
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError

@@ -27,6 +27,20 @@ pub(super) enum GrepSort {
     Hybrid,
 }
 
+/// Place of the messages that call a tool of this engine or have an answer of one: an agent's own
+/// earlier searches, which repeat the words of the next one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum OwnSearches {
+    /// In the order of all hits.
+    Ranked,
+    /// Behind all other hits. A scan that is cut into pages leaves them out, because a page keeps
+    /// the order of the scan.
+    Last,
+}
+
+/// Bit of a rank that places a hit before an agent's own searches.
+const BEFORE_OWN_SEARCHES: u64 = 1 << 63;
+
 /// Scope, order and limits of a search.
 #[derive(Clone, Copy)]
 pub(super) struct GrepBounds {
@@ -40,6 +54,7 @@ pub(super) struct GrepBounds {
     pub(super) neighbours: u64,
     /// Time of the call, for the age of documents.
     pub(super) now: Timestamp,
+    pub(super) own_searches: OwnSearches,
 }
 
 impl GrepBounds {
@@ -53,5 +68,21 @@ impl GrepBounds {
             }
             (GrepSort::Recency, _) | (_, None) => time,
         }
+    }
+
+    /// Raises the rank of a document that is not one of `own_searches` (ascending), if those come
+    /// last.
+    pub(super) fn place_rank(&self, rank: u64, document: u64, own_searches: &[u64]) -> u64 {
+        match self.own_searches {
+            OwnSearches::Last if own_searches.binary_search(&document).is_err() => {
+                rank | BEFORE_OWN_SEARCHES
+            }
+            OwnSearches::Last | OwnSearches::Ranked => rank,
+        }
+    }
+
+    /// Returns whether a rank of [`GrepBounds::place_rank`] is of one of the agent's own searches.
+    pub(super) fn is_own_search(&self, rank: u64) -> bool {
+        self.own_searches == OwnSearches::Last && rank & BEFORE_OWN_SEARCHES == 0
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct ScanCursor {
 }
 
 impl ScanCursor {
-    /// Encodes the cursor as the text that a query takes as `cursor`.
+    /// Encodes the cursor as text, which [`crate::storage::cursor_binding`] binds to the query.
     pub(super) fn encode(self, conversations: &[SearchedConversation]) -> String {
         let conversation = conversations.get(self.conversation_number);
         let digest = conversation.map(conversation_digest).unwrap_or_default();
@@ -38,8 +38,7 @@ impl ScanCursor {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the text is not a cursor; `not-found`: the query does not search the
-    /// document.
+    /// `invalid-input`: the text is not a cursor, or the document is not part of the search.
     pub(super) fn parse(
         text: &str,
         conversations: &[SearchedConversation],
@@ -107,24 +106,23 @@ fn parse_cursor_parts(text: &str) -> Option<(&str, Corpus, u64)> {
 /// Separator of the id and the byte in the cursor of a scan of files.
 const BYTE_SEPARATOR: char = ':';
 
-/// Builds the cursor of a scan of files: the id of a file or message, and a byte of the file. Byte
-/// 0 is omitted.
-pub(crate) fn join_file_cursor(id: &str, byte: u64) -> String {
+/// Builds the cursor of a scan of files: the id of a file or message, and a byte of the file.
+pub(super) fn join_file_cursor(id: &str, byte: u64) -> String {
     if byte == 0 { String::from(id) } else { format!("{id}{BYTE_SEPARATOR}{byte}") }
 }
 
-/// Splits the cursor of a scan of files into the id and the byte; without a number behind the last
-/// `:`, the byte is 0.
-pub(crate) fn split_file_cursor(cursor: &str) -> (&str, u64) {
+/// Splits the cursor of a scan of files into the id and the byte.
+pub(super) fn split_file_cursor(cursor: &str) -> (&str, u64) {
     let parts = cursor.rsplit_once(BYTE_SEPARATOR);
     let position = parts.and_then(|(id, byte)| Some((id, byte.parse().ok()?)));
     position.unwrap_or((cursor, 0))
 }
 
-/// Builds the error for a cursor at a place that the query does not search.
+/// Builds the error for a cursor whose conversation or file is not part of this search any more.
 pub(super) fn foreign_cursor_error() -> Error {
-    Error::not_found(
-        "`cursor` does not belong to this query; repeat the query that returned the cursor",
+    Error::invalid_input(
+        "`cursor` must name a conversation or file that this query searches; repeat the query \
+         without `cursor`",
     )
 }
 

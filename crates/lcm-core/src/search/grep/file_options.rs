@@ -6,6 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{bounds::GrepScope, cursor::join_file_cursor};
+use crate::storage::cursor_binding::CursorBinding;
 use lcm_text::base::{
     error::{Error, Result},
     json::JsonFields,
@@ -17,10 +18,12 @@ use lcm_text::base::{
 pub(super) struct FileSearchOptions {
     /// Ids of the files to search; `None`: all files.
     pub(super) ids: Option<Vec<String>>,
-    /// Cursor at which the scan begins, from an earlier answer or from `start_byte`; `None`: from
-    /// the start. For messages and summaries: the text of a [`super::cursor::ScanCursor`]; for
-    /// files: a text of [`super::cursor::join_file_cursor`].
-    pub(super) cursor: Option<String>,
+    /// Cursor of an earlier answer, with the hash of its query.
+    cursor: Option<String>,
+    /// Position at which the scan begins; the scan skips everything before. For messages and
+    /// summaries: the text of a [`super::cursor::ScanCursor`]; for files:
+    /// [`super::cursor::join_file_cursor`].
+    start: Option<String>,
 }
 
 impl FileSearchOptions {
@@ -47,8 +50,8 @@ impl FileSearchOptions {
             )));
         }
         let only_id = ids.as_ref().filter(|_| count == 1).and_then(|ids| ids.first());
-        let cursor = match (start_byte, only_id) {
-            (None, _) => cursor,
+        let start = match (start_byte, only_id) {
+            (None, _) => None,
             (Some(byte), Some(id)) if cursor.is_none() => Some(join_file_cursor(id, byte)),
             (Some(_), _) => {
                 return Err(Error::invalid_input(
@@ -56,11 +59,28 @@ impl FileSearchOptions {
                 ));
             }
         };
-        Ok(Self { ids, cursor })
+        Ok(Self { ids, cursor, start })
     }
 
-    /// Returns the cursor at which the scan begins; `None`: from the start.
-    pub(super) fn start_cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
+    /// Returns whether the query continues an earlier answer.
+    pub(super) const fn has_cursor(&self) -> bool {
+        self.cursor.is_some()
+    }
+
+    /// Takes the start of the scan from the cursor.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the cursor is from another query.
+    pub(super) fn open_cursor(&mut self, binding: &CursorBinding) -> Result<()> {
+        if let Some(cursor) = &self.cursor {
+            self.start = Some(binding.open_cursor(cursor)?.into());
+        }
+        Ok(())
+    }
+
+    /// Returns the position at which the scan begins.
+    pub(super) fn start_position(&self) -> Option<&str> {
+        self.start.as_deref()
     }
 }

@@ -18,7 +18,7 @@ mod request;
 mod results;
 mod searched_conversation;
 
-pub(crate) use cursor::{join_file_cursor, split_file_cursor};
+pub(crate) use bounds::OwnSearches;
 pub(crate) use render_hits::{find_query_offset, find_query_passage};
 pub(crate) use request::{LIMIT_MAX, NEIGHBOURS_MAX};
 
@@ -72,11 +72,12 @@ pub(crate) fn grep(
 ) -> Result<String> {
     let access = GrantAccess::for_call(session, call, grant)?;
     let limits = ReadLimits::from_permit(access.as_ref());
-    let answer = grep_uncharged(session, call, query_json, limits)?;
+    let answer = grep_uncharged(session, call, query_json, limits, OwnSearches::Ranked)?;
     read_scope::charge_answer(session, answer, access)
 }
 
-/// Searches like [`grep`] within `limits`, without charging a grant.
+/// Searches like [`grep`], without charging the grant. `own_searches`: the place of an agent's own
+/// earlier searches.
 ///
 /// # Errors
 ///
@@ -86,13 +87,18 @@ pub(crate) fn grep_uncharged(
     call: Call<'_>,
     query_json: &str,
     limits: ReadLimits<'_>,
+    own_searches: OwnSearches,
 ) -> Result<RecallAnswer> {
     let Call { conversation, now, .. } = call;
-    let query = request::parse_query(query_json)?;
-    let bounds = request::build_bounds(&query, now)?;
+    let mut query = request::parse_query(query_json)?;
+    let bounds = request::build_bounds(&query, own_searches, now)?;
     let mut notes = Vec::new();
     let mut pattern = request::parse_pattern(&query, now, &mut notes)?;
     limits.ensure_tokens_left()?;
+    let binding = request::bind_cursors(&query, &pattern, conversation, limits.permit);
+    if query.scope == GrepScope::Files || matches!(pattern, GrepPattern::Regex(_)) {
+        query.file_options.open_cursor(&binding)?;
+    }
     let conversations = match (limits.permit, limits.searched_ranges) {
         (Some(access), ranges) => {
             let all = read_permitted_conversations(session, conversation, &query, access)?;
@@ -122,6 +128,9 @@ pub(crate) fn grep_uncharged(
     if let Some(mut words) = retry_as_words(&query, &pattern, &results, now, &mut notes) {
         results = search(&mut words, &mut notes)?;
     }
+    for cursor in results.cursors.iter_mut().chain(&mut results.next_cursor) {
+        *cursor = binding.seal_cursor(cursor);
+    }
     Ok(render_results(results, limits, notes))
 }
 
@@ -144,7 +153,7 @@ fn retry_as_words(
     let words = TextQuery::parse_at(&query.pattern, now);
     if words.is_empty()
         || words.has_dropped_conditions
-        || query.file_options.start_cursor().is_some()
+        || query.file_options.start_position().is_some()
     {
         return None;
     }
@@ -163,8 +172,8 @@ fn search_documents(
     query: &GrepQuery,
     notes: &mut Vec<&'static str>,
 ) -> Result<GrepResults> {
-    let (vector, start) = (query.vector.as_ref(), query.file_options.start_cursor());
-    if start.is_some() && matches!(pattern, GrepPattern::Text(_)) {
+    let (vector, start) = (query.vector.as_ref(), query.file_options.start_position());
+    if query.file_options.has_cursor() && matches!(pattern, GrepPattern::Text(_)) {
         return Err(Error::invalid_input(
             "`cursor` requires a regular expression; set `mode` to `regex`, or omit `cursor`",
         ));

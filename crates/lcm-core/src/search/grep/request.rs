@@ -6,15 +6,18 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::{
-    bounds::{GrepBounds, GrepScope, GrepSort},
+    bounds::{GrepBounds, GrepScope, GrepSort, OwnSearches},
     file_options::FileSearchOptions,
     pattern::{GrepPattern, QueryVector},
 };
-use crate::search::{
-    regex::Regex,
-    text_query::{TextQuery, looks_like_regex},
-    time_window::TimeWindow,
-    vectors::quantization,
+use crate::{
+    search::{
+        regex::Regex,
+        text_query::{TextQuery, looks_like_regex},
+        time_window::TimeWindow,
+        vectors::quantization,
+    },
+    storage::{cursor_binding::CursorBinding, records::grants::GrantAccess},
 };
 use lcm_text::{
     base::{
@@ -150,9 +153,12 @@ fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: `limit` is out of range, `since` is not earlier than `before`, or `only` is
-/// given with `all_conversations`.
-pub(super) fn build_bounds(query: &GrepQuery, now: Timestamp) -> Result<GrepBounds> {
+/// `invalid-input`: a limit, or options that exclude each other.
+pub(super) fn build_bounds(
+    query: &GrepQuery,
+    own_searches: OwnSearches,
+    now: Timestamp,
+) -> Result<GrepBounds> {
     let GrepQuery { limit, window, .. } = *query;
     if limit == 0 || limit > LIMIT_MAX {
         return Err(Error::invalid_input(format_args!(
@@ -169,7 +175,34 @@ pub(super) fn build_bounds(query: &GrepQuery, now: Timestamp) -> Result<GrepBoun
     }
     let limit = int::to_usize(limit);
     let GrepQuery { scope, sort, neighbours, .. } = *query;
-    Ok(GrepBounds { scope, sort, window, limit, neighbours, now })
+    Ok(GrepBounds { scope, sort, window, limit, neighbours, now, own_searches })
+}
+
+/// Binds the cursors of an answer to everything that decides which documents a scan visits, and in
+/// which order.
+pub(super) fn bind_cursors(
+    query: &GrepQuery,
+    pattern: &GrepPattern,
+    conversation: &str,
+    permit: Option<&GrantAccess>,
+) -> CursorBinding {
+    let scope = SCOPES.iter().find(|(_, scope)| *scope == query.scope).map_or("", |(name, _)| name);
+    let is_regex = matches!(pattern, GrepPattern::Regex(_));
+    let flags = [is_regex, query.all_conversations, query.only].map(u8::from);
+    let time = |time: Option<Timestamp>| time.unwrap_or(Timestamp::MAX).to_be_bytes();
+    let (since, before) = (time(query.window.since), time(query.window.before));
+    let fixed: [&[u8]; 6] = [
+        conversation.as_bytes(),
+        query.pattern.as_bytes(),
+        scope.as_bytes(),
+        &flags,
+        &since,
+        &before,
+    ];
+    let mut fields = fixed.to_vec();
+    let files = query.file_options.ids.as_deref();
+    fields.extend(files.unwrap_or_default().iter().map(String::as_bytes));
+    CursorBinding::new(&fields, permit, "query")
 }
 
 /// Parses a time of the query: ISO 8601, or milliseconds since the epoch. Absent or null: `None`.

@@ -13,10 +13,7 @@ use crate::{
         records::grants::GrantAccess, session, store_session::StoreSession,
     },
 };
-use lcm_text::base::{
-    error::{Error, Result},
-    sort,
-};
+use lcm_text::base::{error::Result, sort};
 
 /// Most other conversations of a family that one query searches; the newest members are kept. Each
 /// costs some reads, and a job that resets its session every hour has thousands.
@@ -174,9 +171,8 @@ pub(super) fn read_searched_conversations(
     notes: &mut Vec<&'static str>,
 ) -> Result<Vec<SearchedConversation>> {
     if !query.all_conversations {
-        let entry = SearchedConversation::read(session, conversation, 0)?.ok_or_else(|| {
-            Error::not_found(format_args!("conversation `{conversation}` does not exist"))
-        })?;
+        let entry = SearchedConversation::read(session, conversation, 0)?
+            .ok_or_else(|| LoadedHead::missing_error(conversation))?;
         let family = entry.loaded.head.family.filter(|_| !query.only);
         let mut conversations = alloc::vec![entry];
         let Some(family) = family else { return Ok(conversations) };

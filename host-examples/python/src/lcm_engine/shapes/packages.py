@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from .admin import CheckMetrics, CheckOutcome, TokenPrices, UsagePurpose
 from .assembly import ContextItem, EvictionPolicy, PrefixReport
@@ -18,6 +18,11 @@ from .compaction import (
 )
 from .ingest import AppendMode, Receipt
 from .recall import GrepMode, GrepScope, GrepSort
+
+ToolScope = Literal["conversation", "store"]
+"""The conversations that the tools of an agent may read: the conversation of the call
+with its family, or the store.
+"""
 
 
 class CallTime(TypedDict):
@@ -481,6 +486,8 @@ class ToolCallOptions(TypedDict):
     """Longest wait for one answer of a model, in milliseconds. Default: 60,000."""
     grant: NotRequired[str]
     """Id of the grant of a sub-agent; absent: the main agent calls."""
+    scope: NotRequired[ToolScope]
+    """Conversations that the tools may read; absent: the `scope` of `open`."""
 
 
 class ToolAnswer(TypedDict):
@@ -646,3 +653,5 @@ class ToolListOptions(TypedDict):
 
     grant: NotRequired[str]
     """Id of the grant of a sub-agent; absent: the main agent calls."""
+    scope: NotRequired[ToolScope]
+    """Conversations that the tools may read; absent: the `scope` of `open`."""

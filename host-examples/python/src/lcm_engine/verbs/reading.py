@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NotRequired
 
 from .. import flows, paging, questions
-from ..flows import Flow
+from ..flows import Fields, Flow
 from ..results import (
     AskResult,
     AssembledContext,
@@ -26,6 +26,7 @@ from ..results import (
     Message,
     QuestionPlan,
     ToolAnswer,
+    ToolScope,
 )
 from ..texts import to_texts
 from ..verb import Opened, Pages, Stream, Verb
@@ -423,18 +424,23 @@ class Reading(Opened):
 
     @Verb
     def tools(
-        self, dialect: Dialect = "lcm", *, grant: str | None = None
+        self,
+        dialect: Dialect = "lcm",
+        *,
+        grant: str | None = None,
+        scope: ToolScope | None = None,
     ) -> Flow[list[JsonObject]]:
         """Returns the definitions of the agent's tools in the provider's format.
 
-        With `grant`: the tools of a sub-agent.
+        With `grant`: the tools of a sub-agent. `scope` is that of the calls; None: of `open`.
 
         ```python
         names = [tool["name"] for tool in lcm.tools("anthropic")]
         assert "lcm_grep" in names
         ```
         """
-        return flows.parsed("tools.definitions", {"dialect": dialect, "grant": grant})
+        access: Fields = {"grant": grant, "scope": self._scope if scope is None else scope}
+        return flows.parsed("tools.definitions", {"dialect": dialect} | access)
 
     @Verb
     def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> Flow[str]:
@@ -455,11 +461,15 @@ class Reading(Opened):
         arguments: Mapping[str, object] | str,
         *,
         grant: str | None = None,
+        scope: ToolScope | None = None,
         retries: int | None = None,
         timeout_ms: int | None = None,
         now: int | None = None,
     ) -> Flow[ToolAnswer]:
         """Answers a tool call of the agent, or with `grant` of a sub-agent.
+
+        The tool reads the conversation and its family, or with the `scope` `store` the whole
+        store (None: the `scope` of `open`). Nothing in `arguments` widens that.
 
         `failure` reports the failure of a model to your program; `text` reports the failure to the
         agent's model.
@@ -470,6 +480,7 @@ class Reading(Opened):
         ```
         """
         asking = self._asking.with_(retries, timeout_ms)
+        access: Fields = {"grant": grant, "scope": self._scope if scope is None else scope}
         return questions.call_tool(
-            conversation, name, arguments, grant, lambda: self._now(now), asking
+            conversation, name, arguments, access, lambda: self._now(now), asking
         )

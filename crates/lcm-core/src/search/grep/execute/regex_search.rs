@@ -9,7 +9,9 @@ use super::coverage::check_coverage;
 use crate::{
     search::{
         corpus::Corpus,
+        full_text::{self, FullTextContext},
         grep::{
+            bounds::OwnSearches,
             cursor::{self, ScanCursor, foreign_cursor_error},
             hits::{FoundHits, GrepHit},
             pattern::too_costly_error,
@@ -17,6 +19,7 @@ use crate::{
         },
         regex::Regex,
         regex_scan::{ScanRange, scan},
+        text_query::TextQuery,
     },
     storage::store_session::StoreSession,
 };
@@ -24,9 +27,10 @@ use lcm_text::base::{error::Result, int, sort};
 
 /// Scans documents with a regular expression until all are scanned or the step budget is spent.
 ///
-/// Conversations come in the scan order; in each, messages from last to first, then summaries from
-/// last to first. A complete scan returns the newest matches. A page (the scan stopped, or `start`
-/// was given) returns the first matches in scan order. The next page begins behind them.
+/// Conversations come in a fixed order; in each, messages from last to first, then summaries.
+/// A complete scan returns the newest matches. A page (the scan stopped, or `start` was given)
+/// returns the first matches in scan order, so that the next page begins behind them. An agent's
+/// own searches come last among the newest, and are left out of a page.
 ///
 /// # Errors
 ///
@@ -87,12 +91,45 @@ pub(super) fn scan_with_regex(
             break;
         }
     }
+    if context.bounds.own_searches == OwnSearches::Last {
+        place_own_searches(session, context, &mut hits)?;
+        // A page keeps the order of the scan, in which nothing can come last.
+        let is_page = next.is_some() || start.is_some();
+        hits.retain(|hit| !is_page || !context.bounds.is_own_search(hit.rank));
+    }
     let page = if start.is_some() { PageKind::Continued } else { PageKind::First };
     Ok(select_page(hits, next, page, context.bounds.limit))
 }
 
-/// Lists the corpora of all conversations in scan order, each as a cursor at its last document.
-/// Empty corpora are omitted.
+/// Sets the ranks of hits so that an agent's own searches come last.
+fn place_own_searches(
+    session: &mut StoreSession<'_>,
+    context: &GrepContext<'_>,
+    hits: &mut [GrepHit],
+) -> Result<()> {
+    let query = TextQuery::parse("");
+    for (number, conversation, index) in context.iter() {
+        let is_here = |hit: &&mut GrepHit| hit.conversation_number == number;
+        if !hits.iter_mut().any(|hit| is_here(&hit)) {
+            continue;
+        }
+        conversation.enter_conversation(session);
+        let history = conversation.message_history();
+        let search = FullTextContext::new(&history, index, &query, context.bounds.window);
+        let gathered = full_text::gather_matches(session, &search, Corpus::Messages)?;
+        for hit in hits.iter_mut().filter(is_here) {
+            let own_searches = match hit.corpus {
+                Corpus::Messages => gathered.engine_tool_documents(),
+                Corpus::Summaries => &[],
+            };
+            hit.rank = context.bounds.place_rank(hit.rank, hit.document, own_searches);
+        }
+    }
+    Ok(())
+}
+
+/// Lists the corpora to scan in scan order, each as a cursor at its last document. Empty corpora
+/// are omitted.
 fn list_scans(context: &GrepContext<'_>, corpora: &[Corpus]) -> Vec<ScanCursor> {
     let ordered = context.iter().map(|(number, conversation, _)| (conversation.scan_order, number));
     let mut ordered: Vec<(usize, usize)> = ordered.collect();
@@ -127,12 +164,12 @@ fn select_page(
 ) -> FoundHits {
     if next.is_none() && page == PageKind::First {
         let total = int::to_u64(hits.len());
-        // Newest first. With equal times: the earlier conversation, messages before summaries, and
+        // The rank is the time: newest first; with equal times, the earlier conversation and then
         // the later document.
         sort::sort_by(&mut hits, &mut |a, b| {
             let left = (a.conversation_number, a.corpus == Corpus::Summaries);
             let right = (b.conversation_number, b.corpus == Corpus::Summaries);
-            let newest = b.time.cmp(&a.time).then(left.cmp(&right));
+            let newest = b.rank.cmp(&a.rank).then(left.cmp(&right));
             newest.then(b.document.cmp(&a.document))
         });
         hits.truncate(limit);

@@ -156,13 +156,18 @@ fn select_best(
 ) -> Result<Vec<(u64, u64)>> {
     let bounds = context.bounds;
     let rows = || ranked.documents.iter().copied().zip(ranked.scores.iter().copied());
+    let own_searches = match part.corpus {
+        Corpus::Messages => part.gathered.engine_tool_documents(),
+        Corpus::Summaries => &[],
+    };
+    let place = |rank, document| (bounds.place_rank(rank, document, own_searches), document);
     if bounds.sort == GrepSort::Relevance {
-        let mut ranks = rows().map(|(document, score)| (score, document));
+        let mut ranks = rows().map(|(document, score)| place(score, document));
         return Ok(score::select_top(&mut ranks, bounds.limit));
     }
     let times = part.gathered.read_times(session, index, &ranked.documents)?;
     let rank = |((document, score), time): ((u64, u64), Timestamp)| {
-        (bounds.rank_hit(Some(score), time), document)
+        place(bounds.rank_hit(Some(score), time), document)
     };
     Ok(score::select_top(&mut rows().zip(times).map(rank), bounds.limit))
 }

@@ -198,7 +198,7 @@ fn resolve_start(
     holders: &[PayloadHolder],
     options: &FileSearchOptions,
 ) -> Result<Option<FileScanStart>> {
-    let Some(cursor) = options.start_cursor() else { return Ok(None) };
+    let Some(cursor) = options.start_position() else { return Ok(None) };
     let (name, byte) = split_file_cursor(cursor);
     let name = String::from(name);
     let message = conversations.iter().enumerate().find_map(|(number, conversation)| {

@@ -16,6 +16,7 @@ use crate::storage::{
     call::Call,
     changes::Changes,
     codec,
+    head::LoadedHead,
     keys::ConversationKeys,
     store_session::StoreSession,
     summary::{self, Summary},
@@ -216,7 +217,7 @@ fn load_conversations(
     let mut covered = Vec::with_capacity(names.len());
     for (name, values) in names.iter().zip(values.chunks(2)) {
         let [Some(_), bytes] = values else {
-            return Err(Error::not_found(format_args!("conversation `{name}` does not exist")));
+            return Err(LoadedHead::missing_error(name));
         };
         let keys = ConversationKeys::new(name)?;
         let record = if keys.conversation_hash() == issuer {

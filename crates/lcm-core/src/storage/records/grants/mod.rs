@@ -365,6 +365,17 @@ impl GrantAccess {
         Ok(Some(access))
     }
 
+    /// Returns a hash of what the grant covers. A cursor is bound to the hash, so that a reader
+    /// goes on with another grant for the same content after the tokens of the first are spent.
+    pub(crate) fn coverage_hash(&self) -> [u8; 32] {
+        let grant = self.record.grants.own_grants.get(self.index);
+        let conversations = grant.iter().flat_map(|grant| &grant.conversations);
+        let mut fields: Vec<&[u8]> = conversations.map(<[u8; 16]>::as_slice).collect();
+        let summaries = grant.and_then(|grant| grant.summaries.as_deref()).unwrap_or_default();
+        fields.extend(summaries.iter().map(|covered| covered.id.as_slice()));
+        hash::hash_fields(&fields)
+    }
+
     fn granted_record(&self) -> Result<&Grant> {
         let grant = self.record.grants.own_grants.get(self.index);
         grant.ok_or_else(|| {
