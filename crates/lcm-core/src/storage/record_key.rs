@@ -146,6 +146,11 @@ impl RecordValues {
         self.get_value(slot).map(|value| slot.key.decode(value)).transpose()
     }
 
+    /// Returns the guard that the store still holds the value at a place, which is not decoded.
+    pub(crate) fn build_guard<T>(&self, slot: &RecordSlot<T>) -> Guard {
+        Guard { key: slot.key.name.clone(), value: self.get_value(slot).map(Vec::from) }
+    }
+
     /// Decodes the record at a place and keeps its value as the guard of a commit.
     ///
     /// # Errors
