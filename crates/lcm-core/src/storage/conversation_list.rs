@@ -123,6 +123,28 @@ pub(crate) fn read_conversation_page(
     Ok(Some(ConversationPage { conversations: listed, cursor }))
 }
 
+/// Reads a page of the ids of conversations that are being deleted, with the cursor of the next
+/// page; `None`: the cursor is not a cursor of this list.
+///
+/// # Errors
+///
+/// `corrupt`; errors of the store.
+pub(crate) fn read_deletion_page(
+    session: &mut StoreSession<'_>,
+    cursor: Option<&str>,
+) -> Result<Option<(Vec<String>, Option<String>)>> {
+    let start = cursor.map_or_else(|| keys::DELETIONS_PREFIX.into(), store_session::successor_key);
+    if !start.starts_with(keys::DELETIONS_PREFIX) {
+        return Ok(None);
+    }
+    let (mut entries, has_more) =
+        session.scan_page(&start, keys::DELETIONS_END, limits::CALL_BYTES_MAX)?;
+    let ids: Result<Vec<String>> =
+        entries.iter().map(|entry| decode_id(&entry.key, &entry.value)).collect();
+    let cursor = entries.pop().filter(|_| has_more).map(|entry| entry.key);
+    Ok(Some((ids?, cursor)))
+}
+
 /// Reads the heads of entries of the list, without conversations whose deletion began after the
 /// entries were read.
 fn read_listed_heads(

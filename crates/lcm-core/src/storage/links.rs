@@ -11,7 +11,7 @@ use crate::storage::{
     changes::Changes,
     keys::ConversationKeys,
     records::link::ConversationLink,
-    store::{Guard, Put},
+    store::Guard,
     store_session::StoreSession,
 };
 use lcm_text::base::error::{Error, Result};
@@ -136,11 +136,4 @@ pub(crate) fn add_link(
         changes.write_record(&ConversationLink::key(from.keys, to.keys), &link)?;
     }
     Ok(())
-}
-
-/// Adds the removal of the links between two conversations to a commit.
-pub(crate) fn remove_link(changes: &mut Changes, one: &ConversationKeys, other: &ConversationKeys) {
-    for key in [one.link_key(other), other.link_key(one)] {
-        changes.add_put(Put { key, value: None });
-    }
 }

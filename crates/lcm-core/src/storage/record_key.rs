@@ -93,6 +93,13 @@ pub(crate) struct RecordSlot<T> {
     index: usize,
 }
 
+impl<T> RecordSlot<T> {
+    /// Returns the key of the record.
+    pub(crate) fn key(&self) -> &RecordKey<T> {
+        &self.key
+    }
+}
+
 impl RecordReads {
     /// Adds a record to the read and returns its place.
     pub(crate) fn add_record<T>(&mut self, key: RecordKey<T>) -> RecordSlot<T> {

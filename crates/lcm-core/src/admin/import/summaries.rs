@@ -3,7 +3,7 @@
 //! In: lines in the order of an export. Out: at most one commit. The sources of a leaf must be the
 //! stored messages, and the sources of a condensed summary stored summaries.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use crate::{
     compaction::task,
@@ -11,11 +11,14 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
+        codec,
         context::{ContextItem, MessageRun, SummaryItem},
         head::{ConversationHead, JournalAction, LoadedHead},
         history::MessageHistory,
+        links::{self, LinkEnd},
         records::session::ArchiveRecord,
         session::{self as session_rules, SessionLifecycle},
+        store::Guard,
         store_session::StoreSession,
         summary::{self, SourceRef, Summary, SummarySources},
         summary_records,
@@ -262,6 +265,9 @@ fn adopt_successor(
     name: &str,
     changes: &mut Changes,
 ) -> Result<Option<[u8; 16]>> {
+    if name == call.conversation {
+        return Ok(Some(call.keys.conversation_hash()));
+    }
     call.with_conversation(name, |next| {
         let key = next.keys.head_key();
         let value = session.read_one_uncached(&key)?;

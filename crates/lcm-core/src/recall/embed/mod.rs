@@ -17,7 +17,7 @@ use crate::{
     },
     storage::{
         call::Call,
-        head::LoadedHead,
+        head::{JournalEntry, LoadedHead},
         read_scope::{self, ResolvedId},
         record_key::RecordReads,
         session::ensure_not_skipped,
