@@ -552,7 +552,7 @@ export interface CheckResult {
 
 /** Options of a list. */
 export interface ListingOptions {
-  /** Conversation of the list; required unless conversations are listed. */
+  /** Conversation of the list; required for summaries, messages and grants. */
   conversation?: string;
 }
 

@@ -1,9 +1,10 @@
-//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm focus` and `lcm calibrate`.
+//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm delete`, `lcm focus` and
+//! `lcm calibrate`.
 //!
 //! In: options. Out: the answer of the component, with `applied`: whether the change was written.
 //! All commands but `family` and `calibrate` write only with `--apply`.
 
-use lcm_host::{Code, Error, Result};
+use lcm_host::{Code, DeletionResult, Error, Result};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     End,
-    arguments::{Apply, Archive, Calibrate, Family, Focus, Global, New, Reset},
+    arguments::{Apply, Archive, Calibrate, Delete, Family, Focus, Global, New, Reset},
     input::read_text,
     output,
     session::Session,
@@ -64,6 +65,25 @@ pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
             _ => format!("{id} is not archived"),
         }
     })
+}
+
+pub(crate) fn delete(global: &Global, options: &Delete) -> Result<End> {
+    if !options.apply.apply {
+        return run(global, "delete", json!({}), options.apply, |answer| {
+            format!("{} has {} messages", field(answer, "conversation"), field(answer, "messages"))
+        });
+    }
+    let session = Session::open(global)?;
+    let receipt = session.lcm.delete(session.conversation, session.clock, &session.cancel)?;
+    let DeletionResult { conversation, messages, records, bytes, .. } = &receipt;
+    if session.json {
+        output::json(&receipt)?;
+    } else {
+        output::text(&format!(
+            "{conversation} is deleted: {messages} messages, {records} records, {bytes} bytes\n"
+        ))?;
+    }
+    Ok(End::Done)
 }
 
 pub(crate) fn focus(global: &Global, options: &Focus) -> Result<End> {

@@ -24,6 +24,8 @@ pub enum DriveTask {
     MaintainTask(Box<MaintainTask>),
     /// [`TurnTask`].
     TurnTask(Box<TurnTask>),
+    /// [`DeleteTask`].
+    DeleteTask(Box<DeleteTask>),
 }
 
 /// Stores the newest messages of a conversation.
@@ -210,6 +212,15 @@ pub struct TurnTask {
     /// Whether compaction that can wait is left for `maintain`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defer: Option<bool>,
+}
+
+/// Deletes a conversation.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct DeleteTask {
+    /// Name of the task.
+    pub task: String,
+    /// Id of the conversation.
+    pub conversation: String,
 }
 
 /// The next action of the host; `do` names the action.
@@ -423,6 +434,8 @@ pub enum DriveResult {
     MaintenanceResult(Box<MaintenanceResult>),
     /// [`TurnResult`].
     TurnResult(Box<TurnResult>),
+    /// [`DeletionResult`].
+    DeletionResult(Box<DeletionResult>),
 }
 
 /// Result of `append` and `ingest`.
@@ -475,6 +488,22 @@ pub struct TurnResult {
     pub compact: bool,
     /// Whether compaction is due and left for `maintain`.
     pub deferred: bool,
+}
+
+/// Result of `delete`: the receipt of a deletion.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct DeletionResult {
+    /// Id of the conversation.
+    pub conversation: String,
+    /// Whether nothing of the conversation is left, and the id is free; false: the caller stopped
+    /// the task.
+    pub done: bool,
+    /// Messages that the conversation had.
+    pub messages: u64,
+    /// Deleted records, with those of other conversations that named this one.
+    pub records: u64,
+    /// Bytes of keys and values of the deleted records.
+    pub bytes: u64,
 }
 
 /// The outcome of an instruction.

@@ -19,7 +19,7 @@ pub enum ErrorCode {
     LimitExceeded,
     /// The request is valid, but this version does not offer it.
     Unsupported,
-    /// A grant does not allow the call. The code is the same for expired, exhausted, revoked and
+    /// A grant does not allow the call, or the conversation is archived or being deleted. The code is the same for expired, exhausted, revoked and
     /// foreign grants.
     Denied,
     /// Another instance committed first. Nothing was written; repeat the call.

@@ -101,6 +101,7 @@ from .shapes.admin import (
     FocusBrief,
     FreshTail,
     ListedConversation,
+    ListedDeletion,
     ListedItem,
     ListedSummary,
     ListingKind,
@@ -118,6 +119,7 @@ from .shapes.admin import (
     UsageSum,
     UsageTotals,
 )
+from .shapes.drive import DeletionResult
 from .shapes.packages import (
     AdviseOptions,
     AppendOptions,
@@ -201,6 +203,7 @@ __all__ = [
     "DecisionExplanation",
     "DecisionInputs",
     "DeferredCompaction",
+    "DeletionResult",
     "DepthCount",
     "DescribeOptions",
     "Description",
@@ -241,6 +244,7 @@ __all__ = [
     "JsonValue",
     "Level",
     "ListedConversation",
+    "ListedDeletion",
     "ListedItem",
     "ListedSummary",
     "ListingKind",

@@ -568,7 +568,7 @@ class ListingOptions(TypedDict):
     """Options of a list."""
 
     conversation: NotRequired[str]
-    """Conversation of the list; required unless conversations are listed."""
+    """Conversation of the list; required for summaries, messages and grants."""
 
 
 class DigestOptions(TypedDict):
