@@ -89,7 +89,8 @@ fn check_is_refused(world: &mut World, place: &str) {
 /// No list, family or search has the conversation.
 fn check_is_hidden(world: &mut World, place: &str) {
     let listed = world.host.told("admin.listing", r#"{"kind":"conversations"}"#).unwrap();
-    let ids: Vec<String> = listed.list("items").iter().map(|row| row.text("conversation")).collect();
+    let ids: Vec<String> =
+        listed.list("items").iter().map(|row| row.text("conversation")).collect();
     assert!(!ids.iter().any(|id| id == DELETED), "{place}: {ids:?}");
     for query in [
         r#"{"query_json":{"pattern":"zebra","all_conversations":true}}"#,
@@ -174,7 +175,11 @@ fn check_others_stay(
     }
     for conversation in world.others() {
         let report = world.call(&conversation, "admin.check", "{}").unwrap();
-        assert_eq!(report.field("ok"), Some(&Json::Bool(true)), "{place}: {conversation}: {report}");
+        assert_eq!(
+            report.field("ok"),
+            Some(&Json::Bool(true)),
+            "{place}: {conversation}: {report}"
+        );
         let grants = format!(r#"{{"kind":"grants","conversation":"{conversation}"}}"#);
         world.host.told("admin.listing", &grants).unwrap();
     }

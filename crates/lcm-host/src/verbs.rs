@@ -134,8 +134,7 @@ impl Lcm {
         clock: Clock,
         cancel: &Cancel,
     ) -> Result<DeletionResult> {
-        let parts =
-            Parts { clock, cancel, messages: &[], on_messages: None, on_pass: None };
+        let parts = Parts { clock, cancel, messages: &[], on_messages: None, on_pass: None };
         Ok(self.drive(&json!({"task": "delete", "conversation": conversation}), parts)?)
     }
 }

@@ -47,14 +47,15 @@ fn callers(world: &mut World) -> Vec<Caller> {
     let answer = format!(
         r#"{{"continuation":"{continuation}","answers":[{{"done":{{"text":"The {SECRET}."}}}}]}}"#
     );
-    let plan = world.call(DELETED, "compaction.plan", r#"{"budget":100000,"options":{"force":true}}"#);
+    let plan =
+        world.call(DELETED, "compaction.plan", r#"{"budget":100000,"options":{"force":true}}"#);
     let request = plan.unwrap().list("requests").first().unwrap().text("id");
-    let apply = format!(
-        r#"{{"request_id":"{request}","answer":{{"done":{{"text":"A {SECRET}."}}}}}}"#
-    );
+    let apply =
+        format!(r#"{{"request_id":"{request}","answer":{{"done":{{"text":"A {SECRET}."}}}}}}"#);
     let page = world.call(DELETED, "admin.listing", r#"{"kind":"messages"}"#).unwrap();
     let id = page.list("items").first().unwrap().text("id");
-    let vectors = format!(r#"{{"vectors_json":{{"vectors":[{{"id":"{id}","vector":[1,0,0,0,0,0,0,1]}}]}}}}"#);
+    let vectors =
+        format!(r#"{{"vectors_json":{{"vectors":[{{"id":"{id}","vector":[1,0,0,0,0,0,0,1]}}]}}}}"#);
     let upload = lcm_testing::digest::text_sha256(SECRET);
     let command = |verb: &str, arguments: &str| {
         format!(r#"{{"verb":"{verb}","arguments_json":{arguments}}}"#)
@@ -119,10 +120,7 @@ fn meet(
         }
         *store = host.store;
     };
-    let mut model = ScriptedModel::new(&[Json::of(
-        r#"{"text":"The parcel.","times":9}"#,
-    )])
-    .unwrap();
+    let mut model = ScriptedModel::new(&[Json::of(r#"{"text":"The parcel.","times":9}"#)]).unwrap();
     let Json::Object(mut args) = Json::of(&caller.args) else { panic!("an object") };
     args.push(("conversation".to_owned(), caller.conversation.into()));
     if caller.name != "recall.embed" {

@@ -46,7 +46,8 @@ impl Traces {
 
     /// Lists the keys of the store that have a trace.
     pub(crate) fn find(&self, store: &ModelStore) -> Vec<String> {
-        let has_trace = |(key, value): &(&String, &Vec<u8>)| self.is_own_key(key) || self.is_in(value);
+        let has_trace =
+            |(key, value): &(&String, &Vec<u8>)| self.is_own_key(key) || self.is_in(value);
         store.entries().iter().filter(has_trace).map(|(key, _)| key.clone()).collect()
     }
 }

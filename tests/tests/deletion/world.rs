@@ -32,9 +32,8 @@ impl World {
         world.append("b", 3);
         if seed.is_multiple_of(3) {
             world.append("p", 2);
-            let reset = format!(
-                r#"{{"verb":"reset","arguments_json":{{"successor":"{DELETED}"}}}}"#
-            );
+            let reset =
+                format!(r#"{{"verb":"reset","arguments_json":{{"successor":"{DELETED}"}}}}"#);
             world.call("p", "admin.call", &reset).unwrap();
             world.successors.push("p".to_owned());
         }
@@ -191,9 +190,7 @@ impl World {
     fn report(&mut self, conversation: &str, random: &mut Random) {
         let word = if conversation == DELETED { SECRET } else { "quokka" };
         let command = match random.between(0, 4) {
-            0 => format!(
-                r#"{{"verb":"focus","arguments_json":{{"text":"The {word}."}}}}"#
-            ),
+            0 => format!(r#"{{"verb":"focus","arguments_json":{{"text":"The {word}."}}}}"#),
             1 => r#"{"verb":"calibrate","arguments_json":{"model":"m","estimated_tokens":1000,
                 "prompt_tokens":1100}}"#
                 .to_owned(),
@@ -203,9 +200,10 @@ impl World {
                 .to_owned(),
             _ => {
                 let described = self.call(conversation, "admin.listing", r#"{"kind":"messages"}"#);
-                let Some(id) = described.ok().and_then(|page| {
-                    page.list("items").first().map(|row| row.text("id"))
-                }) else {
+                let Some(id) = described
+                    .ok()
+                    .and_then(|page| page.list("items").first().map(|row| row.text("id")))
+                else {
                     return;
                 };
                 let vectors = format!(
@@ -251,9 +249,7 @@ impl World {
         let successor = format!("next-{}", self.count);
         let family = r#"{"verb":"family","arguments_json":{"family":"all"}}"#;
         let _ = self.call(conversation, "admin.call", family);
-        let reset = format!(
-            r#"{{"verb":"reset","arguments_json":{{"successor":"{successor}"}}}}"#
-        );
+        let reset = format!(r#"{{"verb":"reset","arguments_json":{{"successor":"{successor}"}}}}"#);
         let Ok(answer) = self.call(conversation, "admin.call", &reset) else { return };
         if answer.text("conversation") == successor {
             self.append(&successor, 2);

@@ -109,8 +109,8 @@ fn list_conversations(session: &mut StoreSession<'_>, cursor: Option<&str>) -> R
 
 /// Lists the conversations that are being deleted, for a caller who continues.
 fn list_deletions(session: &mut StoreSession<'_>, cursor: Option<&str>) -> Result<ListPage> {
-    let (ids, cursor) = conversation_list::read_deletion_page(session, cursor)?
-        .ok_or_else(foreign_cursor_error)?;
+    let (ids, cursor) =
+        conversation_list::read_deletion_page(session, cursor)?.ok_or_else(foreign_cursor_error)?;
     let mut items = JsonWriter::new_array();
     for id in ids {
         let mut row = JsonWriter::new_object();

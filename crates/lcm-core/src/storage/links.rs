@@ -7,12 +7,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    call::Call,
-    changes::Changes,
-    keys::ConversationKeys,
-    records::link::ConversationLink,
-    store::Guard,
-    store_session::StoreSession,
+    call::Call, changes::Changes, keys::ConversationKeys, records::link::ConversationLink,
+    store::Guard, store_session::StoreSession,
 };
 use lcm_text::base::error::{Error, Result};
 

@@ -198,7 +198,11 @@ pub(super) fn read_searched_conversations(
     }
     let mut conversations = Vec::new();
     for name in conversation_list::list_all_conversations(session)? {
-        conversations.extend(SearchedConversation::read_other(session, &name, conversations.len())?);
+        conversations.extend(SearchedConversation::read_other(
+            session,
+            &name,
+            conversations.len(),
+        )?);
     }
     Ok(conversations)
 }

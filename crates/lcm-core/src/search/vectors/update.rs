@@ -12,7 +12,11 @@ use super::{
 };
 use crate::search::corpus::Corpus;
 use crate::storage::{
-    call::Call, changes::Changes, codec, record_key::GuardedRecord, store::{Guard, Put},
+    call::Call,
+    changes::Changes,
+    codec,
+    record_key::GuardedRecord,
+    store::{Guard, Put},
     store_session::StoreSession,
 };
 use lcm_text::base::{
@@ -45,11 +49,7 @@ pub(crate) struct VectorUpdate<'a> {
 
 impl<'a> VectorUpdate<'a> {
     /// Creates an update of the record as read; `life` guards that the conversation is the same.
-    pub(crate) fn new(
-        call: Call<'a>,
-        mut read: GuardedRecord<VectorRecord>,
-        life: Guard,
-    ) -> Self {
+    pub(crate) fn new(call: Call<'a>, mut read: GuardedRecord<VectorRecord>, life: Guard) -> Self {
         let record = read.record.take().unwrap_or_default();
         let mut changes = Changes::default();
         changes.add_guard(life);
