@@ -34,8 +34,8 @@ impl Traces {
         has(&self.hash) || has(DELETED.as_bytes()) || has(SECRET.as_bytes())
     }
 
-    /// Returns the kind of a record with a trace: its letter, in upper case if the record belongs to
-    /// another conversation. `None`: no trace, or a record of no conversation.
+    /// Returns the kind of a record with a trace: its letter, in upper case if the record belongs
+    /// to another conversation. `None`: no trace, or a record of no conversation.
     pub(crate) fn kind(&self, key: &str, value: &[u8]) -> Option<char> {
         let letter = key.get(22..24)?.strip_prefix('/')?.chars().next()?;
         match key.starts_with(&self.root) {

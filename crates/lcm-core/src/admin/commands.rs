@@ -4,7 +4,8 @@
 //! command changed the store, or with `dry_run` would change it. A command makes at most one
 //! commit; a repeated command makes none. This module parses the arguments and reads the
 //! conversation. The commands are in [`super::session`], [`super::calibration`],
-//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`] and [`super::usage`].
+//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`] and
+//! [`super::usage`].
 
 use alloc::string::String;
 

@@ -221,8 +221,8 @@ impl PendingQuestion {
 /// # Errors
 ///
 /// `invalid-input`: the continuation, or the number of answers; `not-found`: another question
-/// replaced this question, or a conversation of its evidence was deleted; `denied`: the grant of the question has ended; `conflict`: another call
-/// answered first; errors of the store.
+/// replaced this question, or a conversation of its evidence was deleted; `denied`: the grant of
+/// the question has ended; `conflict`: another call answered first; errors of the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -245,7 +245,8 @@ pub(crate) fn apply(
     };
     let links = read_links(session, call, &open)?;
     links.ensure_alive().map_err(|_| {
-        Error::not_found("a conversation that the question quotes was deleted; ask again")
+        Error::not_found("a conversation of the evidence was deleted, so the question does not exist any more; ask \
+             again")
     })?;
     let grant = open.grant.as_ref();
     let truncated = grant.is_some_and(|grant| grant.truncated);

@@ -96,8 +96,8 @@ impl QuestionSlot {
     ///
     /// # Errors
     ///
-    /// `conflict`: another call committed first, or a conversation was deleted; `denied`: the grant has fewer tokens left;
-    /// `limit-exceeded`; errors of the store.
+    /// `conflict`: another call committed first, or a conversation was deleted; `denied`: the grant
+    /// has fewer tokens left; `limit-exceeded`; errors of the store.
     pub(super) fn write(
         self,
         session: &mut StoreSession<'_>,

@@ -28,7 +28,7 @@ struct LinkedConversation {
 }
 
 impl LinkedConversation {
-    fn end(&self) -> LinkEnd<'_> {
+    fn as_end(&self) -> LinkEnd<'_> {
         LinkEnd { conversation: &self.name, keys: &self.keys }
     }
 }
@@ -110,7 +110,7 @@ impl ConversationLinks {
         for other in all {
             changes.add_guard(Guard { key: other.keys.life_key(), value: other.life.clone() });
             if !other.is_linked {
-                add_link(changes, &first.end(), &other.end())?;
+                add_link(changes, &first.as_end(), &other.as_end())?;
             }
         }
         Ok(())

@@ -19,8 +19,8 @@ pub enum ErrorCode {
     LimitExceeded,
     /// The request is valid, but this version does not offer it.
     Unsupported,
-    /// A grant does not allow the call, or the conversation is archived or being deleted. The code is the same for expired, exhausted, revoked and
-    /// foreign grants.
+    /// A grant does not allow the call, or the conversation is archived or being deleted. The code
+    /// is the same for expired, exhausted, revoked and foreign grants.
     Denied,
     /// Another instance committed first. Nothing was written; repeat the call.
     Conflict,
