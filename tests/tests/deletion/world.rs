@@ -207,7 +207,8 @@ impl World {
                     return;
                 };
                 let vectors = format!(
-                    r#"{{"vectors_json":{{"model":"m","vectors":[{{"id":"{id}","vector":[1,0,0,0,0,0,0,0.5]}}]}}}}"#
+                    r#"{{"vectors_json":{{"model":"m",
+                        "vectors":[{{"id":"{id}","vector":[1,0,0,0,0,0,0,0.5]}}]}}}}"#
                 );
                 let _ = self.call(conversation, "recall.embed", &vectors);
                 return;
