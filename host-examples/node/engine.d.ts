@@ -42,6 +42,7 @@ import type {
   IngestOptions,
   JsonObject,
   ListedConversation,
+  ListedDeletion,
   ListedSummary,
   ListingKind,
   ListingOptions,
@@ -71,6 +72,8 @@ import type {
 export interface Listings {
   /** Conversations of the store. */
   conversations: ListedConversation;
+  /** Conversations whose deletion is not done. */
+  deletions: ListedDeletion;
   /** Summaries of a conversation. */
   summaries: ListedSummary;
   /** Messages of a conversation. */

@@ -40,6 +40,8 @@ async function reads(lcm) {
     ["StoreStatus", await lcm.status()],
     ["CheckResult", await lcm.check("c")],
     ["ListedConversation[]", await lcm.listing("conversations")],
+    ["DeletionResult", await lcm.delete("c#2")],
+    ["ListedDeletion[]", await lcm.listing("deletions")],
     ["ListedSummary[]", await lcm.listing("summaries", { conversation: "c" })],
     ["StoredMessage[]", await lcm.listing("messages", { conversation: "c" })],
     ["Grant[]", await lcm.listing("grants", { conversation: "c" })],

@@ -15,7 +15,7 @@ use crate::{
     End,
     arguments::{Apply, Archive, Calibrate, Delete, Family, Focus, Global, New, Reset},
     input::read_text,
-    output,
+    output::{self, count},
     session::Session,
 };
 
@@ -70,7 +70,8 @@ pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
 pub(crate) fn delete(global: &Global, options: &Delete) -> Result<End> {
     if !options.apply.apply {
         return run(global, "delete", json!({}), options.apply, |answer| {
-            format!("{} has {} messages", field(answer, "conversation"), field(answer, "messages"))
+            let messages = answer.get("messages").and_then(Value::as_u64).unwrap_or_default();
+            format!("{} has {}", field(answer, "conversation"), count(messages, "message"))
         });
     }
     let session = Session::open(global)?;
@@ -80,7 +81,10 @@ pub(crate) fn delete(global: &Global, options: &Delete) -> Result<End> {
         output::json(&receipt)?;
     } else {
         output::text(&format!(
-            "{conversation} is deleted: {messages} messages, {records} records, {bytes} bytes\n"
+            "{conversation} is deleted: {}, {}, {}\n",
+            count(*messages, "message"),
+            count(*records, "record"),
+            count(*bytes, "byte"),
         ))?;
     }
     Ok(End::Done)
