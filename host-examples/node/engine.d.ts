@@ -21,6 +21,7 @@ import type {
   ConfigurationReport,
   ConversationStatus,
   Decision,
+  DeletionResult,
   DescribeOptions,
   Description,
   Dialect,
@@ -41,6 +42,7 @@ import type {
   IngestOptions,
   JsonObject,
   ListedConversation,
+  ListedDeletion,
   ListedSummary,
   ListingKind,
   ListingOptions,
@@ -70,6 +72,8 @@ import type {
 export interface Listings {
   /** Conversations of the store. */
   conversations: ListedConversation;
+  /** Conversations whose deletion is not done. */
+  deletions: ListedDeletion;
   /** Summaries of a conversation. */
   summaries: ListedSummary;
   /** Messages of a conversation. */
@@ -392,6 +396,20 @@ export interface Engine {
     cause: ArchiveCause,
     options?: CommandOptions,
   ): Promise<ArchiveAnswer>;
+  /**
+   * Deletes the conversation, and what other conversations have of it: grants that cover it,
+   * questions and answers with evidence from it. Resolves to the receipt when nothing is left.
+   *
+   * After a crash the next `delete` of the id goes on; until then other calls fail with `denied`.
+   *
+   * @example
+   * ```js
+   * const { messages } = await lcm.delete("chat");
+   * assert.equal(messages, 64);
+   * await lcm.append("chat", [{ role: "user", content: "A new conversation." }]);
+   * ```
+   */
+  delete(conversation: string, options?: CallTime): Promise<DeletionResult>;
   /**
    * Reports how many tokens a provider counted in a prompt, and the estimate of the same prompt:
    * `tokens` of its assembly plus the `estimate` of the host's own part.

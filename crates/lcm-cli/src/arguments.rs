@@ -82,7 +82,7 @@ pub(crate) enum Command {
     /// List summaries
     Summaries(Summaries),
     /// List conversations
-    Conversations,
+    Conversations(Conversations),
     /// Show counts and sizes of a conversation
     Status,
     /// Check the integrity of a conversation
@@ -97,6 +97,8 @@ pub(crate) enum Command {
     New(New),
     /// Archive the conversation: reads continue, writes are refused
     Archive(Archive),
+    /// Delete the conversation with everything that other conversations have of it
+    Delete(Delete),
     /// Set or remove the focus brief, a text that replaces older summaries in contexts
     Focus(Focus),
     /// Report a provider's token count of a prompt, to correct budgets of its model
@@ -481,6 +483,19 @@ pub(crate) struct Archive {
     pub(crate) cause: String,
     #[command(flatten)]
     pub(crate) apply: Apply,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    pub(crate) apply: Apply,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Conversations {
+    /// List the conversations whose deletion was interrupted; lcm delete continues
+    #[arg(long)]
+    pub(crate) deletions: bool,
 }
 
 #[derive(Args, Debug)]

@@ -660,8 +660,8 @@ impl Engine {
         }
     }
 
-    /// Returns one page of a listing as JSON; `kind` is `conversations`, `summaries`, `messages`
-    /// or `grants`.
+    /// Returns one page of a listing as JSON; `kind` is `conversations`, `deletions`, `summaries`,
+    /// `messages` or `grants`.
     ///
     /// # Errors
     ///
@@ -675,7 +675,7 @@ impl Engine {
         bytes_max: u32,
     ) -> Result<String> {
         let request = ListingRequest { kind, cursor, bytes_max };
-        match conversation.filter(|_| kind != "conversations") {
+        match conversation.filter(|_| !matches!(kind, "conversations" | "deletions")) {
             Some(conversation) => self.run_call(store, conversation, 0, |session, call| {
                 admin::list_page(session, Some(call), &request)
             }),
@@ -748,8 +748,9 @@ impl Engine {
         admin::import_page(&mut self.open_session(store), lines, cursor, now)
     }
 
-    /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `calibrate`,
-    /// `maintain`, `usage`, `advise`, `focus` or `prompts`. Arguments and report are JSON.
+    /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `delete`,
+    /// `calibrate`, `maintain`, `usage`, `advise`, `focus` or `prompts`. Arguments and report are
+    /// JSON.
     ///
     /// # Errors
     ///

@@ -11,6 +11,7 @@ use crate::{
     ingest::{IngestOptions, IngestReport},
     ingestion::AppendMode,
     lcm::Lcm,
+    shapes::DeletionResult,
     tools::ToolCall,
     turn::{MaintainReport, TurnOptions, TurnReport},
     types::Dialect,
@@ -181,6 +182,16 @@ impl Conversation {
     /// Errors of [`Lcm::maintain`].
     pub fn maintain(&self) -> Result<MaintainReport> {
         self.lcm.maintain(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
+    }
+
+    /// Deletes the conversation and what other conversations have of it. A later append begins a
+    /// new conversation under the id.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Lcm::delete`].
+    pub fn delete(&self) -> Result<DeletionResult> {
+        self.lcm.delete(&self.id, self.clock, &self.cancel)
     }
 
     /// Assembles a context for the budget: `messages_json` is the array to send, `system` the

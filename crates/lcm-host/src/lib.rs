@@ -89,8 +89,8 @@ pub use pool::Pool;
 pub use portable::ImportReport;
 pub use record::Recorder;
 pub use shapes::{
-    AdviseAnswer, AskStatus, DeferredCompaction, GrantCharge, ModelFailure, TokenPrices,
-    UsagePurpose, UsageSum, UsageTotals,
+    AdviseAnswer, AskStatus, DeferredCompaction, DeletionResult, GrantCharge, ModelFailure,
+    TokenPrices, UsagePurpose, UsageSum, UsageTotals,
 };
 pub use tools::ToolCall;
 pub use turn::{MaintainReport, TurnOptions, TurnReport};

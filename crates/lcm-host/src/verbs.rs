@@ -1,12 +1,15 @@
-//! The verbs that are tasks of several calls: intake, compaction and turns.
+//! The verbs that are tasks of several calls: intake, compaction, turns and deletion.
+
+use serde_json::json;
 
 use crate::{
-    clock::Cancel,
+    clock::{Cancel, Clock},
     compaction::{CompactOptions, CompactReport, Pass},
     drive::Parts,
     error::Result,
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
+    shapes::DeletionResult,
     turn::{MaintainReport, TurnOptions, TurnReport},
 };
 
@@ -112,5 +115,26 @@ impl Lcm {
         cancel: &Cancel,
     ) -> IngestResult<TurnReport> {
         self.take_turn(conversation, messages, options, cancel)
+    }
+
+    /// Deletes the conversation with all its records, and what other conversations have of it:
+    /// grants that cover it, questions and answers with evidence from it. Then the id is free.
+    ///
+    /// A deletion that a crash or `cancel` interrupted goes on with the next call, whoever makes
+    /// it; until then every other call on the id is refused with `denied`.
+    ///
+    /// # Errors
+    ///
+    /// - `not-found`: the conversation does not exist.
+    /// - `cancelled`: deleted records stay deleted.
+    /// - errors of the component.
+    pub fn delete(
+        &self,
+        conversation: &str,
+        clock: Clock,
+        cancel: &Cancel,
+    ) -> Result<DeletionResult> {
+        let parts = Parts { clock, cancel, messages: &[], on_messages: None, on_pass: None };
+        Ok(self.drive(&json!({"task": "delete", "conversation": conversation}), parts)?)
     }
 }

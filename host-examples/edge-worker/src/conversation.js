@@ -46,7 +46,8 @@ export class Conversation extends DurableObject {
       // No fault of this client, whatever the code.
       return failed({ code, message: `the worker is not set up right: ${message}` }, 500);
     }
-    return answered(request, lcm, (options) => this.#later(options));
+    const later = (options) => this.#later(options);
+    return answered(request, lcm, { later, forget: () => this.#forget() });
   }
 
   /** Has compaction that a turn put off done when nobody waits. */
@@ -54,6 +55,12 @@ export class Conversation extends DurableObject {
     const given = Object.entries(options).filter(([name]) => MAINTAIN_OPTIONS.includes(name));
     await this.ctx.storage.put(MAINTAIN, Object.fromEntries(given));
     await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** Forgets what a turn of a deleted conversation put off. */
+  async #forget() {
+    await this.ctx.storage.delete(MAINTAIN);
+    await this.ctx.storage.deleteAlarm();
   }
 
   /** Does what was put off; the engine says what is left and when it is tried again. */

@@ -15,6 +15,7 @@
 //   POST compact?budget=N, maintain?budget=N
 //   GET  messages?seqFirst=N&seqLast=M  the original texts
 //   GET  status, check, digest
+//   DELETE /conversations/ID      deletes the conversation with all its records
 //
 // Options are those of the package, in the query or as a JSON object in the body; answers are the
 // engine's JSON, errors {"error": {"code", "message"}}.
@@ -95,6 +96,12 @@ async function revoke({ lcm, name }) {
   return { id: name, revoked: true };
 }
 
+async function remove({ lcm, forget }) {
+  const receipt = await lcm.delete(ID);
+  await forget();
+  return receipt;
+}
+
 /** Routes without a name behind them, and those with one. */
 const ROUTES = {
   "POST messages": async ({ lcm, request, url }) =>
@@ -111,6 +118,7 @@ const ROUTES = {
   "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
   "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
   "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
+  "DELETE ": remove,
   "GET status": async ({ lcm, url }) => lcm.status(ID, queryOf(url)),
   "GET check": async ({ lcm }) => lcm.check(ID),
   "GET digest": async ({ lcm, url }) => lcm.digest(queryOf(url)),
@@ -126,7 +134,7 @@ const NAMED_ROUTES = {
 
 /** The route of a request and the name behind it; undefined: there is none. */
 function routeOf(request, url) {
-  const [action, name, ...more] = url.pathname.split("/").slice(3);
+  const [action = "", name, ...more] = url.pathname.split("/").slice(3);
   const routes = name === undefined ? ROUTES : NAMED_ROUTES;
   const route = routes[`${request.method} ${action}`];
   if (!route || name === "" || more.length > 0) return undefined;
@@ -148,14 +156,15 @@ export function noRoute() {
 }
 
 /**
- * The response to a client's request. `later(options)` is called when a turn put compaction off.
+ * The response to a client's request. `later(options)` is called when a turn put compaction off,
+ * `forget()` when the conversation was deleted.
  */
-export async function answered(request, lcm, later) {
+export async function answered(request, lcm, { later, forget }) {
   const url = new URL(request.url);
   const found = routeOf(request, url);
   if (!found) return noRoute();
   try {
-    return Response.json(await found.route({ lcm, later, request, url, name: found.name }));
+    return Response.json(await found.route({ lcm, later, forget, request, url, name: found.name }));
   } catch (error) {
     if (STATUS[error.code] !== undefined) return failed(error);
     console.error(error);

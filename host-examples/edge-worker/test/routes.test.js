@@ -97,6 +97,15 @@ test("an agent has its tools, and its questions are answered", async () => {
   answer = undefined;
 });
 
+test("a deleted conversation is gone, and its object begins a new one", async () => {
+  const chat = await filled("deleted");
+  const [status, receipt] = await chat.remove("");
+  assert.deepEqual([status, receipt.done, receipt.messages], [200, true, lines.length]);
+  assert.equal((await chat.get("status"))[0], 404);
+  assert.equal((await chat.remove(""))[0], 404);
+  assert.equal((await chat.post("messages", lines[0]))[1].revision, 1);
+});
+
 test("a limited right to read is made, listed, used and ended", async () => {
   const chat = await filled("grants");
   const [status, grant] = await chat.post("grants?ttlMs=60000", { tokensMax: 2_000 });

@@ -45,7 +45,7 @@ export class Turns extends DurableObject {
   /** As a conversation answers, and `POST turns`: each line of the body is one. */
   async fetch(request) {
     const lcm = await this.#lcm;
-    if (!new URL(request.url).pathname.endsWith("/turns")) return answered(request, lcm, () => {});
+    if (!new URL(request.url).pathname.endsWith("/turns")) return answered(request, lcm, { later() {}, forget() {} });
     return Response.json(await this.#turns(lcm, (await request.text()).split("\n")));
   }
 

@@ -7,6 +7,7 @@
 import { ask, askPlan, completed, completerOf } from "./ask.js";
 import { compact, decide, maintain, turn } from "./compact.js";
 import { toJson } from "./convert.js";
+import { drive } from "./drive.js";
 import { invalid } from "./errors.js";
 import { identities } from "./identify.js";
 import { intake } from "./intake.js";
@@ -339,6 +340,16 @@ export class Engine {
   /** Archives the conversation: later calls can read it and cannot write to it. */
   async archive(conversation, cause, options) {
     return this.#command("archive", conversation, options, { cause });
+  }
+
+  /** Deletes the conversation; resolves to the receipt when nothing of it is left. */
+  async delete(conversation, options) {
+    return mapCall("delete", options, (given) => {
+      const now = () => this.#timeOf(given);
+      return this.#calls.inLine(conversation, async (backend) => {
+        return (await drive(backend, { task: "delete", conversation }, { now })).result;
+      });
+    });
   }
 
   /**

@@ -285,6 +285,9 @@ export const SHAPES = {
     ["summaries", "summaries"], ["updatedAt", "updated_at"], ["family", "family"],
     ["archived", "archived", "ArchiveState"],
   ],
+  ListedDeletion: [
+    ["conversation", "conversation"],
+  ],
   ListedSummary: [
     ["id", "id"], ["kind", "kind"], ["depth", "depth"], ["level", "level"], ["capped", "capped"],
     ["model", "model"], ["tokens", "tokens"], ["sourceTokens", "source_tokens"],
@@ -354,6 +357,10 @@ export const SHAPES = {
   SummaryPrompt: [
     ["name", "name"], ["overridden", "overridden"], ["text", "text"], ["builtIn", "built_in"],
     ["system", "system"], ["prompt", "prompt"], ["tokens", "tokens"], ["version", "version"],
+  ],
+  DeletionResult: [
+    ["conversation", "conversation"], ["done", "done"], ["messages", "messages"],
+    ["records", "records"], ["bytes", "bytes"],
   ],
   CallTime: [
     ["now", "now"],
@@ -519,6 +526,7 @@ export const METHODS = {
   reset: { options: "ResetOptions", result: "ResetAnswer" },
   newSession: { options: "NewSessionOptions", result: "NewSessionAnswer" },
   archive: { options: "CommandOptions", result: "ArchiveAnswer" },
+  delete: { options: "CallTime", result: "DeletionResult" },
   calibrate: { options: "CommandOptions", result: "CalibrateAnswer" },
   focus: { options: "FocusOptions", result: "FocusAnswer" },
   usage: { options: "UsageReport", result: "UsageAnswer" },
@@ -535,6 +543,7 @@ export const METHODS = {
 /** Shape of an element of each kind of list. */
 export const LISTINGS = {
   conversations: "ListedConversation",
+  deletions: "ListedDeletion",
   summaries: "ListedSummary",
   messages: "StoredMessage",
   grants: "Grant",

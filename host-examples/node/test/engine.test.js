@@ -651,6 +651,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     reset: [],
     newSession: [],
     archive: ["deleted"],
+    delete: [],
     calibrate: ["m", 10, 10],
     focus: [],
     usage: [],
@@ -683,6 +684,27 @@ test("every call refuses an option that it does not know, and does nothing", asy
     await assert.rejects(lcm.listing("summaries", { refuse_replay: "c" }), unknown);
     await assert.rejects(lcm.digest({ refuse_replay: true }), unknown);
     assert.equal(await lcm.digest(), before);
+  });
+});
+
+test("a deleted conversation is gone, and its id begins anew", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines, { family: "f" });
+    await lcm.append("d", [{ role: "user", content: "a quokka" }], { family: "f" });
+    const { messages, records } = await lcm.status("c").then(async (status) => {
+      const receipt = await lcm.delete("c");
+      assert.equal(receipt.messages, status.messages);
+      assert.ok(receipt.done && receipt.bytes >= status.bytes.total);
+      return receipt;
+    });
+    assert.ok(messages === lines.length && records > 3);
+    assert.deepEqual((await lcm.listing("conversations")).map((one) => one.conversation), ["d"]);
+    assert.deepEqual(await lcm.listing("deletions"), []);
+    const gone = { code: "not-found", message: "conversation `c` does not exist" };
+    await assert.rejects(lcm.delete("c"), gone);
+    await assert.rejects(lcm.status("c"), gone);
+    const { revision } = await lcm.append("c", lines.slice(0, 1));
+    assert.equal(revision, 1);
   });
 });
 

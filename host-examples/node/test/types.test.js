@@ -78,6 +78,8 @@ async function ends(lcm) {
     ["NewSessionAnswer", await lcm.newSession("c", { retainDepth: 1 })],
     ["ResetAnswer", await lcm.reset("c")],
     ["ArchiveAnswer", await lcm.archive("c#2", "idle")],
+    ["DeletionResult", await lcm.delete("c#2")],
+    ["ListedDeletion[]", await lcm.listing("deletions")],
     ["ConversationStatus", await lcm.status("c")],
     ["Description", await lcm.describe("c", "c")],
     ["ListedConversation[]", await lcm.listing("conversations")],

@@ -170,10 +170,15 @@ export interface ModelBreaker {
 }
 
 /** The kind of a list. */
-export type ListingKind = "conversations" | "summaries" | "messages" | "grants";
+export type ListingKind = "conversations" | "deletions" | "summaries" | "messages" | "grants";
 
 /** An element of a list. */
-export type ListedItem = ListedConversation | ListedSummary | StoredMessage | Grant;
+export type ListedItem =
+  | ListedConversation
+  | ListedSummary
+  | StoredMessage
+  | Grant
+  | ListedDeletion;
 
 /** A conversation in a list. */
 export interface ListedConversation {
@@ -195,6 +200,12 @@ export interface ListedConversation {
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
+}
+
+/** A conversation that is being deleted, in a list of deletions. */
+export interface ListedDeletion {
+  /** Id of the conversation; `delete` continues. */
+  conversation: string;
 }
 
 /** A summary in a list. */

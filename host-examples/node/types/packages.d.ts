@@ -642,7 +642,7 @@ export interface CheckResult {
 
 /** Options of a list. */
 export interface ListingOptions {
-  /** Conversation whose list is read; required unless the list is `conversations`. */
+  /** Conversation whose list is read; required for summaries, messages and grants. */
   conversation?: string;
 }
 

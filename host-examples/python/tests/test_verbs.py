@@ -228,6 +228,8 @@ class Results(unittest.TestCase):
                 (results_of.NewSessionAnswer, lcm.new_session("c")),
                 (results_of.ResetAnswer, lcm.reset("c")),
                 (results_of.ArchiveAnswer, lcm.archive("c#2", "session-end")),
+                (results_of.DeletionResult, lcm.delete("c#2")),
+                (list[results_of.ListedDeletion], lcm.listing("deletions")),
                 (results_of.ConfigurationReport, lcm.configure({"enabled": True})),
             ]
         for kind, value in results:

@@ -8,22 +8,32 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     End,
-    arguments::{Digest, Global},
+    arguments::{Conversations, Digest, Global},
     commands::recall::{field, list, parse},
     output::{self, Table, plain},
     progress::Progress,
     session::Session,
 };
 
-pub(crate) fn conversations(global: &Global) -> Result<End> {
+pub(crate) fn conversations(global: &Global, options: &Conversations) -> Result<End> {
     #[derive(Serialize)]
     struct Output {
         conversations: Vec<Box<RawValue>>,
     }
     let session = Session::open(global)?;
-    let conversations = list(&session, "conversations", None)?;
+    let kind = if options.deletions { "deletions" } else { "conversations" };
+    let conversations = list(&session, kind, None)?;
     if session.json {
         output::json(&Output { conversations })?;
+        return Ok(End::Done);
+    }
+    if options.deletions {
+        let mut table = Table::new(&["conversation"]);
+        for conversation in &conversations {
+            let conversation = parse("admin.listing", conversation.get())?;
+            table.row(vec![field(&conversation, "conversation")]);
+        }
+        output::text(&table.render())?;
         return Ok(End::Done);
     }
     let mut table = Table::new(&[

@@ -1,11 +1,11 @@
-//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm focus` and `lcm calibrate`: change a
-//! conversation by a verb of the component.
+//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm delete`, `lcm focus` and
+//! `lcm calibrate`: change a conversation by a verb of the component.
 //!
 //! In: options. Out: one sentence about the change; with `--json` the answer of the verb with
 //! `applied`, which is false after a dry run. `reset`, `new`, `archive` and `focus` change nothing
 //! without `--apply`.
 
-use lcm_host::{Code, Error, Result};
+use lcm_host::{Code, DeletionResult, Error, Result};
 use serde_json::{Value, json};
 
 use super::{
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     End,
-    arguments::{Apply, Archive, Calibrate, Family, Focus, Global, New, Reset},
+    arguments::{Apply, Archive, Calibrate, Delete, Family, Focus, Global, New, Reset},
     input::read_text,
-    output,
+    output::{self, count},
     session::Session,
 };
 
@@ -66,6 +66,29 @@ pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
             _ => format!("{id} is not archived"),
         }
     })
+}
+
+pub(crate) fn delete(global: &Global, options: &Delete) -> Result<End> {
+    if !options.apply.apply {
+        return run(global, "delete", json!({}), options.apply, |answer| {
+            let messages = answer.get("messages").and_then(Value::as_u64).unwrap_or_default();
+            format!("{} has {}", field(answer, "conversation"), count(messages, "message"))
+        });
+    }
+    let session = Session::open(global)?;
+    let receipt = session.lcm.delete(session.conversation, session.clock, &session.cancel)?;
+    let DeletionResult { conversation, messages, records, bytes, .. } = &receipt;
+    if session.json {
+        output::json(&receipt)?;
+    } else {
+        output::text(&format!(
+            "{conversation} is deleted: {}, {}, {}\n",
+            count(*messages, "message"),
+            count(*records, "record"),
+            count(*bytes, "byte"),
+        ))?;
+    }
+    Ok(End::Done)
 }
 
 pub(crate) fn focus(global: &Global, options: &Focus) -> Result<End> {

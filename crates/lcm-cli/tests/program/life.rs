@@ -89,3 +89,21 @@ fn a_brief_is_shown_in_place_of_summaries_until_it_is_taken_away() {
         "1 to 83",
     );
 }
+
+#[test]
+fn a_deleted_conversation_is_gone_and_its_id_is_free() {
+    let place = Place::with_demo();
+    let before = place.digest();
+    let planned = place.json(&["delete"]);
+    assert_eq!((&planned["applied"], &planned["messages"]), (&json!(false), &json!(83)));
+    assert_eq!(place.digest(), before);
+    let receipt = place.json(&["delete", "--apply"]);
+    assert_eq!((&receipt["done"], &receipt["messages"]), (&json!(true), &json!(83)));
+    place.run(&["status"]).failed(3, "not-found", "`default`");
+    place.run(&["delete", "--apply"]).failed(3, "not-found", "`default`");
+    assert_eq!(place.json(&["conversations"])["conversations"], json!([]));
+    assert_eq!(place.json(&["conversations", "--deletions"])["conversations"], json!([]));
+    place.run(&["ingest", DEMO]).ok();
+    let said = place.run(&["delete", "--apply"]).ok().out;
+    assert!(said.starts_with("default is deleted: 83 messages, "), "{said}");
+}

@@ -3,8 +3,9 @@
 //! In: a verb and its arguments as JSON. Out: a JSON report, in which `changed` tells whether the
 //! command changed the store, or with `dry_run` would change the store. A command makes at most one
 //! commit, and none if nothing changes. This module parses the arguments and reads the
-//! conversation. The commands are in [`super::session`], [`super::calibration`], [`super::focus`],
-//! [`super::maintenance`], [`super::prompts`] and [`super::usage`].
+//! conversation. The commands are in [`super::session`], [`super::calibration`],
+//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`] and
+//! [`super::usage`].
 
 use alloc::string::String;
 
@@ -28,7 +29,7 @@ use lcm_text::{
     config::Config,
 };
 
-use super::{maintenance::MaintainRequest, prompts};
+use super::{deletion, maintenance::MaintainRequest, prompts};
 
 /// Name of the argument with a command's arguments, for error texts.
 const ARGUMENTS: &str = "arguments-json";
@@ -77,6 +78,10 @@ pub(crate) fn run_command(
     arguments_json: &str,
 ) -> Result<String> {
     let mut fields = parse_arguments(arguments_json)?;
+    if verb == "delete" {
+        // Nothing but a deletion reads a tombstone.
+        return deletion::delete_piece(session, call, fields, ARGUMENTS);
+    }
     let request = CommandRequest::read(&mut fields, call.config, verb)?;
     let dry_run = fields.take_flag("dry_run");
     fields.finish(ARGUMENTS)?;

@@ -27,7 +27,7 @@ const CONVERSATIONS_PER_PAGE: usize = 200;
 
 /// A page of a listing that a caller requests.
 pub(crate) struct ListingRequest<'a> {
-    /// `conversations`, `summaries`, `messages` or `grants`.
+    /// `conversations`, `deletions`, `summaries`, `messages` or `grants`.
     pub(crate) kind: &'a str,
     /// Cursor of the page; `None`: the first page.
     pub(crate) cursor: Option<&'a str>,
@@ -57,12 +57,14 @@ pub(crate) fn list_page(
     };
     let (items, cursor) = match kind {
         "conversations" => list_conversations(session, cursor)?,
+        "deletions" => list_deletions(session, cursor)?,
         "summaries" => list_summaries(session, require_call()?, cursor, bytes_max)?,
         "messages" => list_messages(session, require_call()?, cursor, bytes_max)?,
         "grants" => (grants::list_grants(session, require_call()?)?, ensure_single_page(cursor)?),
         _ => {
             return Err(Error::invalid_input(format_args!(
-                "`kind` must be conversations, summaries, messages or grants, got `{kind}`"
+                "`kind` must be conversations, deletions, summaries, messages or grants, got \
+                 `{kind}`"
             )));
         }
     };
@@ -110,6 +112,19 @@ fn list_conversations(session: &mut StoreSession<'_>, cursor: Option<&str>) -> R
         items.push_object(row);
     }
     Ok((items, page.cursor))
+}
+
+/// Lists the conversations that are being deleted, for a caller who continues.
+fn list_deletions(session: &mut StoreSession<'_>, cursor: Option<&str>) -> Result<ListPage> {
+    let (ids, cursor) =
+        conversation_list::read_deletion_page(session, cursor)?.ok_or_else(foreign_cursor_error)?;
+    let mut items = JsonWriter::new_array();
+    for id in ids {
+        let mut row = JsonWriter::new_object();
+        row.add_text("conversation", &id);
+        items.push_object(row);
+    }
+    Ok((items, cursor))
 }
 
 fn list_summaries(

@@ -8,6 +8,7 @@ mod calibration;
 mod check;
 mod commands;
 mod cursor;
+mod deletion;
 mod digest;
 mod export;
 mod export_format;

@@ -9,6 +9,7 @@ use crate::storage::{
     changes::Changes,
     context::ContextItem,
     head::{JournalAction, LoadedHead},
+    links::{self, LinkEnd},
     records::session::{ArchiveCause, ArchiveRecord},
     session::{self as session_rules, SessionLifecycle},
 };
@@ -235,6 +236,8 @@ impl CommandContext<'_, '_> {
             } else {
                 next.add_guard(next_call, &mut changes);
             }
+            let ends = (LinkEnd::from_call(call), LinkEnd::from_call(next_call));
+            links::add_link(&mut changes, &ends.0, &ends.1)?;
             Ok(changes)
         })?;
         self.session.commit_changes(&changes)

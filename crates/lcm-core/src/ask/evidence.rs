@@ -34,6 +34,8 @@ use super::passage;
 
 /// Most conversations that give evidence for one question.
 const SHARES_MAX: usize = 3;
+/// Most conversations that a question lists, because its commit links each.
+const LISTED_MAX: usize = 64;
 /// Most hits of the search.
 const HITS_MAX: u64 = 100;
 /// Most tokens of one passage: a long message shows the surroundings of its best match.
@@ -166,7 +168,7 @@ pub(super) fn gather_evidence(
         evidence.truncated |= truncated;
         evidence.passages.extend(taken.into_iter().map(|(_, passage, _)| passage));
     }
-    for bucket in &left_out {
+    for bucket in left_out.iter().take(LISTED_MAX.saturating_sub(evidence.shares.len())) {
         find_or_add_share(&mut evidence.shares, bucket, 0);
     }
     Ok(evidence)

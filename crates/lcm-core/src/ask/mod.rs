@@ -25,6 +25,7 @@ use crate::storage::{
     call::Call,
     head::LoadedHead,
     history::MessageHistory,
+    links::ConversationLinks,
     read_scope::{self, ReadLimits},
     records::{
         grants::GrantAccess,
@@ -103,6 +104,18 @@ struct PendingQuestion {
     record: QuestionRecord,
     open: OpenQuestion,
     charge: GrantCharge,
+    /// Links to the conversations of the evidence.
+    links: ConversationLinks,
+}
+
+/// Reads the links to the conversations of an open question, before the texts of its passages.
+fn read_links(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    open: &OpenQuestion,
+) -> Result<ConversationLinks> {
+    let names = open.shares.iter().map(|share| share.conversation.as_str());
+    ConversationLinks::read(session, call, names)
 }
 
 /// Reads a question and gathers its evidence, for [`plan`] and [`run`].
@@ -143,9 +156,10 @@ fn prepare_question(
             paid.build_grant_note(0),
         )));
     }
+    let links = read_links(session, call, &open)?;
     let text = render_evidence(session, call, &open)?;
     paid.tokens = open.evidence_tokens;
-    let asked = PendingQuestion { slot, record, open, charge: paid };
+    let asked = PendingQuestion { slot, record, open, charge: paid, links };
     Ok(AskPreparation::NeedsModel(Box::new(PreparedQuestion { asked, text, now })))
 }
 
@@ -183,11 +197,11 @@ impl PendingQuestion {
         request: CompletionRequest,
         now: Timestamp,
     ) -> Result<AskStep> {
-        let Self { slot, mut record, open, charge: paid } = self;
+        let Self { slot, mut record, open, charge: paid, links } = self;
         let note = paid.build_grant_note(open.evidence_tokens);
         let step = outcome::build_request_step(&record, &open, request, note, now);
         record.state = QuestionState::Open(open);
-        slot.write(session, &record, paid)?;
+        slot.write(session, &record, paid, links)?;
         Ok(step)
     }
 
@@ -197,10 +211,10 @@ impl PendingQuestion {
         session: &mut StoreSession<'_>,
         ending: &AskOutcome,
     ) -> Result<AskStep> {
-        let Self { slot, mut record, charge: paid, .. } = self;
+        let Self { slot, mut record, charge: paid, links, .. } = self;
         let step = outcome::build_outcome_step(ending, paid.build_grant_note(ending.source_tokens));
         record.state = QuestionState::Ended(step.document.clone());
-        slot.write(session, &record, paid)?;
+        slot.write(session, &record, paid, links)?;
         Ok(step)
     }
 }
@@ -211,8 +225,9 @@ impl PendingQuestion {
 /// # Errors
 ///
 /// `invalid-input`: the continuation, or the number of answers; `not-found`: the conversation, or
-/// another question replaced this question; `denied`: the grant of the question has ended; `conflict`: another call
-/// answered first; errors of the store.
+/// another question replaced this question, or a conversation of its evidence was deleted;
+/// `denied`: the grant of the question has ended; `conflict`: another call answered first; errors
+/// of the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -233,6 +248,11 @@ pub(crate) fn apply(
             answers.len()
         )));
     };
+    let links = read_links(session, call, &open)?;
+    links.ensure_alive().map_err(|_| {
+        Error::not_found("a conversation of the evidence was deleted, so the question does not exist any more; ask \
+             again")
+    })?;
     let grant = open.grant.as_ref();
     let truncated = grant.is_some_and(|grant| grant.truncated);
     let permit = GrantAccess::for_call(session, call, grant.map(|grant| grant.id.as_str()))?;
@@ -241,6 +261,7 @@ pub(crate) fn apply(
         record,
         open,
         charge: GrantCharge { permit, tokens: 0, truncated },
+        links,
     };
     let is_in_time = now < asked.record.expires_at;
     let may_ask = asked.open.attempt < COMPLETIONS_MAX && is_in_time;
@@ -256,6 +277,7 @@ pub(crate) fn apply(
                 );
                 return asked.commit_outcome(session, &ending);
             }
+            asked.links = read_links(session, call, &asked.open)?;
             AttemptRemark::AfterSearch
         }
     };

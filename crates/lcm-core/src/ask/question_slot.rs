@@ -9,6 +9,7 @@ use lcm_text::base::hash;
 use crate::storage::{
     call::Call,
     changes::Changes,
+    links::ConversationLinks,
     record_key::GuardedRecord,
     records::{
         grants::GrantAccess,
@@ -93,19 +94,22 @@ impl QuestionSlot {
         })
     }
 
-    /// Replaces the record and charges `paid` in the same commit.
+    /// Replaces the record and charges `paid` in the same commit. `links` are those of the
+    /// conversations that the record names.
     ///
     /// # Errors
     ///
-    /// `conflict`: another call committed first; `denied`: the grant has fewer tokens left;
-    /// `limit-exceeded`; errors of the store.
+    /// `conflict`: another call committed first, or a conversation was deleted; `denied`: the grant
+    /// has fewer tokens left; `limit-exceeded`; errors of the store.
     pub(super) fn write(
         self,
         session: &mut StoreSession<'_>,
         record: &QuestionRecord,
         paid: GrantCharge,
+        links: ConversationLinks,
     ) -> Result<()> {
         let mut changes = Changes::default();
+        links.add_to(&mut changes)?;
         changes.replace_record(&self.0, record)?;
         if let Some(permit) = paid.permit {
             // A charge of 0 still guards the grant: an answer requires a valid grant.

@@ -1,4 +1,5 @@
-//! Tasks that take several calls: intake of any number of messages, and compaction with models.
+//! Tasks that take several calls: intake of any number of messages, compaction with models, and the
+//! deletion of a conversation.
 //!
 //! In: a task, then after every instruction the event that answers it. Out: the next instruction:
 //! which export to call with which arguments, which texts to upload, which requests to complete, or
@@ -25,6 +26,7 @@
 //!    longer message is uploaded in pieces of at most 192 KiB.
 
 mod compaction;
+mod deletion;
 mod event;
 mod instruction;
 mod intake;
@@ -80,6 +82,7 @@ pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<Stri
     match &mut work {
         DriveWork::Intake(task, progress) => progress.advance(task, event, &mut reply)?,
         DriveWork::Compaction(task, progress) => progress.advance(task, event, &mut reply)?,
+        DriveWork::Deletion(_, progress) => progress.advance(event)?,
     }
     work.write(reply, task_json, now)
 }
@@ -99,6 +102,7 @@ fn foreign_token_error() -> Error {
 enum DriveWork {
     Intake(intake::IntakeTask, intake::IntakeProgress),
     Compaction(compaction::CompactionTask, compaction::CompactionProgress),
+    Deletion(deletion::DeletionTask, deletion::DeletionProgress),
 }
 
 impl DriveWork {
@@ -111,9 +115,12 @@ impl DriveWork {
             )));
         }
         let mut fields = JsonFields::parse_argument(TASK, task_json)?;
-        let place =
-            fields.take_choice("task", &["append", "ingest", "compact", "maintain", "turn"]);
-        let work = if place < 2 {
+        let tasks = ["append", "ingest", "compact", "maintain", "turn", "delete"];
+        let place = fields.take_choice("task", &tasks);
+        let work = if place == 5 {
+            let task = deletion::DeletionTask::read(&mut fields);
+            Self::Deletion(task, deletion::DeletionProgress::default())
+        } else if place < 2 {
             let task = intake::IntakeTask::read(&mut fields, place == 0);
             let progress = intake::IntakeProgress::begin(&task, now);
             Self::Intake(task, progress)
@@ -131,6 +138,7 @@ impl DriveWork {
         match self {
             Self::Intake(_, progress) => progress.visit(state),
             Self::Compaction(_, progress) => progress.visit(state),
+            Self::Deletion(_, progress) => progress.visit(state),
         }
     }
 
@@ -141,6 +149,7 @@ impl DriveWork {
         let mut instruction = match &self {
             Self::Intake(task, progress) => progress.next_instruction(task),
             Self::Compaction(task, progress) => progress.next_instruction(task, now),
+            Self::Deletion(task, progress) => progress.next_instruction(task, now),
         };
         if !instruction.is_last {
             let digits = hash::hex(&codec::encode(&state)?);

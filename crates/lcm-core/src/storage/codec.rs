@@ -25,6 +25,8 @@ const RECORD_DEFLATED: u8 = 2;
 const BYTES_DEFLATED: u8 = 3;
 /// Codec of compressed packs.
 const COMPRESSED_PACK: u8 = 4;
+/// Codec of tombstones, which stand in the place of a head.
+const TOMBSTONE: u8 = 5;
 
 /// Encodes a record without deflating it.
 ///
@@ -33,6 +35,33 @@ const COMPRESSED_PACK: u8 = 4;
 /// `limit-exceeded`: the value would be larger than 256 KiB.
 pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     finish_encoding(postcard::to_extend(record, alloc::vec![FORMAT, POSTCARD]))
+}
+
+/// Encodes a tombstone, which no reader takes for a head.
+///
+/// # Errors
+///
+/// `limit-exceeded`: the value would be larger than 256 KiB.
+pub(crate) fn encode_tombstone<T: Serialize>(record: &T) -> Result<Vec<u8>> {
+    finish_encoding(postcard::to_extend(record, alloc::vec![FORMAT, TOMBSTONE]))
+}
+
+/// Returns whether a value is a tombstone.
+pub(crate) fn is_tombstone(value: &[u8]) -> bool {
+    matches!(value, [FORMAT, TOMBSTONE, ..])
+}
+
+/// Decodes the tombstone in the value of `key`.
+///
+/// # Errors
+///
+/// `corrupt`: the value is no tombstone, or out of bounds; `unsupported`: the value has a newer
+/// format.
+pub(crate) fn decode_tombstone<T: DeserializeOwned + SoundRecord>(
+    key: &str,
+    value: &[u8],
+) -> Result<T> {
+    decode_payload(key, payload_of_codec(key, value, TOMBSTONE)?)
 }
 
 /// Encodes a record, deflated if that is smaller.

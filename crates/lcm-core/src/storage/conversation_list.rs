@@ -10,7 +10,8 @@ use crate::storage::{
     codec,
     head::ConversationHead,
     keys::{self, ConversationKeys},
-    session::SessionLifecycle,
+    session::{self, SessionLifecycle},
+    store::Entry,
     store_session::{self, StoreSession},
 };
 use lcm_text::base::{
@@ -104,24 +105,67 @@ pub(crate) fn read_conversation_page(
         session.scan_page(&start, keys::NAMES_END, limits::CALL_BYTES_MAX)?;
     let has_more = has_more || entries.len() > count_max;
     entries.truncate(count_max);
-    let mut conversations = Vec::new();
-    for entry in &entries {
-        conversations.push(ConversationKeys::new(&decode_id(&entry.key, &entry.value)?)?);
-    }
-    let head_keys: Vec<String> = conversations.iter().map(ConversationKeys::head_key).collect();
-    let mut heads: Vec<ConversationHead> = Vec::new();
-    for (key, value) in head_keys.iter().zip(session.read_uncached(&head_keys)?) {
-        let missing = || Error::corrupt_store(format_args!("`{key}` is missing"));
-        heads.push(codec::decode(key, &value.ok_or_else(missing)?)?);
-    }
-    let life_keys = |(keys, head)| SessionLifecycle::list_keys(keys, head);
-    let wanted: Vec<String> = conversations.iter().zip(&heads).flat_map(life_keys).collect();
-    session.read_content_addressed(&wanted, &[])?;
     let mut listed = Vec::new();
-    for (keys, head) in conversations.iter().zip(heads) {
-        let life = SessionLifecycle::read(session, keys, &head)?;
+    let heads = read_listed_heads(session, &entries)?;
+    let successor = |head: &ConversationHead| head.archived.and_then(|one| one.successor);
+    let hashes: Vec<[u8; 16]> = heads.iter().filter_map(|(_, head)| successor(head)).collect();
+    let mut successors = session::read_conversation_names(session, &hashes)?.into_iter();
+    let member_key = |(keys, head): &(ConversationKeys, ConversationHead)| {
+        head.family.map(|family| keys.family_member_key(family))
+    };
+    let wanted: Vec<String> = heads.iter().filter_map(member_key).collect();
+    session.read_content_addressed(&wanted, &[])?;
+    for (keys, head) in heads {
+        let successor = successor(&head).and_then(|_| successors.next().flatten());
+        let life = SessionLifecycle::with_successor(session, &keys, &head, successor)?;
         listed.push(ListedConversation { head, life });
     }
     let cursor = entries.pop().filter(|_| has_more).map(|entry| entry.key);
     Ok(Some(ConversationPage { conversations: listed, cursor }))
+}
+
+/// Reads a page of the ids of conversations that are being deleted, with the cursor of the next
+/// page; `None`: the cursor is not a cursor of this list.
+///
+/// # Errors
+///
+/// `corrupt`; errors of the store.
+pub(crate) fn read_deletion_page(
+    session: &mut StoreSession<'_>,
+    cursor: Option<&str>,
+) -> Result<Option<(Vec<String>, Option<String>)>> {
+    let start = cursor.map_or_else(|| keys::DELETIONS_PREFIX.into(), store_session::successor_key);
+    if !start.starts_with(keys::DELETIONS_PREFIX) {
+        return Ok(None);
+    }
+    let (mut entries, has_more) =
+        session.scan_page(&start, keys::DELETIONS_END, limits::CALL_BYTES_MAX)?;
+    let ids: Result<Vec<String>> =
+        entries.iter().map(|entry| decode_id(&entry.key, &entry.value)).collect();
+    let cursor = entries.pop().filter(|_| has_more).map(|entry| entry.key);
+    Ok(Some((ids?, cursor)))
+}
+
+/// Reads the heads of entries of the list, without conversations whose deletion began after the
+/// entries were read.
+fn read_listed_heads(
+    session: &mut StoreSession<'_>,
+    entries: &[Entry],
+) -> Result<Vec<(ConversationKeys, ConversationHead)>> {
+    let mut conversations = Vec::new();
+    for entry in entries {
+        conversations.push(ConversationKeys::new(&decode_id(&entry.key, &entry.value)?)?);
+    }
+    let head_keys: Vec<String> = conversations.iter().map(ConversationKeys::head_key).collect();
+    let values = session.read_uncached(&head_keys)?;
+    let mut heads = Vec::new();
+    for ((keys, key), value) in conversations.into_iter().zip(head_keys).zip(values) {
+        match value {
+            Some(value) if codec::is_tombstone(&value) => {}
+            Some(value) => heads.push((keys, codec::decode(&key, &value)?)),
+            None if session.read_one_uncached(&keys.name_key())?.is_none() => {}
+            None => return Err(Error::corrupt_store(format_args!("`{key}` is missing"))),
+        }
+    }
+    Ok(heads)
 }

@@ -17,7 +17,7 @@ use crate::storage::{
     context::Context,
     keys::{self, ConversationKeys},
     pack::PackRef,
-    record_key::{RecordReads, RecordValues},
+    record_key::{RecordKey, RecordReads, RecordValues},
     records::deferred::DeferredCompaction,
     store::{Guard, Put},
     store_session::StoreSession,
@@ -25,7 +25,7 @@ use crate::storage::{
 };
 use lcm_text::{
     base::{
-        error::{Error, Result},
+        error::{Error, ErrorCode, Result},
         limits, time,
     },
     types::api::Timestamp,
@@ -198,7 +198,7 @@ impl LoadedHead {
     /// # Errors
     ///
     /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; errors of the store.
+    /// newer format; `denied`: the conversation is being deleted; errors of the store.
     pub(crate) fn read_with_keys(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -216,6 +216,11 @@ impl LoadedHead {
         }
         let head = match &bytes {
             None => ConversationHead::new(conversation),
+            Some(value) if codec::is_tombstone(value) => {
+                // Nothing of the conversation stays in memory.
+                session.clear_cache();
+                return Err(deletion_error(conversation));
+            }
             Some(value) => codec::decode::<ConversationHead>(&keys.head_key(), value)?,
         };
         if head.conversation != conversation {
@@ -406,11 +411,31 @@ impl LoadedHead {
     }
 }
 
+/// Builds the refusal of a call on a conversation that is being deleted.
+#[cold]
+#[inline(never)]
+pub(crate) fn deletion_error(conversation: &str) -> Error {
+    Error::new(
+        ErrorCode::Denied,
+        format_args!(
+            "conversation `{conversation}` is being deleted; call `delete` until it is done, then \
+             the id is free"
+        ),
+    )
+}
+
 /// A journal entry: time and action of a commit that wrote the head.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JournalEntry {
     pub(crate) time: Timestamp,
     pub(crate) act: JournalAction,
+}
+
+impl JournalEntry {
+    /// Returns the key of the entry of a revision.
+    pub(crate) fn key(keys: &ConversationKeys, revision: u64) -> RecordKey<Self> {
+        RecordKey::new(keys.journal_key(revision))
+    }
 }
 
 /// The action of a commit that wrote the head. The index of a case is stored.

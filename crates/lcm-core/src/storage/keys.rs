@@ -18,6 +18,11 @@ pub(crate) const NAMES_PREFIX: &str = "n/";
 /// End of the list of conversations: greater than all keys of the list.
 pub(crate) const NAMES_END: &str = "n0";
 
+/// Prefix of the keys in the list of conversations that are being deleted.
+pub(crate) const DELETIONS_PREFIX: &str = "x/";
+/// First key after the list of conversations that are being deleted.
+pub(crate) const DELETIONS_END: &str = "x0";
+
 /// Returns the hash by which keys and heads identify the family with this family key.
 pub(crate) fn family_hash(key: &str) -> [u8; 16] {
     hash_prefix(&hash_fields(&[b"lcm family", b"", key.as_bytes()]))
@@ -108,6 +113,21 @@ impl ConversationKeys {
     /// Returns the key of the conversation in the list of conversations.
     pub(crate) fn name_key(&self) -> String {
         format!("{NAMES_PREFIX}{}", self.root)
+    }
+
+    /// Returns the key of the conversation in the list of conversations that are being deleted.
+    pub(crate) fn deletion_key(&self) -> String {
+        format!("{DELETIONS_PREFIX}{}", self.root)
+    }
+
+    /// Returns the key of the journal entry that tells one life of the id from the next.
+    pub(crate) fn life_key(&self) -> String {
+        self.journal_key(1)
+    }
+
+    /// Returns the key of the link to another conversation.
+    pub(crate) fn link_key(&self, other: &Self) -> String {
+        format!("{}/l{}", self.root, other.root)
     }
 
     /// Returns the key of a pack, from its first seq.
@@ -335,6 +355,8 @@ mod tests {
         let made = [
             FORMAT_VERSION_KEY.into(),
             keys.name_key(),
+            keys.deletion_key(),
+            keys.link_key(&keys),
             keys.family_member_key(family_hash("f")),
             keys.head_key(),
             keys.pack_key(7),

@@ -14,6 +14,7 @@ pub(crate) mod fresh_tail;
 pub(crate) mod head;
 pub(crate) mod history;
 pub(crate) mod keys;
+pub(crate) mod links;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;

@@ -17,6 +17,7 @@ use lcm_text::{
 
 use crate::storage::{
     call::Call,
+    codec::is_tombstone,
     conversation_list,
     head::LoadedHead,
     keys::ConversationKeys,
@@ -214,7 +215,8 @@ pub(crate) fn find_conversations_with_id(
         wanted.push(key);
     }
     let found = session.read_uncached(&wanted)?;
-    let known = members.into_iter().zip(found).filter(|(_, value)| value.is_some());
+    let is_record = |value: &Option<Vec<u8>>| value.as_ref().is_some_and(|v| !is_tombstone(v));
+    let known = members.into_iter().zip(found).filter(|(_, value)| is_record(value));
     Ok(known.map(|(member, _)| member).collect())
 }
 

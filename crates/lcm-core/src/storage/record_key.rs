@@ -93,6 +93,13 @@ pub(crate) struct RecordSlot<T> {
     index: usize,
 }
 
+impl<T> RecordSlot<T> {
+    /// Returns the key of the record.
+    pub(crate) fn key(&self) -> &RecordKey<T> {
+        &self.key
+    }
+}
+
 impl RecordReads {
     /// Adds a record to the list and returns the slot from which to decode the record.
     pub(crate) fn add_record<T>(&mut self, key: RecordKey<T>) -> RecordSlot<T> {
@@ -144,6 +151,11 @@ impl RecordValues {
         T: DeserializeOwned + SoundRecord,
     {
         self.get_value(slot).map(|value| slot.key.decode(value)).transpose()
+    }
+
+    /// Returns the guard that the store still holds the value at a place, which is not decoded.
+    pub(crate) fn build_guard<T>(&self, slot: &RecordSlot<T>) -> Guard {
+        Guard { key: slot.key.name.clone(), value: self.get_value(slot).map(Vec::from) }
     }
 
     /// Decodes the record in a slot and keeps its value, from which a guard can be built.

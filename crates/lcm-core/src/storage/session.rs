@@ -209,7 +209,12 @@ pub(crate) fn read_family(
     keys: &ConversationKeys,
     head: &ConversationHead,
 ) -> Result<Option<String>> {
-    Ok(read_member(session, keys, head)?.map(|member| member.family))
+    let Some(hash) = head.family else { return Ok(None) };
+    let key = keys.family_member_key(hash);
+    let value = session.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten();
+    let Some(value) = value else { return Err(session.missing_record_error(&key)) };
+    // The cached record may be of an earlier life of the id, in the same family.
+    Ok(Some(decode_member(&key, &value, head)?.family))
 }
 
 /// Reads the member record of a conversation in its family; `None`: no family.
@@ -225,18 +230,21 @@ pub(crate) fn read_member(
 ) -> Result<Option<FamilyMember>> {
     let Some(hash) = head.family else { return Ok(None) };
     let key = keys.family_member_key(hash);
-    let Some(value) =
-        session.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten()
-    else {
+    let Some(value) = session.read_one_uncached(&key)? else {
         return Err(session.missing_record_error(&key));
     };
-    let member: FamilyMember = codec::decode(&key, &value)?;
-    if keys::family_hash(&member.family) != hash || member.conversation != head.conversation {
+    decode_member(&key, &value, head).map(Some)
+}
+
+fn decode_member(key: &str, value: &[u8], head: &ConversationHead) -> Result<FamilyMember> {
+    let member: FamilyMember = codec::decode(key, value)?;
+    let is_family = head.family == Some(keys::family_hash(&member.family));
+    if !is_family || member.conversation != head.conversation {
         return Err(Error::corrupt_store(format_args!(
             "`{key}` names another family or conversation"
         )));
     }
-    Ok(Some(member))
+    Ok(member)
 }
 
 /// Ensures that the conversation is not archived.
@@ -267,11 +275,27 @@ pub(crate) fn find_successor(
     archived: &ArchiveRecord,
 ) -> Result<Option<String>> {
     let Some(hash) = archived.successor else { return Ok(None) };
-    let key = keys::conversation_name_key(hash);
-    let value = session.read_content_addressed(core::slice::from_ref(&key), &[])?.pop().flatten();
-    let Some(value) = value else { return Ok(None) };
-    let (_, id): (String, String) = codec::decode(&key, &value)?;
-    Ok(Some(id))
+    Ok(read_conversation_names(session, &[hash])?.pop().flatten())
+}
+
+/// Reads the ids of conversations from their hashes; `None`: the conversation does not exist or is
+/// being deleted.
+///
+/// Nothing is cached, because another instance may delete a conversation.
+///
+/// # Errors
+///
+/// `corrupt`; errors of the store.
+pub(crate) fn read_conversation_names(
+    session: &mut StoreSession<'_>,
+    hashes: &[[u8; 16]],
+) -> Result<Vec<Option<String>>> {
+    let keys: Vec<String> = hashes.iter().copied().map(keys::conversation_name_key).collect();
+    let decode_name = |(key, value): (&String, Option<Vec<u8>>)| {
+        value.map(|value| codec::decode::<(String, String)>(key, &value)).transpose()
+    };
+    let names = keys.iter().zip(session.read_uncached(&keys)?).map(decode_name);
+    names.map(|name| Ok(name?.map(|(_, id)| id))).collect()
 }
 
 /// Family key and archive record of a conversation, for listings, status and export.
@@ -299,21 +323,26 @@ impl SessionLifecycle {
         keys: &ConversationKeys,
         head: &ConversationHead,
     ) -> Result<Self> {
-        let archived = match head.archived {
-            Some(archived) => Some((archived, find_successor(session, &archived)?)),
+        let successor = match &head.archived {
+            Some(archived) => find_successor(session, archived)?,
             None => None,
         };
-        Ok(Self { family: read_family(session, keys, head)?, archived })
+        Self::with_successor(session, keys, head, successor)
     }
 
-    /// Lists the keys that [`Self::read`] reads, so that a caller can prefetch them.
-    pub(crate) fn list_keys(
+    /// Reads the family of a conversation whose successor was read.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: the family does not list the conversation; errors of the store.
+    pub(crate) fn with_successor(
+        session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
         head: &ConversationHead,
-    ) -> impl Iterator<Item = String> {
-        let successor = head.archived.and_then(|archived| archived.successor);
-        let family = head.family.map(|family| keys.family_member_key(family));
-        family.into_iter().chain(successor.map(keys::conversation_name_key))
+        successor: Option<String>,
+    ) -> Result<Self> {
+        let archived = head.archived.map(|archived| (archived, successor));
+        Ok(Self { family: read_family(session, keys, head)?, archived })
     }
 
     /// Adds the member `archived` to a JSON object: the archive record, or null if not archived.

@@ -143,6 +143,11 @@ impl<'a> StoreSession<'a> {
         self.head_bytes = bytes.map(Vec::from);
     }
 
+    /// Clears the cache of the instance.
+    pub(crate) fn clear_cache(&mut self) {
+        self.cache.clear();
+    }
+
     /// Returns how often the cache was cleared.
     pub(crate) fn generation(&self) -> u64 {
         self.cache.generation

@@ -194,6 +194,8 @@ pub enum ListedItem {
     StoredMessage(Box<StoredMessage>),
     /// [`Grant`].
     Grant(Box<Grant>),
+    /// [`ListedDeletion`].
+    ListedDeletion(Box<ListedDeletion>),
 }
 
 /// A conversation in a list.
@@ -217,6 +219,13 @@ pub struct ListedConversation {
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
     pub archived: Option<ArchiveState>,
+}
+
+/// A conversation that is being deleted, in a list of deletions.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ListedDeletion {
+    /// Id of the conversation; `delete` continues.
+    pub conversation: String,
 }
 
 /// A summary in a list.

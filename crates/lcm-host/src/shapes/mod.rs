@@ -47,6 +47,7 @@
 //! - `admin.call` takes `arguments-json`: shape of the verb; returns shape of the verb
 //! - verb `family` takes [`FamilyArguments`]; returns [`FamilyAnswer`]
 //! - verb `archive` takes [`ArchiveArguments`]; returns [`ArchiveAnswer`]
+//! - verb `delete` takes [`DeleteArguments`]; returns [`DeleteAnswer`]
 //! - verb `reset` takes [`ResetArguments`]; returns [`ResetAnswer`]
 //! - verb `calibrate` takes [`CalibrateArguments`]; returns [`CalibrateAnswer`]
 //! - verb `maintain` takes [`MaintainArguments`]; returns [`MaintainAnswer`]

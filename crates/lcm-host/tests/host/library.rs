@@ -101,6 +101,23 @@ fn messages_with_more_ids_than_one_call_takes_are_stored() {
 }
 
 #[test]
+fn a_deleted_conversation_is_gone_and_a_stopped_deletion_goes_on() {
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 8_000).clock(NOW);
+    chat.append(&transcript(40, 90)).unwrap();
+    // The first piece alone, as if the process had ended behind it.
+    lcm.admin_call("c", "delete", "{}", NOW.now_ms()).unwrap();
+    assert_eq!(chat.append(&transcript(1, 90)).unwrap_err().code, Code::Denied);
+    let stopped = Cancel::default();
+    stopped.cancel();
+    assert_eq!(lcm.delete("c", NOW, &stopped).unwrap_err().code, Code::Cancelled);
+    let receipt = chat.delete().unwrap();
+    assert_eq!((receipt.done, receipt.messages), (true, 40));
+    assert_eq!(chat.delete().unwrap_err().code, Code::NotFound);
+    assert_eq!(chat.append(&transcript(3, 90)).unwrap().revision, 1);
+}
+
+#[test]
 fn the_next_model_is_asked_when_one_fails_and_a_purpose_may_have_its_own() {
     let (down, up, condensed) =
         (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));

@@ -19,9 +19,9 @@ pub enum ErrorCode {
     LimitExceeded,
     /// The request is valid, but this version does not offer it.
     Unsupported,
-    /// A grant does not allow the call, the conversation is archived, or the configuration stores
-    /// nothing of its session. The code is the same for expired, exhausted, revoked and foreign
-    /// grants.
+    /// A grant does not allow the call, the conversation is archived or being deleted, or the
+    /// configuration stores nothing of its session. The code is the same for expired, exhausted,
+    /// revoked and foreign grants.
     Denied,
     /// Another commit changed the conversation first. Nothing was written; repeat the call.
     Conflict,

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
+from .drive import drive
 from .errors import LcmError
 from .flows import Call, Fields, Flow, Page, parsed
 from .results import (
     CheckResult,
+    DeletionResult,
     Description,
     EmbedResult,
     ExpandResult,
@@ -72,6 +74,12 @@ def _vector(name: str, given: object) -> list[float]:
         return [float(number) for number in _listed(name, given)]
     except (TypeError, ValueError, OverflowError) as error:
         raise LcmError("invalid-input", f"`{name}` must be a list of numbers: {error}") from error
+
+
+def delete(conversation: str, now: Callable[[], int]) -> Flow[DeletionResult]:
+    """Deletes a conversation; returns the receipt when nothing of the conversation is left."""
+    outcome = yield from drive({"task": "delete", "conversation": conversation}, now)
+    return cast(DeletionResult, outcome.result)
 
 
 def describe(

@@ -101,6 +101,7 @@ from .shapes.admin import (
     FocusBrief,
     FreshTail,
     ListedConversation,
+    ListedDeletion,
     ListedItem,
     ListedSummary,
     ListingKind,
@@ -118,6 +119,7 @@ from .shapes.admin import (
     UsageSum,
     UsageTotals,
 )
+from .shapes.drive import DeletionResult
 from .shapes.packages import (
     AdviseOptions,
     AppendOptions,
@@ -202,6 +204,7 @@ __all__ = [
     "DecisionExplanation",
     "DecisionInputs",
     "DeferredCompaction",
+    "DeletionResult",
     "DepthCount",
     "DescribeOptions",
     "Description",
@@ -242,6 +245,7 @@ __all__ = [
     "JsonValue",
     "Level",
     "ListedConversation",
+    "ListedDeletion",
     "ListedItem",
     "ListedSummary",
     "ListingKind",

@@ -4,7 +4,7 @@
 //! much it stored. The sources of a leaf must be stored messages, those of a condensed summary
 //! stored summaries.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use crate::{
     compaction::task,
@@ -12,11 +12,14 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
+        codec,
         context::{ContextItem, MessageRun, SummaryItem},
         head::{ConversationHead, JournalAction, LoadedHead},
         history::MessageHistory,
+        links::{self, LinkEnd},
         records::session::ArchiveRecord,
         session::{self as session_rules, SessionLifecycle},
+        store::Guard,
         store_session::StoreSession,
         summary::{self, SourceRef, Summary, SummarySources},
         summary_records,
@@ -213,7 +216,7 @@ pub(super) fn store_context(
     let call = Call { now: loaded.effective_time(call.now)?, ..call };
     let before = (!created && replaces).then(|| loaded.head.context.clone());
     let mut changes = Changes::default();
-    let adopts = adopt_family_and_archive(call, &mut loaded.head, life, &mut changes)?;
+    let adopts = adopt_family_and_archive(session, call, &mut loaded.head, life, &mut changes)?;
     if !replaces && !adopts {
         return Ok(false);
     }
@@ -236,6 +239,7 @@ pub(super) fn store_context(
 /// Takes over the family and the archive record if the stored head has none; returns whether the
 /// head changed.
 fn adopt_family_and_archive(
+    session: &mut StoreSession<'_>,
     call: Call<'_>,
     head: &mut ConversationHead,
     life: &SessionLifecycle,
@@ -246,13 +250,37 @@ fn adopt_family_and_archive(
         changed = session_rules::join_family(call, head, family, None, changes)?;
     }
     if let (None, Some((archived, successor))) = (head.archived, &life.archived) {
-        let hash_name =
-            |name: &String| call.with_conversation(name, |call| Ok(call.keys.conversation_hash()));
-        let successor = successor.as_ref().map(hash_name).transpose()?;
+        let successor = match successor {
+            Some(name) => adopt_successor(session, call, name, changes)?,
+            None => None,
+        };
         head.archived = Some(ArchiveRecord { successor, ..*archived });
         changed = true;
     }
     Ok(changed)
+}
+
+/// Links the conversation to its successor, which need not exist yet, and returns its hash; `None`:
+/// the successor is being deleted.
+fn adopt_successor(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    name: &str,
+    changes: &mut Changes,
+) -> Result<Option<[u8; 16]>> {
+    if name == call.conversation {
+        return Ok(Some(call.keys.conversation_hash()));
+    }
+    call.with_conversation(name, |next| {
+        let key = next.keys.head_key();
+        let value = session.read_one_uncached(&key)?;
+        if value.as_deref().is_some_and(codec::is_tombstone) {
+            return Ok(None);
+        }
+        changes.add_guard(Guard { key, value });
+        links::add_link(changes, &LinkEnd::from_call(call), &LinkEnd::from_call(next))?;
+        Ok(Some(next.keys.conversation_hash()))
+    })
 }
 
 /// Returns whether every summary and every withdrawn item of `old` lies within a summary or

@@ -17,7 +17,7 @@ use crate::{
     },
     storage::{
         call::Call,
-        head::LoadedHead,
+        head::{JournalEntry, LoadedHead},
         read_scope::{self, ResolvedId},
         record_key::RecordReads,
         session::ensure_not_skipped,
@@ -135,13 +135,18 @@ pub(crate) fn embed(
     let asked = EmbedRequest::read(vectors_json)?;
     let mut reads = RecordReads::default();
     let record = reads.add_record(VectorRecord::key(call.keys));
+    let life = reads.add_record(JournalEntry::key(call.keys, 1));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let loaded = loaded.require_existing()?;
+    let life = values.build_guard(&life);
+    if life.value.is_none() {
+        return Err(session.missing_record_error(&life.key));
+    }
     let has_changes = asked.forget || !asked.entries.is_empty();
     if has_changes {
         ensure_not_skipped(session, call, &loaded.head)?;
     }
-    let vectors = VectorUpdate::new(call, values.decode_guarded(record)?);
+    let vectors = VectorUpdate::new(call, values.decode_guarded(record)?, life);
     let index = SearchIndex::open(session, call.keys, &loaded.head)?;
     let mut update = EmbedUpdate { call, loaded, index, vectors };
     let mut kept = 0;

@@ -13,7 +13,10 @@ use crate::{
         records::grants::GrantAccess, session, store_session::StoreSession,
     },
 };
-use lcm_text::base::{error::Result, sort};
+use lcm_text::base::{
+    error::{ErrorCode, Result},
+    sort,
+};
 
 /// Most other conversations of a family that one query searches; the newest members are kept. Each
 /// costs some reads, and a job that resets its session every hour has thousands.
@@ -43,6 +46,19 @@ impl SearchedConversation {
         let loaded = LoadedHead::load_head(session, &keys, name)?;
         let build = |loaded| Self { name: name.into(), keys, loaded, spans: None, scan_order };
         Ok(Some(loaded).filter(|loaded| loaded.bytes.is_some()).map(build))
+    }
+
+    /// Reads the head of another conversation than the named one; `None` if the conversation does
+    /// not exist, or if its deletion began after the list that names it was read.
+    fn read_other(
+        session: &mut StoreSession<'_>,
+        name: &str,
+        scan_order: usize,
+    ) -> Result<Option<Self>> {
+        match Self::read(session, name, scan_order) {
+            Err(error) if error.code == ErrorCode::Denied => Ok(None),
+            other => other,
+        }
     }
 
     /// Makes this conversation the current one of the store session, so that the reads that follow
@@ -96,7 +112,7 @@ pub(super) fn read_permitted_conversations(
         if query.only && name != conversation {
             continue;
         }
-        let Some(mut entry) = SearchedConversation::read(session, &name, scan_order)? else {
+        let Some(mut entry) = SearchedConversation::read_other(session, &name, scan_order)? else {
             continue;
         };
         entry.spans = grant.covered_spans(&entry.keys);
@@ -119,7 +135,7 @@ pub(super) fn read_named_conversations(
     sort::sort_and_dedup(&mut names);
     let mut conversations = Vec::new();
     for (scan_order, name) in names.into_iter().enumerate() {
-        conversations.extend(SearchedConversation::read(session, name, scan_order)?);
+        conversations.extend(SearchedConversation::read_other(session, name, scan_order)?);
     }
     sort_newest_first(&mut conversations);
     Ok(conversations)
@@ -182,7 +198,7 @@ pub(super) fn read_searched_conversations(
             notes.push("family-limited");
         }
         for member in members {
-            conversations.extend(SearchedConversation::read(
+            conversations.extend(SearchedConversation::read_other(
                 session,
                 &member.conversation,
                 conversations.len(),
@@ -193,7 +209,11 @@ pub(super) fn read_searched_conversations(
     }
     let mut conversations = Vec::new();
     for name in conversation_list::list_all_conversations(session)? {
-        conversations.extend(SearchedConversation::read(session, &name, conversations.len())?);
+        conversations.extend(SearchedConversation::read_other(
+            session,
+            &name,
+            conversations.len(),
+        )?);
     }
     Ok(conversations)
 }

@@ -12,7 +12,11 @@ use super::{
 };
 use crate::search::corpus::Corpus;
 use crate::storage::{
-    call::Call, changes::Changes, codec, record_key::GuardedRecord, store::Put,
+    call::Call,
+    changes::Changes,
+    codec,
+    record_key::GuardedRecord,
+    store::{Guard, Put},
     store_session::StoreSession,
 };
 use lcm_text::base::{
@@ -44,10 +48,12 @@ pub(crate) struct VectorUpdate<'a> {
 }
 
 impl<'a> VectorUpdate<'a> {
-    /// Creates an update of the record as read.
-    pub(crate) fn new(call: Call<'a>, mut read: GuardedRecord<VectorRecord>) -> Self {
+    /// Creates an update of the record as read; `life` guards that the conversation is the same.
+    pub(crate) fn new(call: Call<'a>, mut read: GuardedRecord<VectorRecord>, life: Guard) -> Self {
         let record = read.record.take().unwrap_or_default();
-        Self { call, read, record, blocks: Vec::new(), changes: Changes::default() }
+        let mut changes = Changes::default();
+        changes.add_guard(life);
+        Self { call, read, record, blocks: Vec::new(), changes }
     }
 
     /// Attaches the first of these vectors, as many as fit a commit, and returns their number.

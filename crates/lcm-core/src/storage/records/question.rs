@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey, summary};
 use lcm_text::{
-    base::{int, time},
+    base::{int, json::JsonWriter, time},
     types::api::Timestamp,
 };
 
@@ -125,6 +125,24 @@ impl QuestionRecord {
     /// Returns the key of the record of a conversation.
     pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
         RecordKey::new(keys.ask_key())
+    }
+}
+
+impl QuestionRecord {
+    /// Returns whether the evidence or the outcome names a conversation.
+    pub(crate) fn names_conversation(&self, conversation: &str) -> bool {
+        match &self.state {
+            QuestionState::Open(open) => {
+                open.shares.iter().any(|share| share.conversation == conversation)
+            }
+            QuestionState::Ended(document) => {
+                let mut id = JsonWriter::new_array();
+                id.push_text(conversation);
+                let id = id.end_array();
+                // The id as a whole JSON text; within another text its quotes are escaped.
+                document.contains(id.trim_start_matches('[').trim_end_matches(']'))
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ from .common import ArchiveState, Level, SummaryKind
 from .compaction import Calibration, DeferredCompaction
 from .recall import Grant, StoredMessage
 
-ListingKind = Literal["conversations", "summaries", "messages", "grants"]
+ListingKind = Literal["conversations", "deletions", "summaries", "messages", "grants"]
 """The kind of a list."""
 
 CheckStatus = Literal["pass", "fail"]
@@ -220,6 +220,13 @@ class ListedConversation(TypedDict):
     """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
+
+
+class ListedDeletion(TypedDict):
+    """A conversation that is being deleted, in a list of deletions."""
+
+    conversation: str
+    """Id of the conversation; `delete` continues."""
 
 
 class ListedSummary(TypedDict):
@@ -525,5 +532,5 @@ StatusReport = ConversationStatus | StoreStatus
 """The status of a conversation, or of the store."""
 
 
-ListedItem = ListedConversation | ListedSummary | StoredMessage | Grant
+ListedItem = ListedConversation | ListedSummary | StoredMessage | Grant | ListedDeletion
 """An element of a list."""

@@ -636,7 +636,7 @@ class ListingOptions(TypedDict):
     """Options of a list."""
 
     conversation: NotRequired[str]
-    """Conversation whose list is read; required unless the list is `conversations`."""
+    """Conversation whose list is read; required for summaries, messages and grants."""
 
 
 class DigestOptions(TypedDict):

@@ -12,6 +12,7 @@ from ..results import (
     CheckResult,
     Configuration,
     ConfigurationReport,
+    DeletionResult,
     FamilyAnswer,
     FocusAnswer,
     ImportReport,
@@ -138,6 +139,21 @@ class Keeping(Opened):
         """
         arguments = {"cause": cause, "dry_run": dry_run}
         return paging.life(conversation, "archive", arguments, self._now(now))
+
+    @Verb
+    def delete(self, conversation: str, *, now: int | None = None) -> Flow[DeletionResult]:
+        """Deletes the conversation, and what other conversations have of it.
+
+        Grants of others that cover it, and questions and answers with evidence from it, go, too.
+        After a crash the next `delete` of the id goes on; until then other calls fail with
+        `denied`.
+
+        ```python
+        assert lcm.delete("chat")["messages"] == 64
+        lcm.append("chat", [{"role": "user", "content": "A new conversation."}])
+        ```
+        """
+        return paging.delete(conversation, lambda: self._now(now))
 
     @Verb
     def focus(

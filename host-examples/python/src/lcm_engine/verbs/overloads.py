@@ -13,6 +13,7 @@ from ..results import (
     ConversationStatus,
     Grant,
     ListedConversation,
+    ListedDeletion,
     ListedItem,
     ListedSummary,
     StatusReport,
@@ -61,6 +62,10 @@ class BlockingListing(Protocol):
         self, kind: Literal["conversations"], conversation: None = None
     ) -> list[ListedConversation]: ...
     @overload
+    def __call__(
+        self, kind: Literal["deletions"], conversation: None = None
+    ) -> list[ListedDeletion]: ...
+    @overload
     def __call__(self, kind: Literal["summaries"], conversation: str) -> list[ListedSummary]: ...
     @overload
     def __call__(self, kind: Literal["messages"], conversation: str) -> list[StoredMessage]: ...
@@ -75,6 +80,10 @@ class AwaitedListing(Protocol):
     def __call__(
         self, kind: Literal["conversations"], conversation: None = None
     ) -> Coroutine[object, None, list[ListedConversation]]: ...
+    @overload
+    def __call__(
+        self, kind: Literal["deletions"], conversation: None = None
+    ) -> Coroutine[object, None, list[ListedDeletion]]: ...
     @overload
     def __call__(
         self, kind: Literal["summaries"], conversation: str

@@ -16,8 +16,9 @@ use crate::storage::{
     call::Call,
     changes::Changes,
     codec,
-    head::LoadedHead,
+    head::{LoadedHead, deletion_error},
     keys::ConversationKeys,
+    links::ConversationLinks,
     store_session::StoreSession,
     summary::{self, Summary},
 };
@@ -127,7 +128,11 @@ pub(crate) fn create_grant(
             parent.ensure_covers(session, name)?;
         }
     }
-    let issuer = parent.as_ref().map_or(&own, |parent| &parent.record).keys.conversation_hash();
+    let issuer = &parent.as_ref().map_or(&own, |parent| &parent.record).loaded.head.conversation;
+    let links = call.with_conversation(issuer, |call| {
+        ConversationLinks::read(session, call, names.iter().map(String::as_str))
+    })?;
+    let issuer = ConversationKeys::new(issuer)?.conversation_hash();
     let mut covered = load_conversations(session, &names, issuer)?;
     grant.conversations = covered.iter().map(|one| one.keys.conversation_hash()).collect();
     grant.summaries = resolve_summaries(session, &request, &covered, parent.as_ref())?;
@@ -145,6 +150,7 @@ pub(crate) fn create_grant(
     let (id, expires_at) = (grant.id, grant.expires_at);
     let answer = build_object(&grants, grant, &names).end_object();
     let mut changes = Changes::default();
+    links.add_to(&mut changes)?;
     grants.write_to(&keys, now, bytes, &mut changes)?;
     for conversation in &mut covered {
         let Some((mut grants, bytes)) = conversation.record.take() else { continue };
@@ -216,9 +222,12 @@ fn load_conversations(
     let values = session.read_uncached(&wanted)?;
     let mut covered = Vec::with_capacity(names.len());
     for (name, values) in names.iter().zip(values.chunks(2)) {
-        let [Some(_), bytes] = values else {
+        let [Some(head), bytes] = values else {
             return Err(LoadedHead::missing_error(name));
         };
+        if codec::is_tombstone(head) {
+            return Err(deletion_error(name));
+        }
         let keys = ConversationKeys::new(name)?;
         let record = if keys.conversation_hash() == issuer {
             None
@@ -384,6 +393,29 @@ pub(crate) fn revoke_grant(
     let mut changes = Changes::default();
     grants.write_to(&keys, now, bytes, &mut changes)?;
     session.commit_changes(&changes)
+}
+
+/// Removes what names a deleted conversation from the record of another one: the grants that cover
+/// the deleted conversation, the grants that inherit from them, and the references to grants that
+/// the deleted conversation issued. Returns the record if it changed.
+pub(crate) fn forget_conversation(
+    mut record: GrantRecord,
+    deleted: [u8; 16],
+) -> Option<GrantRecord> {
+    let before = record.own_grants.len() + record.foreign_grants.len();
+    let mut gone: Vec<[u8; 8]> = Vec::new();
+    // A grant follows its parent.
+    record.own_grants.retain(|grant| {
+        let is_heir = grant.inherits_from.is_some_and(|parent| gone.contains(&parent));
+        let is_gone = is_heir || grant.conversations.contains(&deleted);
+        if is_gone {
+            gone.push(grant.id);
+        }
+        !is_gone
+    });
+    record.foreign_grants.retain(|foreign| foreign.conversation != deleted);
+    let after = record.own_grants.len() + record.foreign_grants.len();
+    (after != before).then_some(record)
 }
 
 /// Lists the grants that a conversation issued, in order of creation, without removed grants.

@@ -22,8 +22,9 @@ use crate::storage::{
     changes::Changes,
     codec::{self, SoundRecord},
     head::LoadedHead,
-    keys::{self, ConversationKeys},
+    keys::ConversationKeys,
     record_key::{GuardedRecord, RecordKey},
+    session::read_conversation_names,
     store::Guard,
     store_session::StoreSession,
     summary,
@@ -37,7 +38,7 @@ use lcm_text::{
     },
     types::api::Timestamp,
 };
-pub(crate) use lifecycle::{create_grant, list_grants, revoke_grant};
+pub(crate) use lifecycle::{create_grant, forget_conversation, list_grants, revoke_grant};
 
 /// Most grants in the record of one conversation, which then has at most 115 KB.
 const GRANTS_MAX: usize = 64;
@@ -280,16 +281,9 @@ fn parse_grant_name(text: &str) -> Option<[u8; 8]> {
     (bytes.len() == 8).then(|| hash::hash_prefix(&bytes))
 }
 
-/// Reads the ids of conversations from their hashes.
+/// Reads the ids of conversations from their hashes, without those that are being deleted.
 fn conversation_names(session: &mut StoreSession<'_>, hashes: &[[u8; 16]]) -> Result<Vec<String>> {
-    let keys: Vec<String> = hashes.iter().copied().map(keys::conversation_name_key).collect();
-    let mut names = Vec::with_capacity(keys.len());
-    for (key, value) in keys.iter().zip(session.read_content_addressed(&keys, &[])?) {
-        let Some(value) = value else { return Err(session.missing_record_error(key)) };
-        let (_, name): (String, String) = codec::decode(key, &value)?;
-        names.push(name);
-    }
-    Ok(names)
+    Ok(read_conversation_names(session, hashes)?.into_iter().flatten().collect())
 }
 
 /// Formats names for an error text: the first eight, and the number of the others.
