@@ -5,6 +5,9 @@
 
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Ordering;
+
+use sha2::{Digest, Sha256};
+
 use lcm_text::base::hash;
 
 use crate::storage::{
@@ -124,7 +127,6 @@ fn check_pack(
         let seq = running.seq;
         let Some(raw) = report.catch_damage(history.read_text(session, stored))? else { continue };
         if let RawText::Chunked { sha256, .. } = &stored.raw {
-            use sha2::{Digest, Sha256};
             let found: [u8; 32] = Sha256::digest(raw.as_bytes()).into();
             report.expect_sound(found == *sha256, || {
                 format!("the text of message {seq} was changed")
@@ -138,10 +140,7 @@ fn check_pack(
         running.frontier = pack::advance_frontier(&running.frontier, &hash);
         running.bytes += stored.raw.bytes();
         running.tokens += u64::from(stored.tokens);
-        running.hashes.push(hash::hash_prefix(&hash));
-        if running.hashes.len() > limits::RECENT_HASHES_MAX {
-            running.hashes.remove(0);
-        }
+        running.add_hash(&hash);
         let is_user = running.is_user_message(history.head, stored, &message);
         running.newest_user_seq = if is_user { Some(seq) } else { running.newest_user_seq };
         let is_derived = is_derived_from_text(stored, &message, &raw)
@@ -165,6 +164,14 @@ fn check_pack(
 }
 
 impl RunningTotals {
+    /// Adds the beginning of the hash of the current message to the newest hashes.
+    fn add_hash(&mut self, hash: &[u8; 16]) {
+        self.hashes.push(hash::hash_prefix(hash));
+        if self.hashes.len() > limits::RECENT_HASHES_MAX {
+            self.hashes.remove(0);
+        }
+    }
+
     /// Returns whether the current message is a user message; counts a message of another
     /// derivation version.
     ///
