@@ -103,6 +103,13 @@ export interface CompactionPass {
   level: Level;
   /** Whether the text was cut to its token limit. */
   capped: boolean;
+  /**
+   * Whether the summary is provisional: no configured model gave its text, or that of a source. A
+   * later compaction makes it again.
+   */
+  provisional: boolean;
+  /** Id of the provisional summary that was made again as this one; null: none was. */
+  replaces: string | null;
   /** Estimated tokens of the stored context before the summary. */
   tokensBefore: number;
   /** Estimated tokens of the stored context after the summary. */

@@ -122,6 +122,36 @@ export interface CompactOptions {
   leaseMs?: number;
 }
 
+/** Options of `resummarize`. */
+export interface ResummarizeOptions {
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
+  now?: number;
+  /** Token budget of a context. */
+  budget: number;
+  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  force?: boolean;
+  /**
+   * Model whose provider counts the tokens of the other options, after a report by `calibrate`;
+   * absent: they are estimated tokens.
+   */
+  model?: string;
+  /** Retries of a model after its first failure. Default: 2. */
+  retries?: number;
+  /** Longest wait for one answer of a model, in milliseconds. Default: 60,000. */
+  timeoutMs?: number;
+  /** Signal with which the caller stops the call. */
+  signal?: AbortSignal;
+  /** Most requests to complete at the same time. Default: 1. */
+  requestsMax?: number;
+  /**
+   * Time for which the requests are reserved for this caller, in milliseconds; absent: no
+   * reservation.
+   */
+  leaseMs?: number;
+  /** Provisional summaries to make again, with those that they are made from; absent: all. */
+  summaryIds?: string[];
+}
+
 /** Options of a turn: storing the newest messages, and compaction. */
 export interface TurnOptions {
   /** Milliseconds since the Unix epoch; absent: the system clock. */

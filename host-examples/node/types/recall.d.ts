@@ -247,6 +247,18 @@ export interface SummaryDescription {
   sourceIds: string[];
   /** Ids of the summaries made from the summary, at most one; empty on a grant for summaries. */
   derivedIds: string[];
+  /** Whether no configured model gave the text, or that of a source. */
+  provisional: boolean;
+  /**
+   * Id of the newest summary that was made in place of this one; null: none, or on a grant for
+   * summaries.
+   */
+  replacedBy: string | null;
+  /**
+   * Id of the provisional summary that this one was made in place of; null: none, or on a grant for
+   * summaries.
+   */
+  replaces: string | null;
   /** Ids of the first messages of a leaf; empty for a condensed summary. */
   messageIds: string[];
   /** Ids of the files of the messages that the summary covers. */

@@ -7,7 +7,7 @@
 //! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`] and
 //! [`super::usage`].
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     compaction::advise::AdviseRequest,
@@ -55,6 +55,10 @@ enum CommandRequest {
         prompt_tokens: u32,
     },
     Maintain(MaintainRequest),
+    /// Lets models be asked for these provisional summaries again; `None`: for all.
+    Resummarize {
+        summary_ids: Option<Vec<String>>,
+    },
     Usage(UsageReport),
     Advise(AdviseRequest),
     /// Sets the focus brief to `text`; `None`: removes the brief.
@@ -106,6 +110,7 @@ pub(crate) fn run_command(
             let grants = grants.map(|slot| values.decode_guarded(slot)).transpose()?;
             command.maintain(&request, grants)
         }
+        CommandRequest::Resummarize { summary_ids } => command.resummarize(summary_ids),
         CommandRequest::Usage(report) => command.record_usage(&report.validate()?),
         CommandRequest::Advise(request) => command.advise(&request),
         CommandRequest::Focus { text, seq_last } => command.set_focus(text, seq_last),
@@ -148,6 +153,9 @@ impl CommandRequest {
                 prompt_tokens: fields.take_u32("prompt_tokens"),
             },
             "maintain" => Self::Maintain(MaintainRequest::read(fields)),
+            "resummarize" => {
+                Self::Resummarize { summary_ids: fields.take_optional_texts("summary_ids") }
+            }
             "usage" => Self::Usage(UsageReport::read(fields)),
             "advise" => Self::Advise(AdviseRequest::read(fields)?),
             "focus" => Self::Focus {
@@ -156,8 +164,8 @@ impl CommandRequest {
             },
             _ => {
                 return Err(Error::not_supported(format_args!(
-                    "`verb` must be family, reset, new, archive, calibrate, maintain, usage, \
-                     advise, focus or prompts, got `{verb}`"
+                    "`verb` must be family, reset, new, archive, calibrate, maintain, \
+                     resummarize, usage, advise, focus or prompts, got `{verb}`"
                 )));
             }
         })

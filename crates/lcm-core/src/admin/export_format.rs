@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{
     codec::{self, SoundRecord},
-    summary::{self, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
+    summary::{self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
 };
 use lcm_text::{
     base::{
@@ -354,7 +354,8 @@ fn read_summary(f: &mut JsonFields<'_>) -> SummaryLine {
     let (seq_first, seq_last) = (f.take_u64("seq_first"), f.take_u64("seq_last"));
     let level = f.take_choice("level", &LEVELS.map(StoredLevel::as_str));
     let trust = f.take_choice("trust", &Trust::ALL.map(Trust::as_str));
-    let name = f.take_text("id");
+    let provisional = f.take_choice("provisional", &Provisional::ALL.map(Provisional::as_str));
+    let (name, replaces) = (f.take_text("id"), f.take_optional_text("replaces"));
     SummaryLine {
         id: parse_summary_id(f, "id", &name),
         record: Summary {
@@ -381,6 +382,8 @@ fn read_summary(f: &mut JsonFields<'_>) -> SummaryLine {
             trust: Trust::ALL.get(trust).copied().unwrap_or(Trust::Untrusted),
             findings: f.take_texts("findings"),
             file_ids: f.take_texts("file_ids"),
+            provisional: Provisional::ALL.get(provisional).copied().unwrap_or(Provisional::No),
+            replaces: replaces.map(|name| parse_summary_id(f, "replaces", &name)),
         },
     }
 }
@@ -445,6 +448,9 @@ pub(super) fn write_summary(record: &Summary) -> JsonWriter {
             w.add_texts("sources", &record.source_ids());
         }
     }
+    w.add_text("provisional", record.provisional.as_str());
+    let replaces = record.replaces.map(summary::format_summary_id);
+    w.add_optional_text("replaces", replaces.as_deref());
     w.add_text("task", &hash::hex(&record.task));
     if is_hex {
         w.add_text("text", &hash::hex(record.text.as_bytes()));
@@ -498,6 +504,7 @@ mod tests {
             "source_tokens":9,"message_tokens":9,"descendant_count":0,"descendant_tokens":0,
             "earliest_at":"2026-01-02T03:04:05.000Z","latest_at":"2026-01-02T03:04:05.000Z",
             "created_at":"2026-01-02T03:04:05.000Z","model":"m","prompt_version":1,
+            "provisional":"no",
             "trust":"untrusted","findings":[],"file_ids":[]}"#;
         let Ok(ExportLine::Summary(found)) = read(line) else { panic!("no summary") };
         assert_eq!(found.record.derivation_version, 7);

@@ -40,7 +40,9 @@ pub(super) struct MaintainRequest {
 }
 
 /// End reasons that count as a failure, after which the next attempt waits for a pause.
-const BACKOFF_REASONS: [&str; 5] = [
+const BACKOFF_REASONS: [&str; 7] = [
+    reason::MODEL_AUTH,
+    reason::MODEL_POLICY,
     reason::MODEL_UNAVAILABLE,
     reason::SPEND_LIMIT,
     reason::BREAKER_OPEN,
@@ -74,7 +76,7 @@ impl MaintainRequest {
 }
 
 impl CommandContext<'_, '_> {
-    /// Evaluates whether compaction is due, updates the deferred compaction, and reports whether
+    /// Evaluates whether compaction or a remake is due, updates the deferred compaction, and reports whether
     /// the host should compact now.
     ///
     /// The same commit removes expired grants from the record in `grants`; `None` removes none.
@@ -90,8 +92,11 @@ impl CommandContext<'_, '_> {
         let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
         let context_tokens = self.loaded.head.context.tokens;
         let before = self.loaded.head.deferred;
+        // Provisional summaries are owed below the threshold, too.
+        let has_open = self.call.config.enabled
+            && compaction::has_open_summary(self.session, self.call, &self.loaded.head)?;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
-        let deferred = decision.due.then(|| {
+        let deferred = (decision.due || has_open).then(|| {
             let deferred = before.unwrap_or(DeferredCompaction::new(now));
             match end_reason {
                 Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(now),
@@ -114,13 +119,17 @@ impl CommandContext<'_, '_> {
             Some(deferred) => answer.add_object("debt", deferred.to_object()),
             None => answer.add_null("debt"),
         }
-        let can_attempt =
-            deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, now));
+        let is_paused = deferred.is_some_and(|deferred| now < deferred.next_attempt_at);
+        // What cannot be compacted can still be made again.
+        let can_attempt = deferred.is_some_and(|deferred| {
+            deferred.can_attempt(context_tokens, now) || (has_open && !is_paused)
+        });
         // A context over the budget does not wait for the end of a pause.
         let is_pressing = decision.must
             && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));
         answer.add_flag("drain", end_reason.is_none() && (can_attempt || is_pressing));
         answer.add_flag("must", decision.must);
+        answer.add_flag("paused", is_paused);
         answer.add_number("threshold", decision.threshold.into());
         answer.add_number("tokens", decision.tokens.into());
         if deferred_changed {

@@ -41,7 +41,7 @@ impl ByteUsage {
     fn add_bytes(&mut self, kind: Option<char>, bytes: u64) {
         let slot = match kind {
             Some('m' | 'z' | 'd') => &mut self.packs,
-            Some('s' | 'u' | 'x') => &mut self.summaries,
+            Some('s' | 'u' | 'w' | 'x') => &mut self.summaries,
             Some('b') => &mut self.blobs,
             Some('j') => &mut self.journal,
             Some('i') => &mut self.identities,
@@ -101,6 +101,8 @@ struct ConversationDetails {
     usage: UsageRecord,
     life: SessionLifecycle,
     focus: Option<FocusBrief>,
+    /// Number of provisional summaries that will be made again.
+    provisional: u64,
 }
 
 /// Returns sizes, counts and costs of a conversation as JSON.
@@ -163,7 +165,17 @@ fn read_details(
     let scope = compaction::task::build_breaker_scope(call.config.summary_model.as_deref());
     let breakers = list_breakers(session, &scope)?;
     let life = SessionLifecycle::read(session, keys, head)?;
-    Ok(ConversationDetails { bytes, summaries, breakers, calibrations, usage, life, focus })
+    let provisional = compaction::count_open_summaries(session, call, head)?;
+    Ok(ConversationDetails {
+        bytes,
+        summaries,
+        breakers,
+        calibrations,
+        usage,
+        life,
+        focus,
+        provisional,
+    })
 }
 
 fn build_conversation_object(
@@ -210,6 +222,7 @@ fn build_conversation_object(
     object.add_object("ledger", ledger);
     object.add_number("message_tokens", head.raw_tokens);
     object.add_number("messages", head.messages);
+    object.add_number("provisional", details.provisional);
     object.add_number("revision", head.revision);
     object.add_array("summaries", details.summaries);
     object.add_object("usage", details.usage.to_object());

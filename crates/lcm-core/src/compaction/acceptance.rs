@@ -71,15 +71,17 @@ pub(crate) struct AcceptedText {
 
 impl AcceptedText {
     /// Returns the answer to store: this text, with `level` and the model and finish of the
-    /// completion.
+    /// completion. `is_provisional`: no configured model wrote the text.
     pub(crate) fn into_answer(
         self,
         level: StoredLevel,
         completion: &Completion,
+        is_provisional: bool,
     ) -> SettledAnswer<'_> {
         let Self { text, capped, findings } = self;
         let finish = Some(StoredFinish::from(completion.finish));
-        SettledAnswer { text, capped, findings, level, model: &completion.model, finish }
+        let model = &completion.model;
+        SettledAnswer { text, capped, findings, level, model, finish, is_provisional }
     }
 }
 

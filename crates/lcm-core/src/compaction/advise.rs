@@ -27,9 +27,10 @@ use lcm_text::{
 };
 
 use super::{
+    extra::build_model_option,
     goal::derive_goal,
     planner::{Planner, PlannerInput},
-    setup::{CompactionSetup, build_model_option},
+    setup::CompactionSetup,
     sweep::SweepToken,
 };
 

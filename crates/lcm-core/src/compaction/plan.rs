@@ -26,6 +26,7 @@ use lcm_text::{
 };
 
 use super::{
+    extra::PlanScope,
     goal::{CompactionGoal, derive_goal},
     planner::{PlannedTask, Planner, PlannerInput, TaskSearch},
     reason, request,
@@ -37,6 +38,9 @@ use super::{
 
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
+
+/// Most remakes of one sweep, so that the model that works again is not asked for all at once.
+const REMAKES_MAX: u32 = 16;
 
 /// Proposes the next tasks as completion requests, and leases them if the caller asks for a lease.
 ///
@@ -96,7 +100,7 @@ pub(crate) enum PlanDecision {
 
 impl PlanDecision {
     /// Returns the decision that there is no task, without a token to continue.
-    fn end_with(status: PlanStatus, reason: &'static str) -> Self {
+    pub(super) fn end_with(status: PlanStatus, reason: &'static str) -> Self {
         Self::Ended(PlanEnd { status, reason, sweep: String::new() })
     }
 }
@@ -135,7 +139,7 @@ pub(crate) fn decide_next(
     let scope = task::build_breaker_scope(config.summary_model.as_deref());
     let breaker = reads.add_record(ModelBreaker::key(&scope));
     let setup = CompactionSetup::open(session, call, budget, options, reads)?;
-    let CompactionSetup { loaded, values, policy, options, .. } = setup;
+    let CompactionSetup { loaded, values, policy, options, scope, .. } = setup;
     let (policy, options) = (policy.with_reserve(0), &options);
     let given = SweepToken::parse(options.sweep.as_deref())?;
     let skipped = session_rules::find_skip_reason(session, call, &loaded.head, None)?;
@@ -145,11 +149,14 @@ pub(crate) fn decide_next(
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
     let stored = loaded.head.context.tokens;
-    let sweep = given.unwrap_or(SweepToken::start(stored, options.observed_tokens));
+    let mut sweep = given.unwrap_or(SweepToken::start(stored, options.observed_tokens));
     let goal = derive_goal(&loaded.head, &policy, options, &sweep);
     let is_incremental = options.mode == CompactionMode::Incremental;
     let is_start = given.is_none() && !options.force;
-    if !config.enabled || (is_start && !is_incremental && !goal.is_due()) {
+    let is_idle = is_start && !is_incremental && !goal.is_due();
+    // Provisional summaries are made again below the threshold, too.
+    sweep.is_remake |= is_idle || scope != PlanScope::All;
+    if !config.enabled || (sweep.is_remake && loaded.head.context.provisional == 0) {
         return Ok((loaded, nothing_due()));
     }
     let breaker = values.decode(&breaker)?.unwrap_or_default();
@@ -159,29 +166,42 @@ pub(crate) fn decide_next(
         let reason = if is_paused { reason::SPEND_LIMIT } else { reason::BREAKER_OPEN };
         return Ok((loaded, PlanDecision::end_with(PlanStatus::Stopped, reason)));
     }
-    let sweep = match apply_limits(sweep, &goal, &policy, options, stored) {
-        Ok(sweep) => sweep,
-        Err(end) => return Ok((loaded, PlanDecision::Ended(end))),
-    };
-    let passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
+    let mut passes_left = REQUESTS_MAX;
+    if !sweep.is_remake {
+        sweep = match apply_limits(sweep, &goal, &policy, options, stored) {
+            Ok(sweep) => sweep,
+            Err(end) => return Ok((loaded, PlanDecision::Ended(end))),
+        };
+        passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
+    }
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
-    let mut search = TaskSearch::new(int::to_usize(u64::from(count)), now);
+    // A caller who asks for remakes gets all of them.
+    let remakes_max = if scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
+    let remakes_left = remakes_max.saturating_sub(sweep.remakes);
+    let (count, remakes_left) = (int::to_usize(count.into()), int::to_usize(remakes_left.into()));
+    let mut search = TaskSearch::new(count, remakes_left, now);
     let input = PlannerInput { call, head: &loaded.head, policy, goal };
     let planner = Planner::open(session, input, search.count)?;
-    let planned = if is_incremental {
-        if is_start && !planner.eligible_raw().is_due() {
-            return Ok((loaded, nothing_due()));
-        }
+    if is_incremental && is_start && !planner.eligible_raw().is_due() {
+        sweep.is_remake = true;
+    }
+    let planned = if sweep.is_remake {
+        planner.plan_remakes(session, &scope, &mut search)?
+    } else if is_incremental {
         planner.plan_increment(session, sweep.passes, &mut search)?
     } else {
         planner.plan_tasks(session, &mut search)?
     };
     if planned.is_empty() {
-        let reason = planner.end_reason(&search);
-        return Ok((loaded, PlanDecision::end_with(PlanStatus::NothingDue, reason)));
+        let end = planner.decide_end(&search, &sweep);
+        return Ok((loaded, end));
     }
-    let passes = sweep.passes.saturating_add(int::to_u32(planned.len()));
-    let sweep = SweepToken { passes, ..sweep };
+    let number = int::to_u32(planned.len());
+    let is_remake = planned.iter().any(|planned| planned.task.replaced_id().is_some());
+    match is_remake {
+        true => sweep.remakes = sweep.remakes.saturating_add(number),
+        false => sweep.passes = sweep.passes.saturating_add(number),
+    }
     let items = planner.into_items();
     Ok((loaded, PlanDecision::Tasks(PlannedTasks { items, planned, sweep })))
 }

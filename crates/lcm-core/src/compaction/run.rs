@@ -69,10 +69,14 @@ pub(crate) fn run(
         let (sources, previous) = (&splice.gathered, previous.as_deref());
         let request = request::build_request(call.config, &task, sources, previous, &findings);
         let completion = match model.complete(&request) {
+            CompletionResult::Done(completion) if settlement.is_idle_remake(&completion) => {
+                break settlement
+                    .record_model_failure(session, CompletionErrorCode::Unavailable)?;
+            }
             CompletionResult::Done(completion) => completion,
             CompletionResult::Failed(error) => {
                 break match error.code {
-                    CompletionErrorCode::ContextTooLong => {
+                    code if task.is_refused_by(code) => {
                         settlement.fall_back(session, &splice, None)?
                     }
                     code => settlement.record_model_failure(session, code)?,
@@ -90,7 +94,9 @@ pub(crate) fn run(
                 break settlement.reject_and_fall_back(session, &splice, &completion, rule)?;
             }
             CompletionVerdict::Accept(accepted) => {
-                let answer = accepted.into_answer(StoredLevel::from(task.level), &completion);
+                let level = StoredLevel::from(task.level);
+                let is_provisional = settlement.is_provisional_text(Some(&completion), level);
+                let answer = accepted.into_answer(level, &completion, is_provisional);
                 break settlement.commit_summary(session, &splice, Some(&completion), answer)?;
             }
         }
@@ -111,6 +117,8 @@ fn build_idle_outcome(reason: &str, sweep: String, tokens: u32) -> ApplyOutcome 
         depth: 0,
         level: Level::Normal,
         capped: false,
+        provisional: false,
+        replaces: None,
         tokens_before: tokens,
         tokens_after: tokens,
         more: !sweep.is_empty(),

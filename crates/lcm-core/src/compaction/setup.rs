@@ -3,31 +3,23 @@
 //! In: budget and options as the host gave them. Out: [`CompactionSetup`]. `evaluate`, `plan`,
 //! `run` and `advise` use this module.
 
-use alloc::string::String;
-
 use crate::storage::{
     call::Call,
     head::LoadedHead,
     record_key::{RecordReads, RecordValues},
-    records::calibration::{CalibratedModel, Calibration},
+    records::calibration::Calibration,
     session::{self as session_rules, PolicyRequest},
     store_session::StoreSession,
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::JsonWriter,
     },
     config::BudgetPolicy,
     types::api::CompactionOptions,
 };
 
-/// Builds the `extra-json` of a call that names `model`; `None`: no model is named.
-pub(crate) fn build_model_option(model: Option<&str>) -> Option<String> {
-    let mut object = JsonWriter::new_object();
-    object.add_text("model", model?);
-    Some(object.end_object())
-}
+use super::extra::{CompactionExtra, PlanScope};
 
 /// What a compaction call reads first, and what follows for its policy and options.
 pub(crate) struct CompactionSetup {
@@ -41,6 +33,8 @@ pub(crate) struct CompactionSetup {
     pub(super) calibration: Option<Calibration>,
     /// Index of the configuration override that applies; `None`: no override applies.
     pub(super) override_index: Option<usize>,
+    /// What the call plans.
+    pub(super) scope: PlanScope,
 }
 
 impl CompactionSetup {
@@ -63,8 +57,8 @@ impl CompactionSetup {
         if options.target == Some(0) {
             return Err(Error::invalid_input("`target` must be at least 1, got 0"));
         }
-        let model = CalibratedModel::from_options(keys, options.extra_json.as_deref())?;
-        let model = model.map(|model| (model.add_to(&mut reads), model));
+        let extra = CompactionExtra::read(keys, options.extra_json.as_deref())?;
+        let model = extra.model.map(|model| (model.add_to(&mut reads), model));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         let calibration = match &model {
             Some((slot, model)) => model.decode_from(&values, slot)?,
@@ -82,6 +76,7 @@ impl CompactionSetup {
         let request = PolicyRequest { model, budget, estimated_budget: estimated };
         let (policy, override_index) =
             session_rules::select_policy(session, call, &loaded.head, &request)?;
-        Ok(Self { loaded, values, policy, options, calibration, override_index })
+        let scope = extra.scope;
+        Ok(Self { loaded, values, policy, options, calibration, override_index, scope })
     }
 }

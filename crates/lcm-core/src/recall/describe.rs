@@ -15,7 +15,7 @@ use crate::storage::{
     context::ContextItem,
     head::LoadedHead,
     history::MessageHistory,
-    records::grants::GrantAccess,
+    records::{grants::GrantAccess, remakes::RemakeRecord},
     store_session::StoreSession,
     summary::{self, SourceRef, StoredFinish, Summary, SummarySources},
 };
@@ -113,6 +113,11 @@ fn describe_summary(
         true => None,
         false => session.read_record(&Summary::derived_key(keys, id))?,
     };
+    let replaced_by = match record.is_provisional() && !is_limited {
+        true => session.read_record(&RemakeRecord::key(keys))?.unwrap_or_default().find_newest(id),
+        false => id,
+    };
+    let replaced_by = (replaced_by != id).then(|| summary::format_summary_id(replaced_by));
     let derived: Vec<String> = derived.into_iter().map(summary::format_summary_id).collect();
     let message_ids: Vec<String> = match record.sources {
         SummarySources::Messages { seq_first, seq_last, .. } => (seq_first..=seq_last)
@@ -145,6 +150,10 @@ fn describe_summary(
     w.add_number("message_tokens", record.message_tokens);
     w.add_text("model", &record.model);
     w.add_number("prompt_version", record.prompt_version.into());
+    w.add_flag("provisional", record.is_provisional());
+    w.add_optional_text("replaced_by", replaced_by.as_deref());
+    let replaces = record.replaces.filter(|_| !is_limited).map(summary::format_summary_id);
+    w.add_optional_text("replaces", replaces.as_deref());
     w.add_number("seq_first", record.seq_first);
     w.add_number("seq_last", record.seq_last);
     w.add_number("source_tokens", record.source_tokens);

@@ -112,7 +112,7 @@ pub(crate) struct ConversationHead {
     pub(crate) compressed_through: u64,
     /// Running hash after the last message in compressed packs.
     pub(crate) compressed_frontier: [u8; 16],
-    /// Beginnings of the hashes of the newest messages, at most 119, oldest first.
+    /// Beginnings of the hashes of the newest messages, at most 118, oldest first.
     pub(crate) recent_hashes: Vec<[u8; 12]>,
     pub(crate) recent_batches: Vec<BatchRecord>,
     pub(crate) ledger: CompletionLedger,
@@ -123,6 +123,8 @@ pub(crate) struct ConversationHead {
     pub(crate) archived: Option<ArchiveRecord>,
     /// Deferred compaction; `None`: no compaction is deferred.
     pub(crate) deferred: Option<DeferredCompaction>,
+    /// Number of entries in the record of remakes; 0: there is no such record.
+    pub(crate) remakes: u32,
 }
 
 impl SoundRecord for ConversationHead {
@@ -187,6 +189,7 @@ impl ConversationHead {
             family: None,
             archived: None,
             deferred: None,
+            remakes: 0,
         }
     }
 }
@@ -471,6 +474,8 @@ pub(crate) enum JournalAction {
     Usage,
     /// Set or removed the focus brief.
     Focus,
+    /// Removed that models were asked for provisional summaries again in vain.
+    Resummarize,
 }
 
 #[cfg(test)]
@@ -502,7 +507,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("focus"));
+        assert_eq!(acts.last().map(String::as_str), Some("resummarize"));
     }
 
     /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
@@ -554,6 +559,7 @@ mod tests {
             next_attempt_at: head.time,
             exhausted_tokens: Some(1 << 43),
         });
+        head.remakes = 12_288;
         head.context = Context::full(|seq| {
             ContextItem::Summary(crate::storage::context::SummaryItem {
                 id: [255; 8],
@@ -563,6 +569,7 @@ mod tests {
                 bytes: 250_000,
                 seq_first: far + seq,
                 seq_last: far + seq,
+                is_provisional: true,
             })
         });
         let bytes = codec::encode(&head).unwrap().len();

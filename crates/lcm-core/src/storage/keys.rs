@@ -177,6 +177,11 @@ impl ConversationKeys {
         format!("{}/u{}", self.root, hex(&id))
     }
 
+    /// Returns the key of the remakes of provisional summaries.
+    pub(crate) fn remakes_key(&self) -> String {
+        format!("{}/w", self.root)
+    }
+
     /// Returns the key of a context node, from the revision that wrote it and its number there.
     pub(crate) fn context_node_key(&self, revision: u64, number: u32) -> String {
         format!("{}/x{revision:010x}/{number:04x}", self.root)
@@ -368,6 +373,7 @@ mod tests {
             keys.identity_key(&[7; 32]),
             keys.summary_key([7; 8]),
             keys.derived_key([7; 8]),
+            keys.remakes_key(),
             keys.context_node_key(7, 7),
             keys.attempt_key(&[7; 16]),
             keys.calibration_key("m"),

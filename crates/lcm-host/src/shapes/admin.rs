@@ -62,6 +62,9 @@ pub struct ConversationStatus {
     pub revision: u64,
     /// Number of messages.
     pub messages: u64,
+    /// Number of summaries that no configured model made, or made from such, and that will be made
+    /// again.
+    pub provisional: u64,
     /// Estimated tokens of all messages.
     pub message_tokens: u64,
     /// Summaries by depth.
@@ -539,10 +542,39 @@ pub struct MaintainAnswer {
     pub drain: bool,
     /// Whether the context, stored or observed, exceeds the budget.
     pub must: bool,
+    /// Whether no model is asked now, after a failure.
+    pub paused: bool,
     /// Tokens above which compaction is due.
     pub threshold: u32,
     /// Tokens of the context, stored or observed; compared with `threshold`.
     pub tokens: u32,
+}
+
+/// Arguments of `resummarize`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ResummarizeArguments {
+    /// Provisional summaries; absent: all. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_ids: Option<Vec<String>>,
+    /// Whether the verb only reports what it would change. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
+}
+
+/// Answer of `resummarize`: the next plan asks models for the summaries, also where they were asked
+/// in vain.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ResummarizeAnswer {
+    /// Whether the verb wrote, or with `dry_run` would write.
+    pub changed: bool,
+    /// Id of the conversation.
+    pub conversation: String,
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<Vec<String>>,
+    /// Number of provisional summaries that will be made again.
+    pub provisional: u64,
 }
 
 /// The purpose of an answer whose usage is reported.

@@ -39,6 +39,8 @@ pub enum CompactionReason {
     PassLimit,
     /// `round-limit`.
     RoundLimit,
+    /// `completion-limit`.
+    CompletionLimit,
     /// `spend-limit`.
     SpendLimit,
     /// `breaker-open`.
@@ -62,6 +64,18 @@ pub struct CompactionExtra {
     /// absent: they are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Of `apply`: whether the answer stands in for a model that failed; its summary is
+    /// provisional, and it makes no provisional summary again. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<bool>,
+    /// Of `plan` and `run`: whether provisional summaries are made again and nothing else is
+    /// compacted. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resummarize: Option<bool>,
+    /// Of `plan` and `run`: the provisional summaries to make again, with those that they are made
+    /// from; nothing else is compacted. Absent: as `resummarize` says. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_ids: Option<Vec<String>>,
 }
 
 /// A decision as `compaction.evaluate` returns it.
@@ -148,6 +162,11 @@ pub struct CompactionPass {
     pub level: Level,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
+    /// Whether the summary is provisional: no configured model gave its text, or that of a source.
+    /// A later compaction makes it again.
+    pub provisional: bool,
+    /// Id of the provisional summary that was made again as this one; null: none was.
+    pub replaces: Option<String>,
     /// Estimated tokens of the stored context before the summary.
     pub tokens_before: u32,
     /// Estimated tokens of the stored context after the summary.

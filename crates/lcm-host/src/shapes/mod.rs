@@ -51,6 +51,7 @@
 //! - verb `reset` takes [`ResetArguments`]; returns [`ResetAnswer`]
 //! - verb `calibrate` takes [`CalibrateArguments`]; returns [`CalibrateAnswer`]
 //! - verb `maintain` takes [`MaintainArguments`]; returns [`MaintainAnswer`]
+//! - verb `resummarize` takes [`ResummarizeArguments`]; returns [`ResummarizeAnswer`]
 //! - verb `usage` takes [`UsageArguments`]; returns [`UsageAnswer`]
 //! - verb `advise` takes [`AdviseArguments`]; returns [`AdviseAnswer`]
 //! - verb `focus` takes [`FocusArguments`]; returns [`FocusAnswer`]

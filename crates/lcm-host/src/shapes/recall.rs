@@ -366,6 +366,14 @@ pub struct SummaryDescription {
     pub source_ids: Vec<String>,
     /// Ids of the summaries made from the summary, at most one; empty on a grant for summaries.
     pub derived_ids: Vec<String>,
+    /// Whether no configured model gave the text, or that of a source.
+    pub provisional: bool,
+    /// Id of the newest summary that was made in place of this one; null: none, or on a grant for
+    /// summaries.
+    pub replaced_by: Option<String>,
+    /// Id of the provisional summary that this one was made in place of; null: none, or on a grant
+    /// for summaries.
+    pub replaces: Option<String>,
     /// Ids of the first messages of a leaf; empty for a condensed summary.
     pub message_ids: Vec<String>,
     /// Ids of the files of the messages that the summary covers.

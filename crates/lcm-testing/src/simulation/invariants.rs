@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Every reason that a plan or an outcome may give, beside none.
-pub const REASONS: [&str; 14] = [
+pub const REASONS: [&str; 15] = [
     "below-threshold",
     "reached-target",
     "no-eligible-chunk",
@@ -24,6 +24,7 @@ pub const REASONS: [&str; 14] = [
     "tail-over-target",
     "pass-limit",
     "round-limit",
+    "completion-limit",
     "spend-limit",
     "breaker-open",
     "model-auth",

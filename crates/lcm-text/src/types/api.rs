@@ -228,6 +228,10 @@ pub struct ApplyOutcome {
     pub level: Level,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
+    /// Whether the summary is provisional: it will be made again.
+    pub provisional: bool,
+    /// Id of the provisional summary that the call replaced by this one; `None`: none.
+    pub replaces: Option<String>,
     /// Tokens of the stored context before the call.
     pub tokens_before: u32,
     /// Tokens of the stored context after the call.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::storage::{
     changes::Changes,
     head::JournalAction,
-    records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
+    records::{attempts::TaskAttempts, model_breaker::ModelBreaker, remakes::RemakeRecord},
     store_session::StoreSession,
     summary::{self, OFFLINE_MODEL, StoredFinish, StoredLevel, Summary},
 };
@@ -137,11 +137,23 @@ impl TaskSettlement<'_> {
         splice: &SourceSplice,
         completion: Option<&Completion>,
     ) -> Result<ApplyOutcome> {
+        if let Some(remakes) = &splice.remakes {
+            return self.settle_vain_remake(session, remakes.clone(), completion);
+        }
         if let Some(text) = self.build_fallback_text(&splice.gathered) {
             let findings = verify::format_findings(&verify::verify(&splice.gathered.text, &text));
             let (level, model) = (StoredLevel::Fallback, OFFLINE_MODEL);
             let finish = completion.map(|completion| StoredFinish::from(completion.finish));
-            let answer = SettledAnswer { text, capped: false, findings, level, model, finish };
+            let is_provisional = self.is_provisional_text(completion, level);
+            let answer = SettledAnswer {
+                text,
+                capped: false,
+                findings,
+                level,
+                model,
+                finish,
+                is_provisional,
+            };
             return self.commit_summary(session, splice, completion, answer);
         }
         let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
@@ -152,6 +164,55 @@ impl TaskSettlement<'_> {
         self.charge_answer(&mut outcome, completion, false);
         self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
+    }
+
+    /// Commits that the model was asked in vain to make a provisional summary again, so that it
+    /// stays for this model. `completion`: the rejected answer; `None`: the model gave no answer.
+    fn settle_vain_remake(
+        mut self,
+        session: &mut StoreSession<'_>,
+        mut remakes: RemakeRecord,
+        completion: Option<&Completion>,
+    ) -> Result<ApplyOutcome> {
+        let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
+        outcome.more = true;
+        let mut changes = Changes::default();
+        if let Some(id) = self.task.replaced_id() {
+            remakes.add_vain_ask(id, &self.task.breaker_scope);
+        }
+        self.write_remakes(&remakes, &mut changes)?;
+        let sources = self.task.sources_hash;
+        if self.attempts.is_some() {
+            changes.delete_record(&TaskAttempts::key(self.call.keys, &sources));
+        }
+        self.charge_answer(&mut outcome, completion, false);
+        let act = JournalAction::Reject { sources };
+        self.loaded.commit_changes(session, self.call, act, changes)?;
+        Ok(outcome)
+    }
+
+    fn write_remakes(&mut self, remakes: &RemakeRecord, changes: &mut Changes) -> Result<()> {
+        self.loaded.head.remakes = remakes.count_entries();
+        changes.write_record(&RemakeRecord::key(self.call.keys), remakes)?;
+        Ok(())
+    }
+
+    /// Returns whether a text that becomes a summary is provisional: it is there because the
+    /// configured model failed, was not there, or had its answers rejected. Without a configured
+    /// model, what the offline summariser writes is final.
+    pub(crate) fn is_provisional_text(
+        &self,
+        completion: Option<&Completion>,
+        level: StoredLevel,
+    ) -> bool {
+        match completion {
+            None => true,
+            Some(_) if self.is_stand_in => true,
+            Some(completion) if completion.model == OFFLINE_MODEL => {
+                self.call.config.summary_model.is_some()
+            }
+            Some(_) => level == StoredLevel::Fallback,
+        }
     }
 
     /// Commits a summary in place of its sources. `completion`: the last answer of the model, whose
@@ -174,6 +235,7 @@ impl TaskSettlement<'_> {
             answer,
             created_at: self.now,
             prompt_version: self.task.prompt_version,
+            replaces: self.task.replaced_id(),
         });
         let passes_left = self.tokens() / splice.gathered.tokens.max(1);
         self.index_maintenance.prepare_summary(session, passes_left)?;
@@ -198,6 +260,13 @@ impl TaskSettlement<'_> {
                 changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
             }
         }
+        if let (Some(remakes), Some(old)) = (&splice.remakes, record.replaces) {
+            let mut remakes = remakes.clone();
+            remakes.add_remake(old, id);
+            self.write_remakes(&remakes, &mut changes)?;
+            outcome.replaces = Some(summary::format_summary_id(old));
+        }
+        outcome.provisional = record.is_provisional();
         if self.attempts.is_some() {
             changes.delete_record(&TaskAttempts::key(keys, &self.task.sources_hash));
         }
@@ -208,8 +277,9 @@ impl TaskSettlement<'_> {
         self.index_maintenance.append_summaries(&records, changes.puts_mut())?;
         let head = &mut self.loaded.head;
         head.context = context;
-        let saved = before.tokens.saturating_sub(head.context.tokens);
-        head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
+        // A remake may lengthen the context, which stays shorter than its messages.
+        let saved = head.ledger.saved_tokens.saturating_add(before.tokens);
+        head.ledger.saved_tokens = saved.saturating_sub(head.context.tokens);
         head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
         if let Some(input) = &splice.pack_compaction {
             let compacted = input.compact_packs(keys, head, changes.list_puts())?;

@@ -18,7 +18,7 @@ use crate::{
         records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
         session as session_rules,
         store_session::StoreSession,
-        summary::{self, StoredLevel, Summary},
+        summary::{self, OFFLINE_MODEL, StoredLevel, Summary},
     },
 };
 use lcm_text::{
@@ -26,7 +26,7 @@ use lcm_text::{
     summary::transcript::TranscriptOptions,
     types::{
         api::{ApplyOutcome, ApplyStatus, Timestamp},
-        model::{Completion, Level},
+        model::{Completion, CompletionErrorCode, Level},
     },
 };
 
@@ -53,6 +53,8 @@ pub(crate) struct TaskSettlement<'a> {
     rejected_attempts: Option<TaskAttempts>,
     /// Warnings of the outcome.
     warnings: Vec<String>,
+    /// Whether the answer stands in for a model that failed.
+    pub(super) is_stand_in: bool,
     spend_limits: SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
     /// Effective time of the call.
@@ -98,6 +100,7 @@ impl<'a> TaskSettlement<'a> {
             committed_summary,
             rejected_attempts: None,
             warnings: Vec::new(),
+            is_stand_in: false,
             spend_limits: SpendLimits::from_config(config),
             index_maintenance,
             now,
@@ -138,6 +141,8 @@ impl<'a> TaskSettlement<'a> {
             depth: self.task.depth,
             level: self.task.level,
             capped: false,
+            provisional: false,
+            replaces: None,
             tokens_before: tokens,
             tokens_after: tokens,
             more: matches!(applied, ApplyStatus::Committed | ApplyStatus::Stale),
@@ -170,6 +175,9 @@ impl<'a> TaskSettlement<'a> {
             return self.settle_stale(session, completion);
         }
         let Some(answer) = completion else { return self.fall_back(session, &splice, None) };
+        if self.is_idle_remake(answer) {
+            return self.record_model_failure(session, CompletionErrorCode::Unavailable);
+        }
         match acceptance::judge_completion(&self.task, answer, &splice.gathered) {
             CompletionVerdict::Retry { rule, level, findings } => {
                 self.add_rejection_warning(rule);
@@ -177,13 +185,21 @@ impl<'a> TaskSettlement<'a> {
             }
             CompletionVerdict::Accept(accepted) => {
                 let level = StoredLevel::from(self.task.level);
-                let accepted = accepted.into_answer(level, answer);
+                let is_provisional = self.is_provisional_text(completion, level);
+                let accepted = accepted.into_answer(level, answer, is_provisional);
                 self.commit_summary(session, &splice, completion, accepted)
             }
             CompletionVerdict::Fallback { rule } => {
                 self.reject_and_fall_back(session, &splice, answer, rule)
             }
         }
+    }
+
+    /// Returns whether a provisional summary would be replaced by one that is no better: no model
+    /// wrote the answer.
+    pub(super) fn is_idle_remake(&self, answer: &Completion) -> bool {
+        let is_model = answer.model != OFFLINE_MODEL && !self.is_stand_in;
+        self.task.replaced_id().is_some() && !is_model
     }
 
     /// Adds the warning of a rejection, unless the warnings contain it.

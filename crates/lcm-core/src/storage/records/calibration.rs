@@ -19,7 +19,7 @@ use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{JsonFields, JsonWriter},
+        json::JsonWriter,
         limits, sort, time,
     },
     types::api::Timestamp,
@@ -167,23 +167,6 @@ impl CalibratedModel {
         }
         let key = RecordKey::new(keys.calibration_key(&model));
         Ok(Self { model, key })
-    }
-
-    /// Reads the option `model` of `extra-json`, which has no other option; `None`: it is absent.
-    ///
-    /// # Errors
-    ///
-    /// `invalid-input`: the text has other options, or an invalid name.
-    pub(crate) fn from_options(
-        keys: &ConversationKeys,
-        extra_json: Option<&str>,
-    ) -> Result<Option<Self>> {
-        const NAME: &str = "extra-json";
-        let Some(json) = extra_json.filter(|json| !json.is_empty()) else { return Ok(None) };
-        let mut fields = JsonFields::parse_argument(NAME, json)?;
-        let model = fields.take_optional_text("model");
-        fields.finish(NAME)?;
-        model.map(|model| Self::new(keys, model)).transpose()
     }
 
     /// Adds the record of this model to a read.

@@ -12,6 +12,7 @@ pub(crate) mod large_payload;
 pub(crate) mod link;
 pub(crate) mod model_breaker;
 pub(crate) mod question;
+pub(crate) mod remakes;
 pub(crate) mod session;
 pub(crate) mod tombstone;
 pub(crate) mod upload;

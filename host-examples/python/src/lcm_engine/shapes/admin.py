@@ -79,6 +79,10 @@ class ConversationStatus(TypedDict):
     """Number of commits."""
     messages: int
     """Number of messages."""
+    provisional: int
+    """Number of summaries that no configured model made, or made from such, and that
+    will be made again.
+    """
     message_tokens: int
     """Estimated tokens of all messages."""
     summaries: list[DepthCount]

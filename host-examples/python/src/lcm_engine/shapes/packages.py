@@ -124,6 +124,37 @@ class CompactOptions(TypedDict):
     """
 
 
+class ResummarizeOptions(TypedDict):
+    """Options of `resummarize`."""
+
+    now: NotRequired[int]
+    """Milliseconds since the Unix epoch; absent: the system clock."""
+    budget: int
+    """Token budget of a context."""
+    force: NotRequired[bool]
+    """Whether compaction acts below the threshold and despite an open breaker. Default:
+    `false`.
+    """
+    model: NotRequired[str]
+    """Model whose provider counts the tokens of the other options, after a report by
+    `calibrate`; absent: they are estimated tokens.
+    """
+    retries: NotRequired[int]
+    """Retries of a model after its first failure. Default: 2."""
+    timeout_ms: NotRequired[int]
+    """Longest wait for one answer of a model, in milliseconds. Default: 60,000."""
+    requests_max: NotRequired[int]
+    """Most requests to complete at the same time. Default: 1."""
+    lease_ms: NotRequired[int]
+    """Time for which the requests are reserved for this caller, in milliseconds; absent:
+    no reservation.
+    """
+    summary_ids: NotRequired[list[str]]
+    """Provisional summaries to make again, with those that they are made from; absent:
+    all.
+    """
+
+
 class TurnOptions(TypedDict):
     """Options of a turn: storing the newest messages, and compaction."""
 

@@ -252,6 +252,16 @@ class SummaryDescription(TypedDict):
     """Ids of the summaries made from the summary, at most one; empty on a grant for
     summaries.
     """
+    provisional: bool
+    """Whether no configured model gave the text, or that of a source."""
+    replaced_by: str | None
+    """Id of the newest summary that was made in place of this one; None: none, or on a
+    grant for summaries.
+    """
+    replaces: str | None
+    """Id of the provisional summary that this one was made in place of; None: none, or
+    on a grant for summaries.
+    """
     message_ids: list[str]
     """Ids of the first messages of a leaf; empty for a condensed summary."""
     file_ids: list[str]

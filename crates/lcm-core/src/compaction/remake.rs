@@ -1,0 +1,295 @@
+//! Remakes: finds the provisional summaries that are to be made again, and their newest sources.
+//!
+//! In: the items of the context, and the record of remakes. Out: the summaries that a model can be
+//! asked for now, leaf upward, or whether there is one. The planner, the settlement, `maintain` and
+//! `status` use this module.
+//!
+//! A provisional summary is *open* if it will be made again: a source is open or was made again, or
+//! its text is provisional and the model was not asked for it again in vain. Else it is final.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::storage::{
+    call::Call,
+    codec,
+    context::ContextItem,
+    head::ConversationHead,
+    history::MessageHistory,
+    records::remakes::RemakeRecord,
+    store_session::StoreSession,
+    summary::{Provisional, SourceRef, Summary},
+    summary_records,
+};
+use lcm_text::{
+    base::error::Result,
+    summary::transcript::TranscriptOptions,
+};
+
+use super::{
+    extra::PlanScope,
+    source_text::{self, GatheredSources},
+    task,
+};
+
+/// Most levels of summaries below an item that are looked at.
+const LEVELS_MAX: u32 = 64;
+
+/// A provisional summary that a model can be asked for now: its sources are final.
+pub(super) struct RemakeCandidate {
+    pub(super) id: [u8; 8],
+    /// Index of the context item that contains the summary.
+    pub(super) index: usize,
+}
+
+/// The newest remake of a source of a condensed summary, or the source.
+struct NewestSource {
+    source: SourceRef,
+    record: Summary,
+    /// Whether the source was made again after the condensed summary.
+    is_remade: bool,
+}
+
+/// A summary to look at.
+#[derive(Clone, Copy)]
+struct SummaryNode {
+    id: [u8; 8],
+    depth: u32,
+    /// Index of the context item that contains the summary.
+    index: usize,
+    /// Whether the scope of the plan includes the summary.
+    is_wanted: bool,
+}
+
+/// Finds the provisional summaries of a context that are open.
+pub(super) struct RemakeFinder<'a> {
+    call: Call<'a>,
+    /// Scope of the breaker of the model that is asked.
+    model: String,
+    scope: &'a PlanScope,
+    pub(super) remakes: RemakeRecord,
+    /// Number of candidates after which nothing else is looked at.
+    limit: usize,
+    pub(super) candidates: Vec<RemakeCandidate>,
+    /// Number of open summaries so far.
+    open: u64,
+}
+
+impl<'a> RemakeFinder<'a> {
+    /// Reads the record of remakes.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(super) fn read(
+        session: &mut StoreSession<'_>,
+        call: Call<'a>,
+        head: &ConversationHead,
+        scope: &'a PlanScope,
+        limit: usize,
+    ) -> Result<Self> {
+        Ok(Self::new(call, RemakeRecord::read(session, call.keys, head)?, scope, limit))
+    }
+
+    fn new(call: Call<'a>, remakes: RemakeRecord, scope: &'a PlanScope, limit: usize) -> Self {
+        let model = task::build_breaker_scope(call.config.summary_model.as_deref());
+        Self { call, model, scope, remakes, limit, candidates: Vec::new(), open: 0 }
+    }
+
+    /// Looks through the items, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
+    pub(super) fn find(
+        &mut self,
+        session: &mut StoreSession<'_>,
+        items: &[ContextItem],
+    ) -> Result<()> {
+        for (index, item) in items.iter().enumerate() {
+            let ContextItem::Summary(summary) = item else { continue };
+            if summary.is_provisional && self.candidates.len() < self.limit {
+                let (id, depth, is_wanted) = (summary.id, summary.depth, self.is_named(summary.id));
+                self.is_open(session, SummaryNode { id, depth, index, is_wanted }, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_named(&self, id: [u8; 8]) -> bool {
+        match self.scope {
+            PlanScope::All | PlanScope::Remakes => true,
+            PlanScope::Named(ids) => ids.contains(&id),
+        }
+    }
+
+    /// Returns whether a provisional summary is open. Adds it, or what is to be made again before
+    /// it, to the candidates.
+    fn is_open(
+        &mut self,
+        session: &mut StoreSession<'_>,
+        node: SummaryNode,
+        level: u32,
+    ) -> Result<bool> {
+        if level > LEVELS_MAX || self.remakes.is_replaced(node.id) {
+            return Ok(false);
+        }
+        let mut is_text = true;
+        let (mut has_open, mut has_changed) = (false, false);
+        if node.depth > 0 {
+            let Some(record) = session.read_record(&Summary::key(self.call.keys, node.id))? else {
+                return Ok(false);
+            };
+            is_text = record.provisional == Provisional::Text;
+            let sources = read_newest_sources(session, self.call, &self.remakes, &record)?;
+            for NewestSource { source, record, is_remade } in sources {
+                has_changed |= is_remade;
+                if !record.is_provisional() {
+                    continue;
+                }
+                let is_wanted = node.is_wanted || self.is_named(source.id);
+                let below = SummaryNode { id: source.id, depth: record.depth, is_wanted, ..node };
+                has_open |= self.is_open(session, below, level + 1)?;
+            }
+        }
+        let is_unasked = is_text && !self.remakes.was_asked(node.id, &self.model);
+        if !has_open && !has_changed && !is_unasked {
+            return Ok(false);
+        }
+        self.open += 1;
+        if !has_open && node.is_wanted && self.candidates.len() < self.limit {
+            self.candidates.push(RemakeCandidate { id: node.id, index: node.index });
+        }
+        Ok(true)
+    }
+
+}
+
+/// Reads the newest remakes of the sources of a condensed summary, in order.
+fn read_newest_sources(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    remakes: &RemakeRecord,
+    record: &Summary,
+) -> Result<Vec<NewestSource>> {
+    let keys = call.keys;
+    let mut sources = Vec::new();
+    let mut known = Vec::new();
+    for source in record.source_refs() {
+        let newest = remakes.find_newest(source.id);
+        if newest == source.id {
+            known.push((keys.summary_key(source.id), source.bytes));
+        }
+        sources.push((*source, newest));
+    }
+    let mut values = session.read_immutable(&known)?.into_iter();
+    let replaced: Vec<[u8; 8]> = sources
+        .iter()
+        .filter(|(source, newest)| source.id != *newest)
+        .map(|(_, newest)| *newest)
+        .collect();
+    let sized = summary_records::read_sized_summaries(session, keys, &replaced)?;
+    let mut out = Vec::with_capacity(sources.len());
+    for (source, newest) in sources {
+        let key = keys.summary_key(newest);
+        if newest == source.id {
+            let value = values.next().unwrap_or_default();
+            let record = codec::decode(&key, &value)?;
+            out.push(NewestSource { source, record, is_remade: false });
+            continue;
+        }
+        let Some((record, bytes)) = sized.get(&newest) else {
+            return Err(session.missing_record_error(&key));
+        };
+        let source = SourceRef { id: newest, bytes: *bytes };
+        out.push(NewestSource { source, record: record.clone(), is_remade: true });
+    }
+    Ok(out)
+}
+
+/// Gathers the newest sources of a provisional summary.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(super) fn gather_newest_sources(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    call: Call<'_>,
+    (record, remakes): (&Summary, &RemakeRecord),
+    options: TranscriptOptions<'_>,
+) -> Result<GatheredSources> {
+    if record.depth == 0 {
+        let (first, last) = (record.seq_first, record.seq_last);
+        return source_text::gather_messages(session, history, first, last, options);
+    }
+    let sources: Vec<(SourceRef, Summary)> = read_newest_sources(session, call, remakes, record)?
+        .into_iter()
+        .map(|newest| (newest.source, newest.record))
+        .collect();
+    let tokens = sources.iter().map(|(_, record)| u64::from(record.tokens)).sum();
+    let refs: Vec<SourceRef> = sources.iter().map(|(source, _)| *source).collect();
+    Ok(source_text::gather_summaries(&sources, tokens, task::hash_sources(&refs)))
+}
+
+/// Returns whether a provisional summary of the context will be made again.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(crate) fn has_open_summary(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+) -> Result<bool> {
+    Ok(count_open(session, call, head, 1)? > 0)
+}
+
+/// Counts the provisional summaries below the context that will be made again.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(crate) fn count_open_summaries(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+) -> Result<u64> {
+    count_open(session, call, head, usize::MAX)
+}
+
+/// Counts the provisional summaries that will be made again if the record of remakes is this one.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(crate) fn count_open_with(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+    remakes: RemakeRecord,
+) -> Result<u64> {
+    let items = head.context.load_items(session, call.keys)?;
+    let mut finder = RemakeFinder::new(call, remakes, &PlanScope::All, usize::MAX);
+    finder.find(session, &items)?;
+    Ok(finder.open)
+}
+
+fn count_open(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+    limit: usize,
+) -> Result<u64> {
+    if head.context.provisional == 0 {
+        return Ok(0);
+    }
+    let items = head.context.load_items(session, call.keys)?;
+    let mut finder = RemakeFinder::read(session, call, head, &PlanScope::All, limit)?;
+    finder.find(session, &items)?;
+    Ok(finder.open)
+}
