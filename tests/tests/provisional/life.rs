@@ -128,6 +128,10 @@ impl Life<'_> {
             kind @ 13..=16 => {
                 let task = self.task(if kind == 16 { "compact" } else { "maintain" });
                 drop(self.drive(task));
+                if self.has_asked && !self.has_failed {
+                    // The model works again.
+                    self.paused_until = 0;
+                }
             }
             17 => {
                 let mut task = self.task("compact");
@@ -313,7 +317,9 @@ impl Life<'_> {
                 }
                 Some(_) => json!({"done": true, "asked": 1}),
                 None => {
-                    self.has_failed = true;
+                    // The other two are about the request, and another may do.
+                    let code = answer["failed"]["code"].as_str().unwrap();
+                    self.has_failed |= !["context-too-long", "policy"].contains(&code);
                     json!({"failed": answer["failed"], "asked": 1})
                 }
             };
@@ -324,8 +330,14 @@ impl Life<'_> {
     }
 
     fn answer(&mut self, request: &Value) -> Value {
-        let good = "They spoke at length of a garden beside a river, of a market, of a letter at \
-                    the window, and of songs at the harvest.";
+        // A summary must be smaller than its sources, of which some are a few words.
+        let good = match request["level"].as_str().unwrap() {
+            "aggressive" => "They spoke of a garden.",
+            _ => {
+                "They spoke at length of a garden beside a river, of a market, of a letter at the \
+                 window, and of songs at the harvest."
+            }
+        };
         let (text, finish) = match self.behaviour {
             Behaviour::Works => (good.to_owned(), "stop"),
             Behaviour::Fails(code) => {
@@ -402,14 +414,12 @@ impl Life<'_> {
     }
 
     fn nothing_replaced_is_found(&mut self) {
-        let options = json!({"scope": "summaries", "limit": 200});
-        let args = json!({"conversation": CONVERSATION, "pattern": "garden OR river",
-            "options_json": options});
-        let Ok(found) = self.host.ask("recall.grep", &Json::of(&args.to_string())) else {
-            return;
-        };
+        let query = json!({"pattern": "garden OR river", "mode": "full-text",
+            "scope": "summaries", "limit": 200});
+        let args = json!({"conversation": CONVERSATION, "query_json": query, "now": self.now});
+        let found = self.ask("recall.grep", &args);
         let found: Value = serde_json::from_str(found.as_str().unwrap()).unwrap();
-        for hit in found["hits"].as_array().unwrap() {
+        for hit in found["matches"].as_array().unwrap() {
             let args = json!({"conversation": CONVERSATION, "id": hit["id"]});
             let described = self.ask("recall.describe", &args);
             let described: Value = serde_json::from_str(described.as_str().unwrap()).unwrap();

@@ -20,6 +20,8 @@ pub(crate) struct CompactionExtra {
     /// Whether the answer stands in for a model that failed, so that its summary is provisional.
     pub(crate) is_stand_in: bool,
     pub(crate) scope: PlanScope,
+    /// Most remakes of the sweep; `None`: the usual number.
+    pub(crate) remakes_max: Option<u32>,
 }
 
 /// What a plan proposes.
@@ -48,6 +50,7 @@ impl CompactionExtra {
         let model = fields.take_optional_text("model");
         let is_stand_in = fields.take_flag("stand_in");
         let is_remake = fields.take_flag("resummarize");
+        let remakes_max = fields.take_optional_u32("remakes_max");
         let named = fields.take_optional_texts("summary_ids");
         fields.finish(NAME)?;
         let scope = match named {
@@ -56,7 +59,7 @@ impl CompactionExtra {
             None => PlanScope::All,
         };
         let model = model.map(|model| CalibratedModel::new(keys, model)).transpose()?;
-        Ok(Self { model, is_stand_in, scope })
+        Ok(Self { model, is_stand_in, scope, remakes_max })
     }
 }
 

@@ -139,7 +139,7 @@ pub(crate) fn decide_next(
     let scope = task::build_breaker_scope(config.summary_model.as_deref());
     let breaker = reads.add_record(ModelBreaker::key(&scope));
     let setup = CompactionSetup::open(session, call, budget, options, reads)?;
-    let CompactionSetup { loaded, values, policy, options, scope, .. } = setup;
+    let CompactionSetup { loaded, values, policy, options, scope, remakes_max, .. } = setup;
     let (policy, options) = (policy.with_reserve(0), &options);
     let given = SweepToken::parse(options.sweep.as_deref())?;
     let skipped = session_rules::find_skip_reason(session, call, &loaded.head, None)?;
@@ -176,17 +176,18 @@ pub(crate) fn decide_next(
     }
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
     // A caller who asks for remakes gets all of them.
-    let remakes_max = if scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
-    let remakes_left = remakes_max.saturating_sub(sweep.remakes);
+    let usual = if scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
+    let remakes_left = remakes_max.unwrap_or(usual).saturating_sub(sweep.remakes);
     let (count, remakes_left) = (int::to_usize(count.into()), int::to_usize(remakes_left.into()));
     let mut search = TaskSearch::new(count, remakes_left, now);
+    search.scope = scope;
     let input = PlannerInput { call, head: &loaded.head, policy, goal };
     let planner = Planner::open(session, input, search.count)?;
     if is_incremental && is_start && !planner.eligible_raw().is_due() {
         sweep.is_remake = true;
     }
     let planned = if sweep.is_remake {
-        planner.plan_remakes(session, &scope, &mut search)?
+        planner.plan_remakes(session, &mut search)?
     } else if is_incremental {
         planner.plan_increment(session, sweep.passes, &mut search)?
     } else {

@@ -42,6 +42,9 @@ use super::{
 /// Most chunks that one read fetches beyond the tasks that are still wanted.
 const SPARE_CANDIDATES_MAX: usize = 32;
 
+/// Age below which a provisional summary is not made again: its compaction has just asked.
+const REMAKE_AGE_MS_MIN: u64 = 60_000;
+
 /// A task with the inputs of its request.
 pub(crate) struct PlannedTask {
     pub(crate) task: SummaryTask,
@@ -81,12 +84,20 @@ pub(super) struct TaskSearch {
     pub(super) has_skipped_remake: bool,
     /// Number of remakes that the sweep may still make.
     pub(super) remakes_left: usize,
+    pub(super) scope: PlanScope,
 }
 
 impl TaskSearch {
     /// Creates a search for at most `count` tasks, of them at most `remakes_left` remakes.
     pub(super) fn new(count: usize, remakes_left: usize, now: Timestamp) -> Self {
-        Self { count, now, has_exhausted: false, has_skipped_remake: false, remakes_left }
+        Self {
+            count,
+            now,
+            has_exhausted: false,
+            has_skipped_remake: false,
+            remakes_left,
+            scope: PlanScope::All,
+        }
     }
 
     /// Returns whether sources with these attempts are skipped: they are exhausted or leased.
@@ -225,7 +236,7 @@ impl<'a> Planner<'a> {
         let is_pressing = is_over || is_crowded || (is_squeezed && !goal.is_explicit);
         // A condensation of a provisional summary would have to be made again, too.
         if !is_pressing {
-            let remakes = self.plan_remakes(session, &PlanScope::All, search)?;
+            let remakes = self.plan_remakes(session, search)?;
             if !remakes.is_empty() {
                 return Ok(remakes);
             }
@@ -246,7 +257,7 @@ impl<'a> Planner<'a> {
             }
         }
         if is_pressing {
-            return self.plan_remakes(session, &PlanScope::All, search);
+            return self.plan_remakes(session, search);
         }
         Ok(Vec::new())
     }
@@ -270,7 +281,7 @@ impl<'a> Planner<'a> {
                 return Ok(leaves);
             }
         }
-        let remakes = self.plan_remakes(session, &PlanScope::All, search)?;
+        let remakes = self.plan_remakes(session, search)?;
         let prefix = u64::from(self.input.policy.summary_prefix_tokens_target);
         if !remakes.is_empty() || self.summary_tokens() <= prefix {
             return Ok(remakes);
@@ -287,7 +298,6 @@ impl<'a> Planner<'a> {
     pub(super) fn plan_remakes(
         &self,
         session: &mut StoreSession<'_>,
-        scope: &PlanScope,
         search: &mut TaskSearch,
     ) -> Result<Vec<PlannedTask>> {
         let PlannerInput { call, head, .. } = self.input;
@@ -297,7 +307,8 @@ impl<'a> Planner<'a> {
         }
         let count = search.count.min(search.remakes_left);
         let limit = search.count + SPARE_CANDIDATES_MAX;
-        let mut finder = RemakeFinder::read(session, call, head, scope, limit)?;
+        let scope = search.scope.clone();
+        let mut finder = RemakeFinder::read(session, call, head, &scope, limit)?;
         finder.find(session, &self.items)?;
         let (history, options) = (self.message_history(), self.transcript_options());
         for RemakeCandidate { id, index } in finder.candidates {
@@ -307,6 +318,10 @@ impl<'a> Planner<'a> {
                 break;
             }
             let Some(record) = session.read_record(&Summary::key(call.keys, id))? else { continue };
+            let is_new = search.now < record.created_at.saturating_add(REMAKE_AGE_MS_MIN);
+            if is_new && scope == PlanScope::All {
+                continue;
+            }
             let read = (&record, &finder.remakes);
             let gathered =
                 remake::gather_newest_sources(session, &history, call, read, options)?;

@@ -35,6 +35,8 @@ pub(crate) struct CompactionSetup {
     pub(super) override_index: Option<usize>,
     /// What the call plans.
     pub(super) scope: PlanScope,
+    /// Most remakes of the sweep; `None`: the usual number.
+    pub(super) remakes_max: Option<u32>,
 }
 
 impl CompactionSetup {
@@ -76,7 +78,16 @@ impl CompactionSetup {
         let request = PolicyRequest { model, budget, estimated_budget: estimated };
         let (policy, override_index) =
             session_rules::select_policy(session, call, &loaded.head, &request)?;
-        let scope = extra.scope;
-        Ok(Self { loaded, values, policy, options, calibration, override_index, scope })
+        let (scope, remakes_max) = (extra.scope, extra.remakes_max);
+        Ok(Self {
+            loaded,
+            values,
+            policy,
+            options,
+            calibration,
+            override_index,
+            scope,
+            remakes_max,
+        })
     }
 }

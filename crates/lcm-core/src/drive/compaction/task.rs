@@ -77,14 +77,21 @@ impl CompactionTask {
         build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
     }
 
-    /// Returns `extra_json` of a plan: for `resummarize` with what is made again.
+    /// Returns `extra_json` of a plan: for `resummarize` and a turn with what is made again.
     pub(super) fn build_plan_options(&self) -> Option<String> {
-        if self.kind != CompactionTaskKind::Resummarize {
+        let is_resummarize = self.kind == CompactionTaskKind::Resummarize;
+        let is_turn = self.is_turn && self.extra_json.is_none();
+        if !is_resummarize && !is_turn {
             return self.build_extra_options();
         }
         let mut object = JsonWriter::new_object();
         if let Some(model) = &self.model {
             object.add_text("model", model);
+        }
+        if is_turn {
+            // A user waits for the turn, so it makes one batch of remakes.
+            object.add_number("remakes_max", self.requests_max.max(1).into());
+            return Some(object.end_object());
         }
         object.add_flag("resummarize", true);
         if let Some(ids) = &self.summary_ids {
