@@ -56,6 +56,7 @@ import type {
   Receipt,
   ResetAnswer,
   ResetOptions,
+  ResummarizeOptions,
   StoreStatus,
   StoredMessage,
   SummaryPrompt,
@@ -173,6 +174,16 @@ export interface Engine {
    * ```
    */
   maintain(conversation: string, options: CompactOptions): Promise<MaintainReport>;
+  /**
+   * Makes provisional summaries again, also those that the model was asked for again in vain.
+   *
+   * @example
+   * ```js
+   * const done = await lcm.resummarize("chat", { budget: 8_000 });
+   * assert.equal(done.status, "nothing-to-do"); // Nothing is provisional.
+   * ```
+   */
+  resummarize(conversation: string, options: ResummarizeOptions): Promise<CompactReport>;
   /**
    * Returns a context that fits the budget.
    *

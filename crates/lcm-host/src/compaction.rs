@@ -9,6 +9,7 @@ use crate::{
     clock::Clock,
     error::{Code, Error, Result},
     record::work_options,
+    shapes::ModelFailure,
     work::{Mode, Options},
 };
 
@@ -144,6 +145,10 @@ pub struct Pass {
     pub level: String,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
+    /// Whether the summary is provisional: a later compaction makes it again.
+    pub provisional: bool,
+    /// Id of the provisional summary that was made again; `None`: none was.
+    pub replaces: Option<String>,
     /// Tokens of the stored context before.
     pub tokens_before: u32,
     /// Tokens of the stored context after.
@@ -167,6 +172,9 @@ pub struct CompactReport {
     pub tokens_before: u32,
     /// Tokens of the stored context after.
     pub tokens_after: u32,
+    /// Last failure of a model; `None`: no model failed.
+    #[serde(default)]
+    pub failure: Option<ModelFailure>,
     /// Warnings, one line each.
     #[serde(default)]
     pub warnings: Vec<String>,

@@ -126,25 +126,32 @@ function delayOf(failed, attempt) {
 
 /**
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
- * a fallback of the model before.
+ * a fallback of the model before. `judge` resolves to why the next model should be asked after an
+ * answer, or to nothing; without a better answer the first one counts.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with
  * `invalid-input` when a model function returned something else than an answer.
  */
-export function modelChain(models, options = {}) {
+export function modelChain(models, options = {}, judge = async () => undefined) {
   const { retries = RETRIES_DEFAULT, signal } = options;
   let exhausted = null;
   return async (request) => {
     let calls = 0;
     if (exhausted) return { result: exhausted, exhausted: true, calls };
     let result = failure("unavailable", "there is no model");
-    for (const model of modelsFor(models, request.purpose)) {
+    let faulty = null;
+    const chain = modelsFor(models, request.purpose);
+    for (const model of chain) {
       for (let attempt = 0; ; attempt++) {
         if (signal?.aborted) return { result: null, exhausted: false, calls };
         calls += 1;
         result = await ask(model, request, options);
         if (result === null) return { result, exhausted: false, calls };
+        if (result.done && chain.length > 1 && (await judge(request, result.done))) {
+          faulty ??= result;
+          break;
+        }
         if (result.done || FINAL_CODES.includes(result.failed.code)) {
           return { result, exhausted: false, calls };
         }
@@ -154,6 +161,8 @@ export function modelChain(models, options = {}) {
       }
     }
     if (signal?.aborted) return { result: null, exhausted: false, calls };
+    // The engine rejects a faulty answer by its rules.
+    if (faulty) return { result: faulty, exhausted: false, calls };
     exhausted = result;
     return { result, exhausted: true, calls };
   };
@@ -161,7 +170,10 @@ export function modelChain(models, options = {}) {
 
 /** Returns a function that answers requests with the caller's models, or with the engine. */
 export function completerOf(backend, models, options) {
-  const chain = modelChain(models, options);
+  const judge = (request, answer) => {
+    return backend.compute("compaction.judge_answer", { request, answer });
+  };
+  const chain = modelChain(models, options, judge);
   return async (request) => {
     if (modelsFor(models, request.purpose).length > 0) return chain(request);
     const done = await backend.compute("compaction.complete_offline", { request });

@@ -5,7 +5,7 @@
 // other modules use the engine's names.
 
 import { ask, askPlan, completed, completerOf } from "./ask.js";
-import { compact, decide, maintain, turn } from "./compact.js";
+import { compact, decide, maintain, resummarize, turn } from "./compact.js";
 import { toJson } from "./convert.js";
 import { drive } from "./drive.js";
 import { invalid } from "./errors.js";
@@ -131,6 +131,17 @@ export class Engine {
   async maintain(conversation, options) {
     return mapCall("maintain", options, (given) => {
       return this.#calls.begin((begun) => maintain(begun, this.#host, conversation, given));
+    });
+  }
+
+  /**
+   * Makes provisional summaries again: `summaryIds`, or all; also those that the model was asked for
+   * again in vain. A provisional summary has no text of the configured model, because the model
+   * failed; `compact` and `maintain` make it again, too.
+   */
+  async resummarize(conversation, options) {
+    return mapCall("resummarize", options, (given) => {
+      return this.#calls.begin((begun) => resummarize(begun, this.#host, conversation, given));
     });
   }
 

@@ -8,8 +8,8 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::summary::{OFFLINE_MODEL, StoredFinish, StoredLevel};
 use lcm_text::{
     base::{limits, tokens},
-    summary::{offline_summary, transcript, verify},
-    types::model::{Completion, Finish, Level},
+    summary::{blank_answer, offline_summary, prompts, transcript, verify},
+    types::model::{Completion, CompletionRequest, Finish, Level, Purpose},
 };
 
 use super::{
@@ -46,7 +46,9 @@ impl RejectionRule {
     pub(crate) const fn warning_text(self) -> &'static str {
         match self {
             Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
-            Self::Blank => "answer-rejected: blank: the answer has no text beside its reasoning",
+            Self::Blank => {
+                "answer-rejected: blank: the answer says nothing about the material"
+            }
             Self::TooLarge => {
                 "answer-rejected: too-large: the answer is not smaller than its sources"
             }
@@ -116,7 +118,12 @@ pub(crate) fn judge_completion(
     if completion.finish == Finish::Refusal {
         return CompletionVerdict::Fallback { rule: RejectionRule::Refusal };
     }
-    if stripped.trim().is_empty() {
+    let instruction = task.prompt_template().built_in_text();
+    // What the engine's own summariser extracts from short material may be a line of it.
+    let is_model = completion.model != OFFLINE_MODEL;
+    if stripped.trim().is_empty()
+        || (is_model && blank_answer::says_nothing(&stripped, instruction, &gathered.text))
+    {
         return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
@@ -130,6 +137,26 @@ pub(crate) fn judge_completion(
         }
         _ => judge_findings(task, completion, gathered),
     }
+}
+
+/// Returns why another model should be asked for a summary, `blank` or `cut-off`; `None`: the answer
+/// is worth applying, or the request is for no summary.
+pub(crate) fn find_answer_fault(
+    request: &CompletionRequest,
+    completion: &Completion,
+) -> Option<&'static str> {
+    let is_summary = matches!(request.purpose, Purpose::Leaf | Purpose::Condensed);
+    if !is_summary || completion.model == OFFLINE_MODEL || completion.finish == Finish::Refusal {
+        return None;
+    }
+    let stripped = transcript::strip_reasoning(&completion.text);
+    let (material, _) = prompts::find_fenced(&request.prompt, "source").unwrap_or(("", ""));
+    let instruction = request.prompt.split_once("<source ").map_or("", |(before, _)| before);
+    if stripped.trim().is_empty() || blank_answer::says_nothing(&stripped, instruction, material) {
+        return Some("blank");
+    }
+    let is_cut = completion.finish == Finish::Length && request.level == Level::Normal;
+    is_cut.then_some("cut-off")
 }
 
 /// Accepts the text that would be stored if the verifier has no findings, or if the offline

@@ -29,6 +29,7 @@ mod splice;
 mod sweep;
 pub(crate) mod task;
 
+pub(crate) use acceptance::find_answer_fault;
 pub(crate) use apply::apply;
 pub(crate) use evaluate::evaluate;
 pub(crate) use plan::plan;

@@ -2,7 +2,8 @@
 
 use crate::{
     clock::Cancel,
-    error::Code,
+    compaction::{CompactOptions, CompactReport},
+    error::{Code, Result},
     ingest::IngestResult,
     lcm::Lcm,
     shapes::TurnResult,
@@ -27,12 +28,24 @@ impl Lcm {
         let deferred = decision.deferred;
         let mut report = TurnReport { ingested, compacted: None, deferred, failure: None };
         if decision.compact {
-            match self.compact(conversation, compact, cancel, &mut |_| {}) {
+            match self.compact_turn(conversation, compact, cancel) {
                 Ok(compacted) => report.compacted = Some(compacted),
                 Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(report)
+    }
+
+    /// Compacts as a part of a turn, which respects the pause after a failed model.
+    fn compact_turn(
+        &self,
+        conversation: &str,
+        options: &CompactOptions,
+        cancel: &Cancel,
+    ) -> Result<CompactReport> {
+        let mut task = options.build_task("compact", conversation);
+        task["turn"] = true.into();
+        Ok(self.drive(&task, options.parts(cancel, None))?)
     }
 }

@@ -76,6 +76,10 @@ pub struct CompactionExtra {
     /// from; nothing else is compacted. Absent: as `resummarize` says. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_ids: Option<Vec<String>>,
+    /// Of `plan` and `run`: most provisional summaries that the sweep makes again; absent: 16, or
+    /// all with `resummarize`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remakes_max: Option<u32>,
 }
 
 /// A decision as `compaction.evaluate` returns it.

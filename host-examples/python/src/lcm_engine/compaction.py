@@ -58,7 +58,7 @@ def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[res
         result = (yield from drive(work.task("turn", defer=defer), work.now)).result
         done["decision"], done["deferred"] = read_decision(result["decision"]), result["deferred"]
         if result["compact"]:
-            compacted = done["compacted"] = yield from compact(work)
+            compacted = done["compacted"] = yield from compact(work, turn=True)
             done["failure"] = read_failure(compacted["failure"])
     except LcmError as error:
         # An exception would hide that the messages are stored.
@@ -66,13 +66,22 @@ def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[res
     return done
 
 
-def compact(work: Work) -> Flow[results.CompactReport]:
+def compact(work: Work, turn: bool | None = None) -> Flow[results.CompactReport]:
     """Compacts until no compaction is due; returns one report for all passes.
 
-    Raises `completion-failed` when the model refuses its key or the content; `failure` of the
+    `turn`: the compaction belongs to a turn. Raises `completion-failed` when the model refuses its key or the content; `failure` of the
     exception is that of the model.
     """
-    flow = drive(work.task("compact"), work.now, asking=work.asking)
+    return (yield from _compacted(work, work.task("compact", turn=turn)))
+
+
+def resummarize(work: Work, summary_ids: list[str] | None) -> Flow[results.CompactReport]:
+    """Makes provisional summaries again; None: all."""
+    return (yield from _compacted(work, work.task("resummarize", summary_ids=summary_ids)))
+
+
+def _compacted(work: Work, task: Fields) -> Flow[results.CompactReport]:
+    flow = drive(task, work.now, asking=work.asking)
     outcome = yield Alone(work.conversation, flow)
     report = outcome.result | {"passes": outcome.passes, "warnings": outcome.warnings}
     return cast(results.CompactReport, report)

@@ -14,12 +14,16 @@ from .results import CompletionRequest
 def ask(
     asking: Asking, request: CompletionRequest, limit_ms: int | None = None
 ) -> Flow[tuple[Answered, int]]:
-    """Returns the first answer within `limit_ms`, else the last failure, and the count of tries."""
+    """Returns the first answer within `limit_ms`, else the last failure, and the count of tries.
+
+    After an answer that the engine judges as blank or cut off, the next model is asked.
+    """
     models = asking.models.of(request["purpose"])
     if not models:
         done = yield Call("compaction.complete_offline", {"request": request})
         return {"done": done}, 1
     asked = 0
+    faulty: Answered | None = None
     end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     answer: Answered = {}
     for model in models:
@@ -31,10 +35,16 @@ def ask(
             asked += 1
             seconds = asking.timeout_seconds
             answer = yield Complete(request, model, min(seconds, left or seconds))
+            if "done" in answer and len(models) > 1:
+                judged = {"request": request, "answer": answer["done"]}
+                if (yield Call("compaction.judge_answer", judged)) is not None:
+                    faulty = faulty or answer
+                    break
             if completions.failure_code(answer) not in completions.RETRIED:
                 return answer, asked
             pause = completions.pause_seconds(answer, attempt)
             if pause is None or attempt == asking.asks:
                 break
             yield Pause(pause if left is None else min(pause, left))
-    return answer, asked
+    # The engine rejects a faulty answer by its rules.
+    return faulty or answer, asked
