@@ -6,14 +6,14 @@
 )]
 //! Compaction with a model that fails in every way, and comes back.
 //!
-//! A life has turns, `maintain`, `compact`, `resummarize` and new sessions over a conversation. Its
+//! A life has turns, `maintain`, `compact`, `resummarize` and sessions over a conversation. Its
 //! model refuses the key, limits the rate, breaks, times out, has no room for the prompt, refuses,
-//! says nothing, or is cut off, for some calls in a row; sometimes the offline summariser stands in.
+//! says nothing, or is cut off, for some calls in a row; or the offline summariser stands in.
 //! At the end the model works. Then `maintain`, called until it owes nothing, leaves no provisional
 //! summary; a turn asked a broken model at most once per pause; and all invariants hold throughout.
 //!
-//! `LCM_LIVES=2000 cargo test --release -p lcm-tests --test provisional` tries more, `LCM_SEED=N
-//! ... -- --nocapture` one life.
+//! `LCM_LIVES=2000 cargo test --release -p lcm-tests --test provisional` tries more, and
+//! `LCM_SEED=N ... -- --nocapture` one life.
 
 #[path = "provisional/life.rs"]
 mod life;
@@ -21,7 +21,7 @@ mod life;
 use life::Figures;
 
 /// Lives of an ordinary run.
-const LIVES: u64 = 60;
+const LIVES: u64 = 120;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))

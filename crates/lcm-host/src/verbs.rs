@@ -117,7 +117,8 @@ impl Lcm {
     ) -> Result<CompactReport> {
         let mut task = options.build_task("resummarize", conversation);
         if let Some(members) = task.as_object_mut() {
-            members.retain(|name, _| !["mode", "target", "observed_tokens"].contains(&name.as_str()));
+            members
+                .retain(|name, _| !["mode", "target", "observed_tokens"].contains(&name.as_str()));
             members.insert("summary_ids".to_owned(), summary_ids.into());
         }
         Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)

@@ -249,15 +249,9 @@ export interface SummaryDescription {
   derivedIds: string[];
   /** Whether no configured model gave the text, or that of a source. */
   provisional: boolean;
-  /**
-   * Id of the newest summary that was made in place of this one; null: none, or on a grant for
-   * summaries.
-   */
+  /** Id of the newest summary made in its place; null: none. */
   replacedBy: string | null;
-  /**
-   * Id of the provisional summary that this one was made in place of; null: none, or on a grant for
-   * summaries.
-   */
+  /** Id of the provisional summary that it was made for; null: none. */
   replaces: string | null;
   /** Ids of the first messages of a leaf; empty for a condensed summary. */
   messageIds: string[];

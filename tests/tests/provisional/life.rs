@@ -92,7 +92,7 @@ pub(crate) fn lead(seed: u64, figures: &mut Figures) {
     let mut random = Random::new(seed);
     let model = if random.between(0, 1) == 0 { json!({}) } else { json!({"summary_model": "m"}) };
     let host = Host::new(Some(Json::of(&model.to_string())), StoreMode::Plain).unwrap();
-    let budget = [1_500, 2_500, 4_000][random.between(0, 2) as usize];
+    let budget = [700, 1_200, 2_500][random.between(0, 2) as usize];
     let mut life = Life {
         host,
         random,

@@ -110,7 +110,7 @@ pub(crate) fn run_command(
             let grants = grants.map(|slot| values.decode_guarded(slot)).transpose()?;
             command.maintain(&request, grants)
         }
-        CommandRequest::Resummarize { summary_ids } => command.resummarize(summary_ids),
+        CommandRequest::Resummarize { summary_ids } => command.allow_remakes(summary_ids),
         CommandRequest::Usage(report) => command.record_usage(&report.validate()?),
         CommandRequest::Advise(request) => command.advise(&request),
         CommandRequest::Focus { text, seq_last } => command.set_focus(text, seq_last),

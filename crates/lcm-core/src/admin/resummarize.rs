@@ -29,7 +29,7 @@ impl CommandContext<'_, '_> {
     ///
     /// `not-found`: no such summary; `invalid-input`: a summary is not provisional, or was made
     /// again.
-    pub(super) fn resummarize(mut self, names: Option<Vec<String>>) -> Result<JsonWriter> {
+    pub(super) fn allow_remakes(mut self, names: Option<Vec<String>>) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let keys = self.call.keys;
         let mut remakes = RemakeRecord::read(self.session, keys, &self.loaded.head)?;

@@ -46,9 +46,7 @@ impl RejectionRule {
     pub(crate) const fn warning_text(self) -> &'static str {
         match self {
             Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
-            Self::Blank => {
-                "answer-rejected: blank: the answer says nothing about the material"
-            }
+            Self::Blank => "answer-rejected: blank: the answer says nothing about the material",
             Self::TooLarge => {
                 "answer-rejected: too-large: the answer is not smaller than its sources"
             }
@@ -139,8 +137,8 @@ pub(crate) fn judge_completion(
     }
 }
 
-/// Returns why another model should be asked for a summary, `blank` or `cut-off`; `None`: the answer
-/// is worth applying, or the request is for no summary.
+/// Returns why another model should be asked for a summary, `blank` or `cut-off`; `None`: the
+/// answer is worth applying, or the request is for no summary.
 pub(crate) fn find_answer_fault(
     request: &CompletionRequest,
     completion: &Completion,

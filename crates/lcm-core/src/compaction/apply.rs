@@ -37,7 +37,7 @@ pub(crate) fn apply(
 ) -> Result<ApplyOutcome> {
     let task = SummaryTask::parse(request_id)?;
     let CompactionExtra { model, is_stand_in, .. } =
-        CompactionExtra::read(call.keys, options.extra_json.as_deref())?;
+        CompactionExtra::read(call, options.extra_json.as_deref())?;
     let expected = match answer {
         CompletionResult::Done(completion) => Some(compute_summary_id(&task, completion)),
         CompletionResult::Failed(_) => None,

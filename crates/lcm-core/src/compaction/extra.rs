@@ -4,7 +4,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::{keys::ConversationKeys, records::calibration::CalibratedModel, summary};
+use crate::storage::{call::Call, records::calibration::CalibratedModel, summary};
 use lcm_text::base::{
     error::{Error, Result},
     json::{JsonFields, JsonWriter},
@@ -43,7 +43,7 @@ impl CompactionExtra {
     ///
     /// `invalid-input`: the text has other options, an invalid name of a model, over 64 summaries,
     /// or no id of a summary among them; `not-found`: a text is no id.
-    pub(crate) fn read(keys: &ConversationKeys, extra_json: Option<&str>) -> Result<Self> {
+    pub(crate) fn read(call: Call<'_>, extra_json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let json = extra_json.filter(|json| !json.is_empty()).unwrap_or("{}");
         let mut fields = JsonFields::parse_argument(NAME, json)?;
@@ -58,7 +58,7 @@ impl CompactionExtra {
             None if is_remake => PlanScope::Remakes,
             None => PlanScope::All,
         };
-        let model = model.map(|model| CalibratedModel::new(keys, model)).transpose()?;
+        let model = model.map(|model| CalibratedModel::new(call.keys, model)).transpose()?;
         Ok(Self { model, is_stand_in, scope, remakes_max })
     }
 }

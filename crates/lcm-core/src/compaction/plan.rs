@@ -175,11 +175,8 @@ pub(crate) fn decide_next(
         passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
     }
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
-    // A caller who asks for remakes gets all of them.
-    let usual = if scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
-    let remakes_left = remakes_max.unwrap_or(usual).saturating_sub(sweep.remakes);
-    let (count, remakes_left) = (int::to_usize(count.into()), int::to_usize(remakes_left.into()));
-    let mut search = TaskSearch::new(count, remakes_left, now);
+    let remakes_left = count_remakes_left(&scope, remakes_max, &sweep);
+    let mut search = TaskSearch::new(int::to_usize(count.into()), remakes_left, now);
     search.scope = scope;
     let input = PlannerInput { call, head: &loaded.head, policy, goal };
     let planner = Planner::open(session, input, search.count)?;
@@ -197,14 +194,15 @@ pub(crate) fn decide_next(
         let end = planner.decide_end(&search, &sweep);
         return Ok((loaded, end));
     }
-    let number = int::to_u32(planned.len());
-    let is_remake = planned.iter().any(|planned| planned.task.replaced_id().is_some());
-    match is_remake {
-        true => sweep.remakes = sweep.remakes.saturating_add(number),
-        false => sweep.passes = sweep.passes.saturating_add(number),
-    }
+    let sweep = sweep.with_planned(&planned);
     let items = planner.into_items();
     Ok((loaded, PlanDecision::Tasks(PlannedTasks { items, planned, sweep })))
+}
+
+/// Returns how many remakes the sweep may still make. A caller who asks for remakes gets all.
+fn count_remakes_left(scope: &PlanScope, remakes_max: Option<u32>, sweep: &SweepToken) -> usize {
+    let usual = if *scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
+    int::to_usize(remakes_max.unwrap_or(usual).saturating_sub(sweep.remakes).into())
 }
 
 fn nothing_due() -> PlanDecision {

@@ -262,8 +262,9 @@ impl<'a> Planner<'a> {
         Ok(Vec::new())
     }
 
-    /// Plans the next tasks of mode `incremental`: one leaf before the first pass, else remakes, else
-    /// ordinary condensations while the summaries exceed their target. `passes`: passes planned so far.
+    /// Plans the next tasks of mode `incremental`: one leaf before the first pass, else remakes,
+    /// else ordinary condensations while the summaries exceed their target. `passes`: passes planned so
+    /// far.
     ///
     /// # Errors
     ///
@@ -323,8 +324,7 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let read = (&record, &finder.remakes);
-            let gathered =
-                remake::gather_newest_sources(session, &history, call, read, options)?;
+            let gathered = remake::gather_newest_sources(session, &history, call, read, options)?;
             let attempts = self.read_attempts(session, &[gathered.task_hash])?;
             let attempts = attempts.into_iter().next().unwrap_or_default();
             if search.skips_attempts(&attempts) {

@@ -11,7 +11,6 @@ use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
     call::Call,
-    codec,
     context::ContextItem,
     head::ConversationHead,
     history::MessageHistory,
@@ -20,10 +19,7 @@ use crate::storage::{
     summary::{Provisional, SourceRef, Summary},
     summary_records,
 };
-use lcm_text::{
-    base::error::Result,
-    summary::transcript::TranscriptOptions,
-};
+use lcm_text::{base::error::Result, summary::transcript::TranscriptOptions};
 
 use super::{
     extra::PlanScope,
@@ -162,7 +158,6 @@ impl<'a> RemakeFinder<'a> {
         }
         Ok(true)
     }
-
 }
 
 /// Reads the newest remakes of the sources of a condensed summary, in order.
@@ -172,37 +167,29 @@ fn read_newest_sources(
     remakes: &RemakeRecord,
     record: &Summary,
 ) -> Result<Vec<NewestSource>> {
-    let keys = call.keys;
-    let mut sources = Vec::new();
-    let mut known = Vec::new();
+    let newest = |source: &SourceRef| remakes.find_newest(source.id);
+    let (kept, remade): (Vec<SourceRef>, Vec<SourceRef>) =
+        record.source_refs().iter().partition(|source| newest(source) == source.id);
+    let mut kept =
+        summary_records::read_referenced_summaries(session, call.keys, &kept)?.into_iter();
+    let remade: Vec<[u8; 8]> = remade.iter().map(newest).collect();
+    let sized = summary_records::read_sized_summaries(session, call.keys, &remade)?;
+    let mut out = Vec::new();
     for source in record.source_refs() {
-        let newest = remakes.find_newest(source.id);
-        if newest == source.id {
-            known.push((keys.summary_key(source.id), source.bytes));
+        let id = newest(source);
+        if id == source.id {
+            let record = kept.next();
+            out.extend(record.map(|record| NewestSource {
+                source: *source,
+                record,
+                is_remade: false,
+            }));
+        } else if let Some((record, bytes)) = sized.get(&id) {
+            let source = SourceRef { id, bytes: *bytes };
+            out.push(NewestSource { source, record: record.clone(), is_remade: true });
+        } else {
+            return Err(session.missing_record_error(&call.keys.summary_key(id)));
         }
-        sources.push((*source, newest));
-    }
-    let mut values = session.read_immutable(&known)?.into_iter();
-    let replaced: Vec<[u8; 8]> = sources
-        .iter()
-        .filter(|(source, newest)| source.id != *newest)
-        .map(|(_, newest)| *newest)
-        .collect();
-    let sized = summary_records::read_sized_summaries(session, keys, &replaced)?;
-    let mut out = Vec::with_capacity(sources.len());
-    for (source, newest) in sources {
-        let key = keys.summary_key(newest);
-        if newest == source.id {
-            let value = values.next().unwrap_or_default();
-            let record = codec::decode(&key, &value)?;
-            out.push(NewestSource { source, record, is_remade: false });
-            continue;
-        }
-        let Some((record, bytes)) = sized.get(&newest) else {
-            return Err(session.missing_record_error(&key));
-        };
-        let source = SourceRef { id: newest, bytes: *bytes };
-        out.push(NewestSource { source, record: record.clone(), is_remade: true });
     }
     Ok(out)
 }

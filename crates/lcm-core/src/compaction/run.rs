@@ -69,20 +69,15 @@ pub(crate) fn run(
         let (sources, previous) = (&splice.gathered, previous.as_deref());
         let request = request::build_request(call.config, &task, sources, previous, &findings);
         let completion = match model.complete(&request) {
-            CompletionResult::Done(completion) if settlement.is_idle_remake(&completion) => {
-                break settlement
-                    .record_model_failure(session, CompletionErrorCode::Unavailable)?;
-            }
             CompletionResult::Done(completion) => completion,
             CompletionResult::Failed(error) => {
-                break match error.code {
-                    code if task.is_refused_by(code) => {
-                        settlement.fall_back(session, &splice, None)?
-                    }
-                    code => settlement.record_model_failure(session, code)?,
-                };
+                break settlement.settle_failure(session, &splice, error.code)?;
             }
         };
+        if settlement.is_idle_remake(&completion) {
+            let code = CompletionErrorCode::Unavailable;
+            break settlement.record_model_failure(session, code)?;
+        }
         match acceptance::judge_completion(&task, &completion, &splice.gathered) {
             CompletionVerdict::Retry { rule, level, findings: found } => {
                 findings.clone_from(&found);

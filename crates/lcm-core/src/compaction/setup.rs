@@ -12,9 +12,7 @@ use crate::storage::{
     store_session::StoreSession,
 };
 use lcm_text::{
-    base::{
-        error::{Error, Result},
-    },
+    base::error::{Error, Result},
     config::BudgetPolicy,
     types::api::CompactionOptions,
 };
@@ -53,13 +51,13 @@ impl CompactionSetup {
         options: &CompactionOptions,
         mut reads: RecordReads,
     ) -> Result<Self> {
-        let Call { config, keys, .. } = call;
+        let Call { config, .. } = call;
         // Refuses a budget of 0 before anything is read.
         config.derive_policy(budget)?;
         if options.target == Some(0) {
             return Err(Error::invalid_input("`target` must be at least 1, got 0"));
         }
-        let extra = CompactionExtra::read(keys, options.extra_json.as_deref())?;
+        let extra = CompactionExtra::read(call, options.extra_json.as_deref())?;
         let model = extra.model.map(|model| (model.add_to(&mut reads), model));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         let calibration = match &model {

@@ -10,9 +10,7 @@ use crate::storage::{
     history::MessageHistory,
     pack::{PlacedMessage, RawText},
     store_session::StoreSession,
-    summary::{
-        self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources,
-    },
+    summary::{self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
     summary_items,
 };
 use lcm_text::{

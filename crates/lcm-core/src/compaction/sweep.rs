@@ -6,7 +6,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use lcm_text::base::error::{Error, Result};
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+};
+
+use super::planner::PlannedTask;
 
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,6 +40,16 @@ impl SweepToken {
     /// Returns the token of the next round, which starts with `tokens` in the stored context.
     pub(crate) fn next_round(self, tokens: u64) -> Self {
         Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens, ..self }
+    }
+
+    /// Returns the token after a plan of these tasks, all of which are remakes or none.
+    pub(super) fn with_planned(self, planned: &[PlannedTask]) -> Self {
+        let number = int::to_u32(planned.len());
+        let is_remake = planned.iter().any(|planned| planned.task.replaced_id().is_some());
+        match is_remake {
+            true => Self { remakes: self.remakes.saturating_add(number), ..self },
+            false => Self { passes: self.passes.saturating_add(number), ..self },
+        }
     }
 
     /// Writes the token as text.
@@ -86,13 +101,14 @@ mod tests {
     fn a_token_is_read_back_and_a_foreign_one_refused() {
         for (remakes, is_remake) in [(0, false), (2, false), (0, true), (9, true)] {
             let (passes, round, tokens_start, overhead) = (3, 2, 12_345, 67);
-            let sweep =
-                SweepToken { passes, round, tokens_start, overhead, remakes, is_remake };
+            let sweep = SweepToken { passes, round, tokens_start, overhead, remakes, is_remake };
             assert_eq!(SweepToken::parse(Some(&sweep.encode())).unwrap(), Some(sweep));
         }
         assert_eq!(SweepToken::parse(None).unwrap(), None);
         assert_eq!(SweepToken::parse(Some("")).unwrap(), None);
-        for foreign in ["s1", "s1:1:1:1", "s2:1:1:1:1", "s1:-1:1:1:1", "s1:1:1:1:1:x", "s1:1:1:1:1:1:1"] {
+        for foreign in
+            ["s1", "s1:1:1:1", "s2:1:1:1:1", "s1:-1:1:1:1", "s1:1:1:1:1:x", "s1:1:1:1:1:1:1"]
+        {
             assert!(SweepToken::parse(Some(foreign)).is_err(), "{foreign}");
         }
     }

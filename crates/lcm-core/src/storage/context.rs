@@ -473,7 +473,7 @@ mod tests {
             bytes,
             seq_first,
             seq_last,
-            is_provisional: seq_first % 3 == 0,
+            is_provisional: seq_first.is_multiple_of(3),
         })
     }
 

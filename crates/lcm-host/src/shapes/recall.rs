@@ -368,11 +368,9 @@ pub struct SummaryDescription {
     pub derived_ids: Vec<String>,
     /// Whether no configured model gave the text, or that of a source.
     pub provisional: bool,
-    /// Id of the newest summary that was made in place of this one; null: none, or on a grant for
-    /// summaries.
+    /// Id of the newest summary made in its place; null: none.
     pub replaced_by: Option<String>,
-    /// Id of the provisional summary that this one was made in place of; null: none, or on a grant
-    /// for summaries.
+    /// Id of the provisional summary that it was made for; null: none.
     pub replaces: Option<String>,
     /// Ids of the first messages of a leaf; empty for a condensed summary.
     pub message_ids: Vec<String>,

@@ -133,7 +133,8 @@ fn missing_message_error(seq: u64) -> Error {
 }
 
 /// Verifies the record of a line against its stored sources and returns the record to store, with
-/// the stored summary that was derived from each source. If the record or a source has another derivation version, its tokens, sums, times and trust are derived
+/// the stored summary that was derived from each source. If the record or a source has another
+/// derivation version, its tokens, sums, times and trust are derived
 /// anew first.
 fn verify_record(
     session: &mut StoreSession<'_>,

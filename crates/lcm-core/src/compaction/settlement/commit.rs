@@ -3,7 +3,7 @@
 //! In: a settlement and an answer that was judged. Out: the outcome, after at most one commit.
 //! `apply` and `run` use these methods.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
     changes::Changes,
@@ -62,6 +62,24 @@ impl TaskSettlement<'_> {
             None => {}
         }
         Ok(outcome)
+    }
+
+    /// Settles the failure of a model in `run`: makes the summary without the model if the model
+    /// would fail again, or records the failure.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: another call committed first; errors of the store.
+    pub(crate) fn settle_failure(
+        self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        code: CompletionErrorCode,
+    ) -> Result<ApplyOutcome> {
+        match self.task.is_refused_by(code) {
+            true => self.fall_back(session, splice, None),
+            false => self.record_model_failure(session, code),
+        }
     }
 
     /// Commits the answer in the ledger, as a rejected one, which may begin a pause; the context
@@ -191,6 +209,22 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
+    /// Records that a summary was made in place of a provisional one, whose printed id is returned;
+    /// `None`: it was not.
+    fn record_remake(
+        &mut self,
+        splice: &SourceSplice,
+        (record, id): (&Summary, [u8; 8]),
+        changes: &mut Changes,
+    ) -> Result<Option<String>> {
+        let (Some(mut remakes), Some(old)) = (splice.remakes.clone(), record.replaces) else {
+            return Ok(None);
+        };
+        remakes.add_remake(old, id);
+        self.write_remakes(&remakes, changes)?;
+        Ok(Some(summary::format_summary_id(old)))
+    }
+
     fn write_remakes(&mut self, remakes: &RemakeRecord, changes: &mut Changes) -> Result<()> {
         self.loaded.head.remakes = remakes.count_entries();
         changes.write_record(&RemakeRecord::key(self.call.keys), remakes)?;
@@ -260,12 +294,7 @@ impl TaskSettlement<'_> {
                 changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
             }
         }
-        if let (Some(remakes), Some(old)) = (&splice.remakes, record.replaces) {
-            let mut remakes = remakes.clone();
-            remakes.add_remake(old, id);
-            self.write_remakes(&remakes, &mut changes)?;
-            outcome.replaces = Some(summary::format_summary_id(old));
-        }
+        outcome.replaces = self.record_remake(splice, (&record, id), &mut changes)?;
         outcome.provisional = record.is_provisional();
         if self.attempts.is_some() {
             changes.delete_record(&TaskAttempts::key(keys, &self.task.sources_hash));

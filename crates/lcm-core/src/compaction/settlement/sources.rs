@@ -6,9 +6,9 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
+    call::Call,
     context::ContextItem,
     history::{self, MessageHistory},
-    keys::ConversationKeys,
     pack_compaction,
     records::remakes::RemakeRecord,
     store_session::StoreSession,
@@ -103,18 +103,18 @@ impl TaskSettlement<'_> {
         let (head, keys) = (&self.loaded.head, self.call.keys);
         let remakes = RemakeRecord::read(session, keys, head)?;
         let record = session.read_record(&Summary::key(keys, id))?;
-        let is_over =
-            remakes.is_replaced(id) || remakes.was_asked(id, &self.task.breaker_scope);
+        let is_over = remakes.is_replaced(id) || remakes.was_asked(id, &self.task.breaker_scope);
         let Some(record) = record.filter(|record| record.is_provisional() && !is_over) else {
             return Ok(None);
         };
         let items = head.context.load_items(session, keys)?;
-        let Some(from) = find_enclosing_item(session, keys, &items, id)? else { return Ok(None) };
+        let Some(from) = find_enclosing_item(session, self.call, &items, id)? else {
+            return Ok(None);
+        };
         let history = MessageHistory::new(self.call, head);
         let options = self.transcript_options();
         let read = (&record, &remakes);
-        let gathered =
-            remake::gather_newest_sources(session, &history, self.call, read, options)?;
+        let gathered = remake::gather_newest_sources(session, &history, self.call, read, options)?;
         let is_same =
             gathered.task_hash == self.task.sources_hash && gathered.depth == self.task.depth;
         let to = from + 1;
@@ -250,7 +250,7 @@ impl TaskSettlement<'_> {
 /// Finds the context item that is the summary `id` or was made from it; `None`: there is none.
 fn find_enclosing_item(
     session: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    call: Call<'_>,
     items: &[ContextItem],
     id: [u8; 8],
 ) -> Result<Option<usize>> {
@@ -259,7 +259,9 @@ fn find_enclosing_item(
         if let Some(index) = find_summary_item(items, at) {
             return Ok(Some(index));
         }
-        let Some(derived) = session.read_record(&Summary::derived_key(keys, at))? else { break };
+        let Some(derived) = session.read_record(&Summary::derived_key(call.keys, at))? else {
+            break;
+        };
         at = derived;
     }
     Ok(None)

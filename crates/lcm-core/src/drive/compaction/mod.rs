@@ -115,7 +115,7 @@ pub(super) struct CompactionProgress {
     is_served: bool,
     /// Whether the caller stopped the task.
     is_stopped: bool,
-    /// Whether how the compaction of a turn ended is recorded: there was deferred compaction before.
+    /// Whether there was deferred compaction before, so that a turn records how it ended.
     is_owed: bool,
     /// Whether models were not asked, because they pause after a failure.
     is_paused: bool,
@@ -290,7 +290,7 @@ impl CompactionProgress {
             CompactionTaskKind::Compact => {
                 self.is_owed = is_deferred;
                 if is_paused {
-                    self.pause(&deferred, reply);
+                    self.pause_models(&deferred, reply);
                 }
                 self.phase = CompactionPhase::Plan;
             }
@@ -306,7 +306,7 @@ impl CompactionProgress {
     }
 
     /// Asks no model in this task: the pause after a failure has not ended.
-    fn pause(&mut self, deferred: &str, reply: &mut DriveReply) {
+    fn pause_models(&mut self, deferred: &str, reply: &mut DriveReply) {
         let until = read_next_attempt(deferred);
         let message = format!("no model is asked until {until}, because it failed before");
         reply.warnings.push(format!("models-paused: {message}"));

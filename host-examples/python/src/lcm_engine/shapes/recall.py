@@ -255,13 +255,9 @@ class SummaryDescription(TypedDict):
     provisional: bool
     """Whether no configured model gave the text, or that of a source."""
     replaced_by: str | None
-    """Id of the newest summary that was made in place of this one; None: none, or on a
-    grant for summaries.
-    """
+    """Id of the newest summary made in its place; None: none."""
     replaces: str | None
-    """Id of the provisional summary that this one was made in place of; None: none, or
-    on a grant for summaries.
-    """
+    """Id of the provisional summary that it was made for; None: none."""
     message_ids: list[str]
     """Ids of the first messages of a leaf; empty for a condensed summary."""
     file_ids: list[str]
