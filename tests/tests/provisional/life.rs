@@ -16,6 +16,7 @@ use lcm_testing::{
 use serde_json::{Value, json};
 
 const CONVERSATION: &str = "c";
+const WORDS: [&str; 7] = ["garden", "river", "market", "letter", "window", "harvest", "song"];
 const MINUTE_MS: u64 = 60_000;
 /// Longest pause after a failure.
 const PAUSE_MAX_MS: u64 = 30 * MINUTE_MS;
@@ -162,13 +163,11 @@ impl Life<'_> {
     }
 
     fn append(&mut self) {
-        let words = ["garden", "river", "market", "letter", "window", "harvest", "song"];
         let count = 1 + self.random.between(0, 2);
         let mut batch = Vec::new();
         for _ in 0..count {
             let number = self.random.between(0, 59) + 10;
-            let text: Vec<&str> =
-                (0..number).map(|_| words[self.random.between(0, 6) as usize]).collect();
+            let text: Vec<&str> = (0..number).map(|_| *self.random.pick(&WORDS)).collect();
             let role = if self.random.between(0, 1) == 0 { "user" } else { "assistant" };
             let raw = json!({"role": role, "content": text.join(" ")}).to_string();
             batch.push(Message {
@@ -330,21 +329,22 @@ impl Life<'_> {
     }
 
     fn answer(&mut self, request: &Value) -> Value {
-        // A summary must be smaller than its sources, of which some are a few words.
+        // A summary is smaller than its sources, of which some are a few words, and repeats none.
+        let words: Vec<&str> = (0..6).map(|_| *self.random.pick(&WORDS)).collect();
+        let [a, b, c, d, e, f] = words.try_into().unwrap();
         let good = match request["level"].as_str().unwrap() {
-            "aggressive" => "They spoke of a garden.",
-            _ => {
-                "They spoke at length of a garden beside a river, of a market, of a letter at the \
-                 window, and of songs at the harvest."
-            }
+            "aggressive" => format!("They spoke of a {a}, a {b} and a {c}."),
+            _ => format!(
+                "First they spoke of {a} and {b}, then of {c} and {d}, and at last of {e} and {f}."
+            ),
         };
         let (text, finish) = match self.behaviour {
-            Behaviour::Works => (good.to_owned(), "stop"),
+            Behaviour::Works => (good, "stop"),
             Behaviour::Fails(code) => {
                 return json!({"failed": {"code": code, "message": "it failed"}});
             }
             Behaviour::Empty => (String::new(), "stop"),
-            Behaviour::CutOff => (good.to_owned(), "length"),
+            Behaviour::CutOff => (good, "length"),
             Behaviour::Refuses => ("I will not.".to_owned(), "refusal"),
             Behaviour::SaysNothing(number) => (nothing(number, request), "stop"),
             Behaviour::StandIn => {
@@ -376,20 +376,24 @@ impl Life<'_> {
     /// Lets the model work, and calls `maintain` until it owes nothing.
     fn recover(&mut self) {
         self.behaviour = Behaviour::Works;
+        let mut last = Value::Null;
         for calls in 1..=MAINTAINS_MAX {
             self.now += PAUSE_MAX_MS + 1;
             let task = self.task("maintain");
             let done = self.drive(task).unwrap();
             self.look();
+            last.clone_from(&done);
             let left = self.status()["provisional"].as_u64().unwrap();
-            if done["debt"].is_null() {
+            // A context of little but its fresh tail stays over the threshold, and owes that alone.
+            let is_idle = done["compacted"].is_null() && done["debt"]["exhausted"] == true;
+            if done["debt"].is_null() || is_idle {
                 assert_eq!(left, 0, "`maintain` owes nothing: {done}");
                 self.figures.maintains_max = self.figures.maintains_max.max(calls);
                 self.ask_for_all();
                 return;
             }
         }
-        panic!("`maintain` still owes after {MAINTAINS_MAX} calls");
+        panic!("`maintain` still owes after {MAINTAINS_MAX} calls: {last}");
     }
 
     /// Makes again what the model refused while it was broken; then nothing is provisional.

@@ -76,8 +76,8 @@ impl MaintainRequest {
 }
 
 impl CommandContext<'_, '_> {
-    /// Evaluates whether compaction or a remake is due, updates the deferred compaction, and reports whether
-    /// the host should compact now.
+    /// Evaluates whether compaction or a remake is due, updates the deferred compaction, and
+    /// reports whether the host should compact now.
     ///
     /// The same commit removes expired grants from the record in `grants`; `None` removes none.
     pub(super) fn maintain(

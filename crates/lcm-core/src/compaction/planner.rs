@@ -263,8 +263,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Plans the next tasks of mode `incremental`: one leaf before the first pass, else remakes,
-    /// else ordinary condensations while the summaries exceed their target. `passes`: passes planned so
-    /// far.
+    /// else ordinary condensations while the summaries exceed their target. `passes`: passes
+    /// planned so far.
     ///
     /// # Errors
     ///
@@ -324,7 +324,8 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let read = (&record, &finder.remakes);
-            let gathered = remake::gather_newest_sources(session, &history, call, read, options)?;
+            let (gathered, _) =
+                remake::gather_newest_sources(session, &history, call, read, options)?;
             let attempts = self.read_attempts(session, &[gathered.task_hash])?;
             let attempts = attempts.into_iter().next().unwrap_or_default();
             if search.skips_attempts(&attempts) {

@@ -19,7 +19,10 @@ use crate::storage::{
     summary::{Provisional, SourceRef, Summary},
     summary_records,
 };
-use lcm_text::{base::error::Result, summary::transcript::TranscriptOptions};
+use lcm_text::{
+    base::{error::Result, hash},
+    summary::transcript::TranscriptOptions,
+};
 
 use super::{
     extra::PlanScope,
@@ -131,15 +134,15 @@ impl<'a> RemakeFinder<'a> {
             return Ok(false);
         }
         let mut is_text = true;
-        let (mut has_open, mut has_changed) = (false, false);
+        let (mut has_open, mut changed) = (false, [0; 8]);
         if node.depth > 0 {
             let Some(record) = session.read_record(&Summary::key(self.call.keys, node.id))? else {
                 return Ok(false);
             };
             is_text = record.provisional == Provisional::Text;
             let sources = read_newest_sources(session, self.call, &self.remakes, &record)?;
-            for NewestSource { source, record, is_remade } in sources {
-                has_changed |= is_remade;
+            changed = hash_changed_sources(&sources);
+            for NewestSource { source, record, .. } in sources {
                 if !record.is_provisional() {
                     continue;
                 }
@@ -148,8 +151,9 @@ impl<'a> RemakeFinder<'a> {
                 has_open |= self.is_open(session, below, level + 1)?;
             }
         }
-        let is_unasked = is_text && !self.remakes.was_asked(node.id, &self.model);
-        if !has_open && !has_changed && !is_unasked {
+        let is_owed = is_text || changed != [0; 8];
+        let was_asked = self.remakes.was_asked(node.id, changed, &self.model);
+        if !has_open && (!is_owed || was_asked) {
             return Ok(false);
         }
         self.open += 1;
@@ -158,6 +162,15 @@ impl<'a> RemakeFinder<'a> {
         }
         Ok(true)
     }
+}
+
+/// Hashes the newest sources if one of them was made again; else returns zeros.
+fn hash_changed_sources(sources: &[NewestSource]) -> [u8; 8] {
+    if !sources.iter().any(|newest| newest.is_remade) {
+        return [0; 8];
+    }
+    let refs: Vec<SourceRef> = sources.iter().map(|newest| newest.source).collect();
+    hash::hash_prefix(&task::hash_sources(&refs))
 }
 
 /// Reads the newest remakes of the sources of a condensed summary, in order.
@@ -194,7 +207,8 @@ fn read_newest_sources(
     Ok(out)
 }
 
-/// Gathers the newest sources of a provisional summary.
+/// Gathers the newest sources of a provisional summary. Also returns their hash if one of them was
+/// made again, by which an answer in vain is recorded; else zeros.
 ///
 /// # Errors
 ///
@@ -206,18 +220,19 @@ pub(super) fn gather_newest_sources(
     call: Call<'_>,
     (record, remakes): (&Summary, &RemakeRecord),
     options: TranscriptOptions<'_>,
-) -> Result<GatheredSources> {
+) -> Result<(GatheredSources, [u8; 8])> {
     if record.depth == 0 {
         let (first, last) = (record.seq_first, record.seq_last);
-        return source_text::gather_messages(session, history, first, last, options);
+        let gathered = source_text::gather_messages(session, history, first, last, options)?;
+        return Ok((gathered, [0; 8]));
     }
-    let sources: Vec<(SourceRef, Summary)> = read_newest_sources(session, call, remakes, record)?
-        .into_iter()
-        .map(|newest| (newest.source, newest.record))
-        .collect();
+    let newest = read_newest_sources(session, call, remakes, record)?;
+    let changed = hash_changed_sources(&newest);
+    let sources: Vec<(SourceRef, Summary)> =
+        newest.into_iter().map(|newest| (newest.source, newest.record)).collect();
     let tokens = sources.iter().map(|(_, record)| u64::from(record.tokens)).sum();
     let refs: Vec<SourceRef> = sources.iter().map(|(source, _)| *source).collect();
-    Ok(source_text::gather_summaries(&sources, tokens, task::hash_sources(&refs)))
+    Ok((source_text::gather_summaries(&sources, tokens, task::hash_sources(&refs)), changed))
 }
 
 /// Returns whether a provisional summary of the context will be made again.

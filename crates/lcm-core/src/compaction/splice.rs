@@ -35,6 +35,8 @@ pub(crate) struct SourceSplice {
     pub(super) pack_compaction: Option<PackCompactionInput>,
     /// The record of remakes, if a provisional summary is made again; `None`: another task.
     pub(super) remakes: Option<RemakeRecord>,
+    /// Hash of the newest sources of a remake, if a source was made again; else zeros.
+    pub(super) changed_sources: [u8; 8],
 }
 
 impl SourceSplice {

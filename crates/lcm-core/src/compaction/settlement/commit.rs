@@ -156,7 +156,8 @@ impl TaskSettlement<'_> {
         completion: Option<&Completion>,
     ) -> Result<ApplyOutcome> {
         if let Some(remakes) = &splice.remakes {
-            return self.settle_vain_remake(session, remakes.clone(), completion);
+            let changed = splice.changed_sources;
+            return self.settle_vain_remake(session, (remakes.clone(), changed), completion);
         }
         if let Some(text) = self.build_fallback_text(&splice.gathered) {
             let findings = verify::format_findings(&verify::verify(&splice.gathered.text, &text));
@@ -189,14 +190,14 @@ impl TaskSettlement<'_> {
     fn settle_vain_remake(
         mut self,
         session: &mut StoreSession<'_>,
-        mut remakes: RemakeRecord,
+        (mut remakes, changed): (RemakeRecord, [u8; 8]),
         completion: Option<&Completion>,
     ) -> Result<ApplyOutcome> {
         let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
         outcome.more = true;
         let mut changes = Changes::default();
         if let Some(id) = self.task.replaced_id() {
-            remakes.add_vain_ask(id, &self.task.breaker_scope);
+            remakes.add_vain_ask(id, changed, &self.task.breaker_scope);
         }
         self.write_remakes(&remakes, &mut changes)?;
         let sources = self.task.sources_hash;

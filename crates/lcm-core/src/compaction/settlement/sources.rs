@@ -32,8 +32,8 @@ use super::super::{
 };
 use super::TaskSettlement;
 
-/// Most summaries between a provisional summary and its context item.
-const ANCESTORS_MAX: u32 = 64;
+/// Most summaries between a provisional summary and its context item, replaced ones included.
+const ANCESTORS_MAX: u32 = 128;
 
 impl TaskSettlement<'_> {
     /// Finds and reads the sources; `None`: the context does not contain exactly these sources.
@@ -89,7 +89,15 @@ impl TaskSettlement<'_> {
             return Ok(None);
         }
         let pack_compaction = pack_compaction::read_compactable_packs(session, &history, until)?;
-        Ok(Some(SourceSplice { items, from, to, gathered, pack_compaction, remakes: None }))
+        Ok(Some(SourceSplice {
+            items,
+            from,
+            to,
+            gathered,
+            pack_compaction,
+            remakes: None,
+            changed_sources: [0; 8],
+        }))
     }
 
     /// Finds a provisional summary that is made again, and reads its newest sources; `None`: it was
@@ -103,10 +111,8 @@ impl TaskSettlement<'_> {
         let (head, keys) = (&self.loaded.head, self.call.keys);
         let remakes = RemakeRecord::read(session, keys, head)?;
         let record = session.read_record(&Summary::key(keys, id))?;
-        let is_over = remakes.is_replaced(id) || remakes.was_asked(id, &self.task.breaker_scope);
-        let Some(record) = record.filter(|record| record.is_provisional() && !is_over) else {
-            return Ok(None);
-        };
+        let is_open = |record: &Summary| record.is_provisional() && !remakes.is_replaced(id);
+        let Some(record) = record.filter(is_open) else { return Ok(None) };
         let items = head.context.load_items(session, keys)?;
         let Some(from) = find_enclosing_item(session, self.call, &items, id)? else {
             return Ok(None);
@@ -114,17 +120,20 @@ impl TaskSettlement<'_> {
         let history = MessageHistory::new(self.call, head);
         let options = self.transcript_options();
         let read = (&record, &remakes);
-        let gathered = remake::gather_newest_sources(session, &history, self.call, read, options)?;
+        let (gathered, changed) =
+            remake::gather_newest_sources(session, &history, self.call, read, options)?;
         let is_same =
             gathered.task_hash == self.task.sources_hash && gathered.depth == self.task.depth;
+        let was_asked = remakes.was_asked(id, changed, &self.task.breaker_scope);
         let to = from + 1;
-        Ok(is_same.then_some(SourceSplice {
+        Ok((is_same && !was_asked).then_some(SourceSplice {
             items,
             from,
             to,
             gathered,
             pack_compaction: None,
             remakes: Some(remakes),
+            changed_sources: changed,
         }))
     }
 
@@ -259,10 +268,16 @@ fn find_enclosing_item(
         if let Some(index) = find_summary_item(items, at) {
             return Ok(Some(index));
         }
-        let Some(derived) = session.read_record(&Summary::derived_key(call.keys, at))? else {
-            break;
+        let derived = session.read_record(&Summary::derived_key(call.keys, at))?;
+        let next = match derived {
+            Some(derived) => Some(derived),
+            // A remake takes the place of the old summary when what was made from it is made again.
+            None => session
+                .read_record(&Summary::key(call.keys, at))?
+                .and_then(|record| record.replaces),
         };
-        at = derived;
+        let Some(next) = next else { break };
+        at = next;
     }
     Ok(None)
 }

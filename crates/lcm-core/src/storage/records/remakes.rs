@@ -29,6 +29,8 @@ pub(crate) struct Remake {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct VainAsk {
     id: [u8; 8],
+    /// Hash of the newest sources, if a source was made again; else zeros.
+    sources: [u8; 8],
     model: [u8; 8],
 }
 
@@ -112,8 +114,8 @@ impl RemakeRecord {
     }
 
     /// Returns whether the model with this breaker scope was asked for the summary again in vain.
-    pub(crate) fn was_asked(&self, id: [u8; 8], scope: &str) -> bool {
-        self.asked.contains(&VainAsk { id, model: hash_model(scope) })
+    pub(crate) fn was_asked(&self, id: [u8; 8], sources: [u8; 8], scope: &str) -> bool {
+        self.asked.contains(&VainAsk { id, sources, model: hash_model(scope) })
     }
 
     /// Adds that `new` was made in place of `old`.
@@ -130,8 +132,8 @@ impl RemakeRecord {
     }
 
     /// Adds that the model with this breaker scope was asked for the summary again in vain.
-    pub(crate) fn add_vain_ask(&mut self, id: [u8; 8], scope: &str) {
-        let ask = VainAsk { id, model: hash_model(scope) };
+    pub(crate) fn add_vain_ask(&mut self, id: [u8; 8], sources: [u8; 8], scope: &str) {
+        let ask = VainAsk { id, sources, model: hash_model(scope) };
         if !self.asked.contains(&ask) {
             self.asked.push(ask);
             drop_oldest(&mut self.asked, ASKED_MAX);
@@ -156,8 +158,10 @@ mod tests {
     #[test]
     fn a_chain_of_remakes_leads_to_the_newest() {
         let mut record = RemakeRecord::default();
-        record.add_vain_ask([1; 8], "m");
-        assert!(record.was_asked([1; 8], "m") && !record.was_asked([1; 8], "other"));
+        record.add_vain_ask([1; 8], [0; 8], "m");
+        assert!(record.was_asked([1; 8], [0; 8], "m"));
+        assert!(!record.was_asked([1; 8], [0; 8], "other"));
+        assert!(!record.was_asked([1; 8], [2; 8], "m"));
         record.add_remake([1; 8], [2; 8]);
         record.add_remake([2; 8], [3; 8]);
         assert_eq!(record.find_newest([1; 8]), [3; 8]);
@@ -172,12 +176,16 @@ mod tests {
         let mut record = RemakeRecord::default();
         for number in 0..10_000_u64 {
             record.made.push(Remake { old: number.to_be_bytes(), new: [255; 8] });
-            record.asked.push(VainAsk { id: number.to_be_bytes(), model: [255; 8] });
+            record.asked.push(VainAsk {
+                id: number.to_be_bytes(),
+                sources: [255; 8],
+                model: [255; 8],
+            });
         }
         record.add_remake([254; 8], [255; 8]);
-        record.add_vain_ask([255; 8], "m");
+        record.add_vain_ask([255; 8], [0; 8], "m");
         assert!(record.is_sound() && !record.is_replaced(0_u64.to_be_bytes()));
-        assert!(record.is_replaced([254; 8]) && record.was_asked([255; 8], "m"));
+        assert!(record.is_replaced([254; 8]) && record.was_asked([255; 8], [0; 8], "m"));
         assert!(codec::encode(&record).unwrap().len() < 256 << 10);
     }
 }
