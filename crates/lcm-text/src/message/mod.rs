@@ -14,6 +14,7 @@ mod dialects;
 mod gemini;
 pub mod large_payload;
 mod lcm;
+pub mod meaning;
 mod openai_chat;
 mod openai_responses;
 pub mod outline;
