@@ -532,8 +532,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `limit-exceeded` (pattern), `denied`, `conflict`; errors of the
-    /// store.
+    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied`, `conflict`; errors of the store.
     pub fn ask_plan(
         &mut self,
         store: &mut dyn Store,
@@ -550,8 +549,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (continuation, answers), `not-found` (the question was replaced), `denied`
-    /// (grant), `conflict`; errors of the store.
+    /// `invalid-input`, `not-found` (replaced), `denied` (grant), `conflict`; errors of the store.
     pub fn ask_apply(
         &mut self,
         store: &mut dyn Store,

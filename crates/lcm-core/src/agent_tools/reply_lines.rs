@@ -16,8 +16,8 @@ pub(super) fn build_mistake_answer(name: &str, message: &str) -> ToolAnswer {
     ToolAnswer { text: tokens::truncate_to_tokens(&line, ERROR_TOKENS_MAX).into(), is_error: true }
 }
 
-/// Replaces the names of fields in an error by those of the tool's arguments. Each pair has the name
-/// of the argument and of the field.
+/// Replaces the names of fields in an error by those of the tool's arguments. Each pair has the
+/// name of the argument and of the field.
 pub(super) fn rename_fields(error: Error, names: &[(&str, &str)]) -> Error {
     let mut message = error.message.clone();
     for (argument, field) in names {

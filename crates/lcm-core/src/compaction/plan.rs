@@ -42,8 +42,8 @@ const REQUESTS_MAX: u32 = 64;
 ///
 /// # Errors
 ///
-/// `invalid-input`: a wrong option; `denied`: the conversation is archived; `conflict`: another call
-/// committed before the lease; errors of the store.
+/// `invalid-input`: a wrong option; `denied`: the conversation is archived; `conflict`: another
+/// call committed before the lease; errors of the store.
 pub(crate) fn plan(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -20,7 +20,7 @@ use crate::{
         call::Call,
         head::{ConversationHead, LoadedHead},
         record_key::{RecordReads, RecordSlot},
-        records::upload::Upload,
+        records::{upload::Upload, withdrawals::Withdrawals},
         session as session_rules,
         store_session::StoreSession,
     },
@@ -31,7 +31,8 @@ use super::{
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
     commit::{AppendCommit, UnchangedAppend, build_receipt, join_family},
     idempotency::IdempotencyKey,
-    new_messages::{count_stored, select_new},
+    list_batch::{AppendPlan, ListBatch},
+    new_messages::select_new,
     replay::{add_replay_warnings, ensure_no_replay},
     stored_state::StoredState,
 };
@@ -60,6 +61,7 @@ pub(crate) fn append(
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
     let manifest = reads.add_record(IndexManifest::key(call.keys));
+    let withdrawals = reads.add_record(Withdrawals::key(call.keys));
     let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let family = extra.family.as_deref();
     if let Some(receipt) = skip_session(session, call, &loaded, family, candidates.len())? {
@@ -84,20 +86,18 @@ pub(crate) fn append(
     }
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
-    let aligned = match options.append_mode {
+    let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
+    let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
+    let AppendPlan { places, line, notices } = match options.append_mode {
         AppendMode::Transcript => {
-            count_stored(session, call, &loaded.head, &candidates, &stored.identities)?
+            batch.plan_list(session, call, &loaded.head, withdrawals, extra.seen_revision)?
         }
-        AppendMode::New => int::to_usize(u64::from(repeated)),
+        AppendMode::New => extra.planned.to_plan(repeated, candidates.len(), withdrawals),
     };
-    let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, aligned);
-    // A call with `revision` carries out a plan of `reconcile`, which compared the whole
-    // transcript. So equal messages are new and need no warning. `refuse_replay` still needs the
-    // count.
-    if extra.revision.is_none() || extra.refuse_replay {
-        add_replay_warnings(call.config, &candidates, &mut decision);
-    }
-    if decision.new_messages.is_empty() {
+    let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
+    decision.warnings = notices;
+    add_replay_warnings(call.config, &extra, &candidates, &mut decision);
+    if decision.new_messages.is_empty() && line.change.is_none() {
         let unchanged = UnchangedAppend { skipped: consumed, warnings: decision.warnings };
         return unchanged.finish(session, call, loaded, changes);
     }
@@ -109,6 +109,7 @@ pub(crate) fn append(
         decision,
         stored,
         batch_record: Some(key.to_batch_record(consumed)),
+        line,
         index_maintenance,
         changes,
     }

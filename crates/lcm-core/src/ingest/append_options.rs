@@ -5,6 +5,8 @@
 
 use alloc::string::String;
 
+use super::line_change::LineChange;
+
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -28,10 +30,60 @@ pub(super) struct AppendExtra {
     pub(super) revision: Option<u64>,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
+    /// Revision at which the caller last saw the conversation; `None`: unknown.
+    pub(super) seen_revision: Option<u64>,
+    /// What the plan of `reconcile` says of the line.
+    pub(super) planned: PlannedLine,
     /// Key of the family that the conversation belongs to or joins; `None`: no family is named.
     pub(super) family: Option<String>,
     /// The place of the call in a list; `None`: the call is not part of a list.
     pub(super) list_part: Option<ListPart>,
+}
+
+impl AppendExtra {
+    /// Returns whether new messages that equal stored messages are counted. A call with `revision`
+    /// carries out a plan of `reconcile`, which compared the whole list, so its equal messages are
+    /// new; `refuse_replay` still needs the count.
+    pub(super) fn counts_replays(&self) -> bool {
+        self.revision.is_none() || self.refuse_replay
+    }
+}
+
+/// What a plan of `reconcile` says of the line, for the calls that carry the plan out.
+#[derive(Debug, Default)]
+pub(super) struct PlannedLine {
+    pub(super) change: Option<LineChange>,
+    /// Whether the messages of the call are other forms of stored messages.
+    pub(super) is_revision: bool,
+    /// Running hash of the whole list, if the call can be the last of the plan.
+    pub(super) list_hash: Option<[u8; 16]>,
+    /// Number of messages that the call must take so that the whole list is stored.
+    pub(super) count: u64,
+}
+
+impl PlannedLine {
+    /// Parses the option `line`; absent: nothing is planned.
+    fn parse(fields: &mut JsonFields<'_>) -> Result<Self> {
+        let Some((text, _)) = fields.take_any("line") else { return Ok(Self::default()) };
+        let mut line = JsonFields::parse_argument("line", &text)?;
+        let fork = line.take_optional_u64("fork");
+        let restored = line
+            .take_optional_u64("restored_first")
+            .zip(line.take_optional_u64("restored_last"))
+            .filter(|(first, last)| *first > 0 && first <= last);
+        let hash = line.take_optional_text("list_hash");
+        let planned = Self {
+            change: fork.map(|fork| LineChange { fork, restored }),
+            is_revision: line.take_flag("revision"),
+            list_hash: hash
+                .and_then(|hash| hash::decode_hex(&hash))
+                .filter(|hash| hash.len() == 16)
+                .map(|hash| hash::hash_prefix(&hash)),
+            count: line.take_optional_u64("count").unwrap_or(0),
+        };
+        line.finish("line")?;
+        Ok(planned)
+    }
 }
 
 /// The place of a call in a list of messages that takes several calls.
@@ -64,6 +116,8 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
         is_repeat: fields.take_flag("repeat"),
         revision: fields.take_optional_u64("revision"),
         refuse_replay: fields.take_flag("refuse_replay"),
+        seen_revision: fields.take_optional_u64("seen_revision"),
+        planned: PlannedLine::parse(&mut fields)?,
         family: fields.take_optional_text("family"),
         list_part: parse_list_part(
             fields.take_optional_text("list"),

@@ -22,6 +22,7 @@ use lcm_text::{
 
 use super::{
     batch::{self, AppendCandidate, PackBuilder},
+    line_change::{LineUpdate, NewMessageCounts, remember_list},
     new_messages::{AppendDecision, NewCandidate},
     stored_state::StoredState,
     warnings,
@@ -38,6 +39,8 @@ pub(super) struct AppendCommit<'a> {
     pub(super) stored: StoredState,
     /// The idempotency key with its consumed messages; `None`: the caller recognises a repetition.
     pub(super) batch_record: Option<BatchRecord>,
+    /// The change of the line before the new messages.
+    pub(super) line: LineUpdate,
     pub(super) index_maintenance: IndexMaintenance<'a>,
     /// Further records of the commit.
     pub(super) changes: Changes,
@@ -57,9 +60,13 @@ impl AppendCommit<'_> {
     ) -> Result<Receipt> {
         let now = loaded.effective_time(call.now)?;
         let mut changes = self.changes;
+        let list_hash = self.line.list_hash;
+        let revisions = self.decision.revisions;
+        let prepared = self.line.prepare_update(session, call, &loaded.head, revisions)?;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
         let tokens_before = head.raw_tokens;
+        let mut tokens_before_line = tokens_before;
         let StoredState { large_texts, node, .. } = self.stored;
         let mut builder = PackBuilder::new(call, self.dialect, large_texts, &mut changes);
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
@@ -68,6 +75,9 @@ impl AppendCommit<'_> {
             let time = self.times.get(*index).copied().unwrap_or(now);
             builder.add_message(head, candidate, *keeps_call_id, time)?;
             new.push(candidate.to_searchable(time));
+            if new.len() <= revisions {
+                tokens_before_line = head.raw_tokens;
+            }
         }
         let packs = builder.finish()?;
         head.packs.extend(packs);
@@ -75,14 +85,30 @@ impl AppendCommit<'_> {
         batch::flush_packs(call, head, node, &mut changes)?;
         let count = head.messages + 1 - seq_first;
         let tokens = head.raw_tokens - tokens_before;
-        head.context.append_messages(seq_first, count, tokens_before, tokens);
+        let before = head.context.clone();
+        let new_counts = int::saturate_tokens(count);
+        let act = match prepared {
+            Some(prepared) => {
+                let revisions = int::to_u64(revisions);
+                let new = NewMessageCounts { seq_first, revisions, tokens_before_line };
+                prepared.apply(call, head, new, &mut changes)?;
+                JournalAction::Branch { seq_first, count: new_counts, before }
+            }
+            None => {
+                head.context.append_messages(seq_first, count, tokens_before, tokens);
+                JournalAction::Append { seq_first, count: new_counts }
+            }
+        };
         remember_batch(head, self.batch_record);
-        let act = JournalAction::Append { seq_first, count: int::saturate_tokens(count) };
+        if let Some(hash) = list_hash {
+            remember_list(head, hash);
+        }
         let head = loaded.commit_changes(session, call, act, changes)?;
         warnings::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
         let ingested = int::to_u32(self.decision.new_messages.len());
         let skipped = int::to_u32(self.candidates.len()) - ingested;
-        Ok(build_receipt(&head, ingested, skipped, Some(seq_first), self.decision.warnings))
+        let seq_first = (ingested > 0).then_some(seq_first);
+        Ok(build_receipt(&head, ingested, skipped, seq_first, self.decision.warnings))
     }
 }
 
@@ -96,8 +122,8 @@ fn remember_batch(head: &mut ConversationHead, batch_record: Option<BatchRecord>
     }
     let excess = head.recent_batches.len().saturating_sub(limits::RECENT_BATCHES_MAX);
     head.recent_batches.drain(..excess);
-    let excess = head.recent_hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
-    head.recent_hashes.drain(..excess);
+    let excess = head.recent_marks.len().saturating_sub(limits::RECENT_MARKS_MAX);
+    head.recent_marks.drain(..excess);
 }
 
 /// Adds the conversation to a family and returns the changes; empty: no family is named, or the

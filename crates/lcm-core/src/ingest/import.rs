@@ -27,7 +27,8 @@ use super::{
     append::add_uploads,
     batch::{self, CandidateParser, StagedUploads},
     commit::AppendCommit,
-    new_messages::select_new,
+    line_change::LineUpdate,
+    new_messages::{list_places, select_new},
     stored_state::StoredState,
 };
 
@@ -75,7 +76,8 @@ pub(crate) fn import_messages(
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
-    let decision = select_new(&loaded.head, &candidates, &mut stored.identities, 0);
+    let places = list_places(0, candidates.len());
+    let decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     let are_all_new = decision.new_messages.iter().map(|new| new.index).eq(0..candidates.len());
     if !are_all_new {
         let new_messages = (0..).zip(&decision.new_messages);
@@ -102,6 +104,7 @@ pub(crate) fn import_messages(
         decision,
         stored,
         batch_record: None,
+        line: LineUpdate::default(),
         index_maintenance,
         changes: Changes::default(),
     }

@@ -16,6 +16,7 @@ use crate::storage::{
     codec::{self, SoundRecord},
     context::Context,
     keys::{self, ConversationKeys},
+    message_mark::{AcceptedList, MessageMark},
     pack::PackRef,
     record_key::{RecordKey, RecordReads, RecordValues},
     records::deferred::DeferredCompaction,
@@ -28,6 +29,7 @@ use lcm_text::{
         error::{Error, ErrorCode, Result},
         limits, time,
     },
+    message::meaning::MEANING_VERSION,
     types::api::Timestamp,
 };
 
@@ -112,8 +114,12 @@ pub(crate) struct ConversationHead {
     pub(crate) compressed_through: u64,
     /// Running hash after the last message in compressed packs.
     pub(crate) compressed_frontier: [u8; 16],
-    /// Beginnings of the hashes of the newest messages, at most 119, oldest first.
-    pub(crate) recent_hashes: Vec<[u8; 12]>,
+    /// Version of the rules of the marks and hashes of the two fields below.
+    pub(crate) meaning_version: u32,
+    /// Marks of the newest messages, oldest first.
+    pub(crate) recent_marks: Vec<MessageMark>,
+    /// The lists that were accepted last, oldest first.
+    pub(crate) accepted_lists: Vec<AcceptedList>,
     pub(crate) recent_batches: Vec<BatchRecord>,
     pub(crate) ledger: CompletionLedger,
     pub(crate) indexed: IndexedExtent,
@@ -180,7 +186,9 @@ impl ConversationHead {
             packs: Vec::new(),
             compressed_through: 0,
             compressed_frontier: [0; 16],
-            recent_hashes: Vec::new(),
+            meaning_version: MEANING_VERSION,
+            recent_marks: Vec::new(),
+            accepted_lists: Vec::new(),
             recent_batches: Vec::new(),
             ledger: CompletionLedger::default(),
             indexed: IndexedExtent::default(),
@@ -392,7 +400,7 @@ impl LoadedHead {
         head.time = head.time.max(time);
         head.revision += 1;
         let puts = &mut changes.puts;
-        let entry = codec::encode(&JournalEntry { time, act })?;
+        let entry = codec::encode(&JournalEntry { time, messages: head.messages, act })?;
         puts.push(Put { key: keys.journal_key(head.revision), value: Some(entry) });
         if self.bytes.is_none() {
             let name = (head.tenant.as_str(), head.conversation.as_str());
@@ -428,6 +436,8 @@ pub(crate) fn deletion_error(conversation: &str) -> Error {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JournalEntry {
     pub(crate) time: Timestamp,
+    /// Number of messages after the commit.
+    pub(crate) messages: u64,
     pub(crate) act: JournalAction,
 }
 
@@ -443,6 +453,8 @@ impl JournalEntry {
 pub(crate) enum JournalAction {
     /// Stored messages.
     Append { seq_first: u64, count: u32 },
+    /// Stored messages and changed the line before them; `before` is the earlier context root.
+    Branch { seq_first: u64, count: u32, before: Context },
     /// Stored the piece of a large text that begins at the byte `offset`.
     Stage { sha256: [u8; 32], offset: u64 },
     /// Replaced sources by their summary; `before` is the earlier context root.
@@ -495,7 +507,7 @@ mod tests {
             .collect();
         let listed = between(
             include_str!("../../../../docs/store-format.md"),
-            "the time and one of ",
+            "the number of messages and one of ",
             ".\n",
         );
         let listed: Vec<&str> =
@@ -532,7 +544,10 @@ mod tests {
         head.newest_user = Some(UserMessageRef { seq: far, tokens: many });
         (head.summaries, head.compressed_through) = (far, far);
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
-        head.recent_hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
+        let mark = MessageMark { meaning: [255; 8], id: [255; 4] };
+        head.recent_marks = alloc::vec![mark; limits::RECENT_MARKS_MAX];
+        let list = AcceptedList { hash: [255; 16], seq_last: far };
+        head.accepted_lists = alloc::vec![list; limits::ACCEPTED_LISTS_MAX];
         let mark = BatchRecord { hash: [255; 12], consumed: 2_000_100 };
         head.recent_batches = alloc::vec![mark; limits::RECENT_BATCHES_MAX];
         head.ledger = CompletionLedger {

@@ -241,6 +241,11 @@ impl ConversationKeys {
         format!("{}/q{corpus}{kind}{number:08x}", self.root)
     }
 
+    /// Returns the key of the record of the withdrawn messages.
+    pub(crate) fn withdrawals_key(&self) -> String {
+        format!("{}/w", self.root)
+    }
+
     /// Returns the key of the record of the conversation's vectors.
     pub(crate) fn vectors_key(&self) -> String {
         format!("{}/v", self.root)
@@ -380,6 +385,7 @@ mod tests {
             keys.segment_key(&[7; 8]),
             keys.segment_block_key(&[7; 8], 7),
             keys.column_key('m', 'l', 7),
+            keys.withdrawals_key(),
             keys.vectors_key(),
             keys.vector_key('m', 's', 7),
         ];

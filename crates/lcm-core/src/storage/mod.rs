@@ -15,6 +15,7 @@ pub(crate) mod head;
 pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod links;
+pub(crate) mod message_mark;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;

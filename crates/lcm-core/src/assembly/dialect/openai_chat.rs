@@ -275,5 +275,8 @@ fn write_native_answer(raw: &str, answer: &TurnAnswer<'_>) -> Option<String> {
     if !(has_call_id && has_valid_content) {
         return None;
     }
-    Some(write_members_without(raw, &message, &HOST_MEMBERS))
+    let is_named = provider_limits::is_valid_speaker_name(&message.get_text("name"));
+    let mut left_out = HOST_MEMBERS.to_vec();
+    left_out.extend((!is_named).then_some("name"));
+    Some(write_members_without(raw, &message, &left_out))
 }

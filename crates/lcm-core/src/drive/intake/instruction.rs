@@ -55,6 +55,7 @@ impl IntakeProgress {
             asked.add_text("list", &self.name);
         }
         asked.add_flag("refuse_replay", task.refuse_replay);
+        asked.add_optional_number("seen_revision", task.seen_revision);
         asked.end_object()
     }
 
@@ -85,8 +86,18 @@ impl IntakeProgress {
         if self.repeats > 0 || (task.repeat && !is_planned && (is_whole || is_part)) {
             extra.add_flag("repeat", true);
         }
+        if is_whole && !task.is_new && task.seen_revision.is_some() {
+            extra.add_optional_number("seen_revision", task.seen_revision);
+        }
         if is_planned {
             extra.add_number("revision", self.revision);
+        }
+        if self.route == IntakeRoute::Aligned && !task.is_new && count > 0 {
+            let is_revision = range.is_some_and(|range| range.is_revision);
+            let line = self.build_line(is_revision, count);
+            if !line.is_empty() {
+                extra.add_object("line", line);
+            }
         }
         let mut options = JsonWriter::new_object();
         if !extra.is_empty() {
@@ -104,6 +115,28 @@ impl IntakeProgress {
             .with_messages(from, count)
             .with_wait(self.wait_ms);
         if is_planned { call.with_flag("once") } else { call }
+    }
+}
+
+impl IntakeProgress {
+    /// Builds the option `line` of an append of `count` messages.
+    fn build_line(&self, is_revision: bool, count: u64) -> JsonWriter {
+        let mut line = JsonWriter::new_object();
+        if let Some(fork) = self.line.fork.checked_sub(1) {
+            line.add_number("fork", fork);
+        }
+        if self.line.restored_first > 0 {
+            line.add_number("restored_first", self.line.restored_first);
+            line.add_number("restored_last", self.line.restored_last);
+        }
+        if is_revision {
+            line.add_flag("revision", true);
+        }
+        if self.ranges.len() == 1 && !self.has_more && !self.line.list_hash.is_empty() {
+            line.add_number("count", count);
+            line.add_text("list_hash", &self.line.list_hash);
+        }
+        line
     }
 }
 

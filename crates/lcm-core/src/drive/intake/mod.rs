@@ -27,8 +27,8 @@ use super::{
     instruction::DriveReply,
     state::DriveState,
 };
-use task::IndexRange;
 pub(super) use task::IntakeTask;
+use task::{IndexRange, PlannedChange};
 
 /// Most new plans after conflicts or uploads that do not lower the fewest missing messages so far.
 pub(super) const CONFLICTS_MAX: u64 = 256;
@@ -84,6 +84,7 @@ pub(super) struct IntakeProgress {
     name: String,
     /// The messages to append.
     ranges: Vec<IndexRange>,
+    line: PlannedChange,
     /// Whether the plan has further missing messages after the ranges.
     has_more: bool,
     /// Whether a message of the ranges was uploaded.
@@ -125,6 +126,7 @@ impl IntakeProgress {
             place: 0,
             name: String::new(),
             ranges: task.list_all_ranges(),
+            line: PlannedChange::default(),
             has_more: false,
             has_staged: false,
             revision: 0,
@@ -184,11 +186,19 @@ impl IntakeProgress {
         state.visit_choice(&mut self.phase, &PHASES);
         let mut count = int::to_u64(self.ranges.len());
         state.visit_number(&mut count);
-        self.ranges.resize(int::to_usize(count).min(RANGES_MAX), IndexRange { from: 0, end: 0 });
+        self.ranges.resize(
+            int::to_usize(count).min(RANGES_MAX),
+            IndexRange { from: 0, end: 0, is_revision: false },
+        );
         for range in &mut self.ranges {
             state.visit_number(&mut range.from);
             state.visit_number(&mut range.end);
+            state.visit_flag(&mut range.is_revision);
         }
+        state.visit_number(&mut self.line.fork);
+        state.visit_number(&mut self.line.restored_first);
+        state.visit_number(&mut self.line.restored_last);
+        state.text(&mut self.line.list_hash);
         state.text(&mut self.name);
         self.failure.visit(state);
         state.visit_flag(&mut self.has_more);
@@ -300,7 +310,7 @@ impl IntakeProgress {
         }
         for entry in entries {
             let hash = JsonFields::parse_argument(EVENT, json::slice_span(json, entry.span))
-                .map_or_else(|_| String::new(), |mut entry| entry.take_text("hash"));
+                .map_or_else(|_| String::new(), |mut entry| entry.take_text("said"));
             self.name = name(&[self.name.as_bytes(), hash.as_bytes()]);
         }
         self.place = end;
@@ -316,6 +326,7 @@ impl IntakeProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
+        self.line = read_planned_line(fields);
         let missing = fields.take_list("missing_ranges");
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
@@ -327,12 +338,13 @@ impl IntakeProgress {
         self.ranges.clear();
         let (mut total, mut behind) = (0_u64, 0);
         for element in missing {
-            let mut range = IndexRange { from: 0, end: 0 };
+            let mut range = IndexRange { from: 0, end: 0, is_revision: false };
             if let Ok(mut found) =
                 JsonFields::parse_argument(EVENT, json::slice_span(json, element.span))
             {
                 range.from = found.take_u64("index_first");
                 range.end = found.take_u64("index_last").saturating_add(1);
+                range.is_revision = found.take_flag("revision");
             }
             if range.from < behind || range.end <= range.from || range.end > task.count {
                 fields.reject_field("missing_ranges", "ranges in the order of the messages");
@@ -392,6 +404,8 @@ impl IntakeProgress {
         totals.seq_last = fields.take_optional_u64("seq_last").unwrap_or(totals.seq_last);
         totals.context_tokens = fields.take_u64("context_tokens");
         self.repeats = 0;
+        // The append carried the change of the line out.
+        (self.line.fork, self.line.restored_first, self.line.restored_last) = (0, 0, 0);
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);
             self.confirmed = range.from;
@@ -421,4 +435,20 @@ fn name(parts: &[&[u8]]) -> String {
 /// first, then twice as long each time, at most `max`.
 fn pause_ms(repeats: u64, max: u64) -> u64 {
     (1 << repeats.min(16)).min(max)
+}
+
+/// Reads what a plan says of the line.
+fn read_planned_line(fields: &mut JsonFields<'_>) -> PlannedChange {
+    let Some((text, _)) = fields.take_any("line") else { return PlannedChange::default() };
+    let Ok(mut line) = JsonFields::parse_argument("line", &text) else {
+        fields.reject_field("line", "an object");
+        return PlannedChange::default();
+    };
+    let number = |value: Option<u64>| value.unwrap_or(0);
+    PlannedChange {
+        fork: line.take_optional_u64("fork").map_or(0, |fork| fork.saturating_add(1)),
+        restored_first: number(line.take_optional_u64("restored_first")),
+        restored_last: number(line.take_optional_u64("restored_last")),
+        list_hash: line.take_optional_text("list_hash").unwrap_or_default(),
+    }
 }

@@ -27,6 +27,8 @@ pub(in crate::drive) struct IntakeTask {
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
     pub(super) refuse_replay: bool,
+    /// Revision at which the caller last saw the conversation; `None`: unknown.
+    pub(super) seen_revision: Option<u64>,
     /// Number of first messages that the caller has proved to be stored, and the revision of the
     /// proof; `None`: nothing is proved, or all messages are.
     pub(super) proven: Option<(u64, u64)>,
@@ -49,6 +51,7 @@ impl IntakeTask {
             is_list: is_append,
             repeat: fields.take_flag("repeat"),
             refuse_replay: fields.take_flag("refuse_replay"),
+            seen_revision: fields.take_optional_u64("seen_revision"),
             proven: proven.filter(|(messages, _)| *messages < count),
         }
     }
@@ -67,7 +70,8 @@ impl IntakeTask {
     }
 
     pub(super) fn ranges_from(&self, from: u64) -> Vec<IndexRange> {
-        (from < self.count).then_some(IndexRange { from, end: self.count }).into_iter().collect()
+        let range = IndexRange { from, end: self.count, is_revision: false };
+        (from < self.count).then_some(range).into_iter().collect()
     }
 }
 
@@ -76,4 +80,18 @@ impl IntakeTask {
 pub(super) struct IndexRange {
     pub(super) from: u64,
     pub(super) end: u64,
+    /// Whether the messages are other forms of stored messages.
+    pub(super) is_revision: bool,
+}
+
+/// What the plan of `reconcile` says of the line; the next append carries the change out.
+#[derive(Default)]
+pub(super) struct PlannedChange {
+    /// 1 + seq of the last message that stays; 0: nothing is set aside.
+    pub(super) fork: u64,
+    /// First and last seq of the set-aside messages that come back; 0: none.
+    pub(super) restored_first: u64,
+    pub(super) restored_last: u64,
+    /// Running hash of the whole list; empty: the list is not remembered.
+    pub(super) list_hash: String,
 }

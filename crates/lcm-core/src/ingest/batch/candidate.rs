@@ -29,6 +29,7 @@ use lcm_text::{
     types::api::{Dialect, Timestamp},
 };
 
+use super::super::transcript::TranscriptEntry;
 use super::{
     commit_limits::{COMMIT_INDEXED_BYTES_MAX, COMMIT_RECORDS_BYTES_MAX, IDENTITY_PUTS_MAX},
     record_size::{estimate_stored_bytes, estimate_text_bytes},
@@ -47,6 +48,8 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
     pub(in crate::ingest) message: ParsedMessage,
     /// Hash over content and ids.
     pub(in crate::ingest) hash: [u8; 16],
+    /// What identifies the message in a list.
+    pub(in crate::ingest) entry: TranscriptEntry,
     /// All identities of the message.
     pub(in crate::ingest) lookups: Vec<IdentityLookup>,
     /// SHA-256 of the uploaded text that is not read yet; `None`: the text is known.
@@ -181,6 +184,7 @@ pub(in crate::ingest) fn read_candidates<'a>(
                 let candidate = AppendCandidate {
                     raw: Cow::Borrowed(raw.as_str()),
                     hash: pack::message_hash(raw, &message),
+                    entry: TranscriptEntry::from_message(raw, &message),
                     message,
                     lookups,
                     pending_upload: None,
@@ -220,6 +224,7 @@ fn parse_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidat
         raw: Cow::Borrowed(""),
         message: build_blank_message(),
         hash: [0; 16],
+        entry: TranscriptEntry::new_blank(),
         lookups: Vec::new(),
         pending_upload: Some(hash::hash_prefix(&sha256)),
         upload: None,
@@ -298,6 +303,7 @@ pub(in crate::ingest) fn resolve_uploads(
         }
         (candidate.message, candidate.placeholder) = parser.parse_message(&text, index)?;
         candidate.hash = pack::message_hash(&text, &candidate.message);
+        candidate.entry = TranscriptEntry::from_message(&text, &candidate.message);
         candidate.lookups = collect_lookups(&text, &candidate.message);
         candidate.raw = Cow::Owned(text);
         candidate.pending_upload = None;

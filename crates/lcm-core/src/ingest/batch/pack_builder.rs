@@ -17,7 +17,7 @@ use lcm_text::{
     base::{
         derivation_version::DERIVATION_VERSION,
         error::{Error, Result},
-        hash, int, limits,
+        int, limits,
         sort::SortedMap,
     },
     message::large_payload,
@@ -121,7 +121,7 @@ impl<'a> PackBuilder<'a> {
         if message.is_user_text() {
             head.newest_user = Some(UserMessageRef { seq, tokens });
         }
-        head.recent_hashes.push(hash::hash_prefix(&candidate.hash));
+        head.recent_marks.push(candidate.entry.mark);
         Ok(())
     }
 

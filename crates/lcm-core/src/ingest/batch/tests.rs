@@ -109,7 +109,11 @@ fn a_batch_is_cut_or_refused_by_the_size_of_its_records() {
     let receipt = append(&mut store, &messages, true).unwrap();
     let count = receipt.ingested;
     assert!((40..100).contains(&count), "{count}");
-    assert!(error.message.contains(&format!("{count} of 100 fit")), "{}", error.message);
+    assert!(
+        error.message.contains(&format!("the first {count} of 100 messages")),
+        "{}",
+        error.message
+    );
     assert_eq!(receipt.skipped, 0);
     let first = messages.get(..count as usize).unwrap();
     assert_eq!(append(&mut Map::default(), first, false).unwrap().ingested, count);

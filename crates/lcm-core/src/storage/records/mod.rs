@@ -16,3 +16,4 @@ pub(crate) mod session;
 pub(crate) mod tombstone;
 pub(crate) mod upload;
 pub(crate) mod usage;
+pub(crate) mod withdrawals;
