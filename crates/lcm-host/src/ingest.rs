@@ -26,6 +26,9 @@ pub struct IngestOptions {
     pub repeat: bool,
     /// Whether a transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
+    /// Revision at which the caller last saw the conversation: if the list goes another way,
+    /// messages up to that revision are set aside; `None`: none are.
+    pub seen_revision: Option<u64>,
     /// Messages that are known to be stored, which saves a comparison.
     pub proven: Option<Proven>,
     /// Key of the family that the conversation belongs to or joins; `None`: no change.
@@ -48,7 +51,16 @@ impl IngestOptions {
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
         let (append_mode, repeat, refuse_replay) = (AppendMode::Transcript, false, false);
-        Self { dialect, append_mode, repeat, refuse_replay, proven: None, family: None, clock }
+        Self {
+            dialect,
+            append_mode,
+            repeat,
+            refuse_replay,
+            seen_revision: None,
+            proven: None,
+            family: None,
+            clock,
+        }
     }
 
     /// Returns the name of the task that stores a whole transcript.
@@ -61,7 +73,8 @@ impl IngestOptions {
     pub(crate) fn build_task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
-            "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family});
+            "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family,
+            "seen_revision": self.seen_revision});
         let mut measured = measure_messages(messages);
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {
             if let Some(proven) = self.proven.filter(|_| name == "ingest") {

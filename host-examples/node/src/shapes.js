@@ -367,10 +367,11 @@ export const SHAPES = {
   ],
   IngestOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
+    ["seenRevision", "seen_revision"],
   ],
   AppendOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["appendMode", "append_mode"], ["repeat", "repeat"],
+    ["seenRevision", "seen_revision"], ["appendMode", "append_mode"], ["repeat", "repeat"],
   ],
   EvaluateOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
@@ -387,8 +388,8 @@ export const SHAPES = {
     ["target", "target"], ["observedTokens", "observed_tokens"], ["model", "model"],
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["dialect", "dialect"],
-    ["refuseReplay", "refuse_replay"], ["family", "family"], ["appendMode", "append_mode"],
-    ["repeat", "repeat"], ["defer", "defer"],
+    ["refuseReplay", "refuse_replay"], ["family", "family"], ["seenRevision", "seen_revision"],
+    ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
   ],
   CompactReport: [
     ["status", "status"], ["reason", "reason"], ["completions", "completions"],

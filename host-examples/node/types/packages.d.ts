@@ -44,6 +44,11 @@ export interface IngestOptions {
   refuseReplay?: boolean;
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
+  /**
+   * Revision at which the caller last saw the conversation. If the list goes another way, messages
+   * up to that revision are set aside; absent: none are.
+   */
+  seenRevision?: number;
 }
 
 /** Options of storing the newest messages. */
@@ -58,6 +63,11 @@ export interface AppendOptions {
   refuseReplay?: boolean;
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
+  /**
+   * Revision at which the caller last saw the conversation. If the list goes another way, messages
+   * up to that revision are set aside; absent: none are.
+   */
+  seenRevision?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -162,6 +172,11 @@ export interface TurnOptions {
   refuseReplay?: boolean;
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
+  /**
+   * Revision at which the caller last saw the conversation. If the list goes another way, messages
+   * up to that revision are set aside; absent: none are.
+   */
+  seenRevision?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**

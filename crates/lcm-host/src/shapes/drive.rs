@@ -59,6 +59,10 @@ pub struct AppendTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
+    /// Revision at which the caller last saw the conversation. If the list goes another way,
+    /// messages up to that revision are set aside; absent or null: none are. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_revision: Option<u64>,
 }
 
 /// Stores the missing messages of a whole transcript, in calls of bounded size.
@@ -99,6 +103,10 @@ pub struct IngestTask {
     /// ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_revision: Option<u64>,
+    /// Revision at which the caller last saw the conversation. If the list goes another way,
+    /// messages up to that revision are set aside; absent or null: none are. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_revision: Option<u64>,
 }
 
 /// Compacts until nothing is due.

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Role;
+
 /// `transcript`: messages that are stored already are skipped; `new`: every message is new unless
 /// its id or event key is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -39,6 +41,13 @@ pub struct AppendExtra {
     /// Key of the family that the conversation belongs to or joins; absent: no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
+    /// Revision at which the caller last saw the conversation. If the list goes another way,
+    /// messages up to that revision are set aside; absent: none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_revision: Option<u64>,
+    /// What the plan of `reconcile` does to the line; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<PlannedLine>,
 }
 
 /// Facts about a text that is uploaded in pieces.
@@ -62,8 +71,8 @@ pub struct MessageIdentity {
     /// Unique id of the tool call that the message makes or answers; null: no such id, or the
     /// message has `entry_id` or `event_key`.
     pub call_id: Option<String>,
-    /// Hash over content and ids, 32 hex digits.
-    pub hash: String,
+    /// Hashes of the parts of what the message says, 32 hex digits each.
+    pub said: String,
     /// Whether equal content is evidence that two messages are the same message.
     pub discriminating: bool,
     /// Whether `append` skips the message as a failed turn without content.
@@ -73,8 +82,8 @@ pub struct MessageIdentity {
     pub redacted: Option<String>,
     /// Estimated tokens of the message.
     pub tokens: u32,
-    /// Whether a user wrote the message.
-    pub user: bool,
+    /// Author of the message.
+    pub role: Role,
 }
 
 /// An entry of a transcript: the identity that `identify` returned for its message.
@@ -90,8 +99,8 @@ pub struct TranscriptEntry {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// Hash over content and ids, 32 hex digits.
-    pub hash: String,
+    /// Hashes of the parts of what the message says, 32 hex digits each.
+    pub said: String,
     /// Whether equal content is evidence that two messages are the same message. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminating: Option<bool>,
@@ -105,9 +114,8 @@ pub struct TranscriptEntry {
     /// Estimated tokens of the message. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u32>,
-    /// Whether a user wrote the message. Default: `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<bool>,
+    /// Author of the message.
+    pub role: Role,
 }
 
 /// A whole transcript as identities, for `reconcile`.
@@ -144,6 +152,10 @@ pub struct TranscriptDocument {
     /// The `checkpoint` of the plan before; null: no earlier plan. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TranscriptCheckpoint>,
+    /// Revision at which the caller last saw the conversation. If the list goes another way,
+    /// messages up to that revision are set aside; absent: none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_revision: Option<u64>,
 }
 
 /// The entry of a transcript up to which everything was stored; an empty object: no such entry.
@@ -152,7 +164,7 @@ pub struct TranscriptCheckpoint {
     /// Id of that entry; null: the entry has no id. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
-    /// Hash of that entry.
+    /// Hash of what that entry says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// Number of entries up to that entry, included.
@@ -170,6 +182,9 @@ pub struct EntryRange {
     pub index_first: u64,
     /// Index of the last entry, included.
     pub index_last: u64,
+    /// Whether the entries are other forms of stored messages. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<bool>,
 }
 
 /// The method that aligned a transcript with the stored messages.
@@ -178,8 +193,8 @@ pub struct EntryRange {
 pub enum AlignmentMethod {
     /// `prefix`.
     Prefix,
-    /// `branch`.
-    Branch,
+    /// `list`.
+    List,
     /// `ids`.
     Ids,
     /// `alignment`.
@@ -216,6 +231,10 @@ pub struct ReconcilePlan {
     pub fork_entries: Option<u64>,
     /// Whether entries are missing beyond `missing_ranges`, because of `bounded`.
     pub more: bool,
+    /// What the appends of the plan do to the line: `fork` and `restored_...` go with the first of
+    /// them, `list_hash` with the last; absent in append mode `new`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<PlannedLine>,
 }
 
 /// The reason to import nothing: the transcript shares no message with the store, and has more
@@ -237,4 +256,27 @@ pub enum EpochStatus {
     Rollover,
     /// `undeclared`.
     Undeclared,
+}
+
+/// What a plan of `reconcile` does to the line, for the appends that carry the plan out.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct PlannedLine {
+    /// Seq of the last message that stays; later messages are set aside; absent: all stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<u64>,
+    /// Seq of the first set-aside message that comes back; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_first: Option<u64>,
+    /// Seq of the last set-aside message that comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_last: Option<u64>,
+    /// Whether the messages of the call are other forms of stored messages. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<bool>,
+    /// Hash of the whole list, opaque; null: the list is not remembered. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_hash: Option<String>,
+    /// Number of messages that the call must take so that the whole list is stored. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
 }

@@ -45,6 +45,10 @@ class IngestOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
+    seen_revision: NotRequired[int]
+    """Revision at which the caller last saw the conversation. If the list goes another
+    way, messages up to that revision are set aside; absent: none are.
+    """
 
 
 class AppendOptions(TypedDict):
@@ -60,6 +64,10 @@ class AppendOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
+    seen_revision: NotRequired[int]
+    """Revision at which the caller last saw the conversation. If the list goes another
+    way, messages up to that revision are set aside; absent: none are.
+    """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
     repeat: NotRequired[bool]
@@ -163,6 +171,10 @@ class TurnOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
+    seen_revision: NotRequired[int]
+    """Revision at which the caller last saw the conversation. If the list goes another
+    way, messages up to that revision are set aside; absent: none are.
+    """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
     repeat: NotRequired[bool]

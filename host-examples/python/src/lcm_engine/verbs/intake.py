@@ -25,13 +25,15 @@ class Intake(Opened):
         repeat: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
+        seen_revision: int | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the newest messages of a conversation that are not stored yet.
 
-        A list that fits into one engine call is compared with the stored tail; a longer list is
-        ingested (see `ingest`). With the `append_mode` `new` every message is new unless its id or
-        event key is stored. `repeat`: the call repeats a call whose outcome is unknown.
+        The list, whole or its end, is compared with the stored messages by what it says. With the
+        `append_mode` `new` every message is new unless its id or event key is stored.
+        `seen_revision`: revision at which the caller last saw the conversation; if the list goes
+        another way, the messages up to it are set aside. `repeat`: the call repeats a call whose outcome is unknown.
         `refuse_replay`: a likely replay is an error (`exists`) instead of a warning.
 
         ```python
@@ -47,6 +49,7 @@ class Intake(Opened):
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
+            "seen_revision": seen_revision,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 
@@ -59,6 +62,7 @@ class Intake(Opened):
         dialect: Dialect = "lcm",
         refuse_replay: bool = False,
         family: str | None = None,
+        seen_revision: int | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the missing messages of a whole transcript of any length.
@@ -75,6 +79,7 @@ class Intake(Opened):
             "dialect": dialect,
             "refuse_replay": refuse_replay,
             "family": family,
+            "seen_revision": seen_revision,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 
