@@ -142,8 +142,8 @@ impl LineComparison<'_, '_> {
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
         let suffix = self.find_suffix_run(session, 0)?;
-        let is_suffix = suffix.anchors > 0
-            && (suffix.start <= self.confirmed || suffix.anchors >= INSIDE_ANCHORS_MIN);
+        let is_near = suffix.start <= self.confirmed || suffix.length == stored;
+        let is_suffix = suffix.anchors > 0 && (is_near || suffix.anchors >= INSIDE_ANCHORS_MIN);
         let inside = match is_suffix {
             true => suffix,
             false => self.find_inside_run(session)?,
@@ -283,17 +283,20 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
-    /// Finds the longest run of entries, from the first on, that begins among the newest messages
-    /// and does not reach their end. The run must have two anchors.
+    /// Finds the longest run that begins among the newest messages and does not reach their end. The
+    /// run must have two anchors.
     fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
         let mut best = AlignedRun::default();
-        for position_first in rank_starts(newest_first, marks, self.entries) {
-            let run = self.match_messages(session, self.entries, position_first)?;
+        for (start, position_first) in rank_starts(newest_first, marks, self.entries) {
+            let entries = self.entries.get(start..).unwrap_or(&[]);
+            let MatchedRun { length, anchors } =
+                self.match_messages(session, entries, position_first)?;
+            let mut run = AlignedRun { start, length, position_first, anchors };
+            self.extend_run(session, 0, &mut run)?;
             if run.anchors >= INSIDE_ANCHORS_MIN && run.length > best.length {
-                let MatchedRun { length, anchors } = run;
-                best = AlignedRun { start: 0, length, position_first, anchors };
+                best = run;
             }
         }
         Ok(best)
@@ -325,25 +328,33 @@ impl LineComparison<'_, '_> {
     }
 }
 
-/// Ranks the positions at which the entries may begin among the newest messages, by the number of
-/// messages that agree.
-fn rank_starts(newest_first: u64, marks: &[MessageMark], entries: &[AlignableEntry]) -> Vec<u64> {
-    let mut places: Vec<([u8; 8], u64)> =
+/// Ranks the places at which entries may begin to equal the newest messages, each an index of an
+/// entry and a position, by the number of messages that agree at the same distance.
+fn rank_starts(
+    newest_first: u64,
+    marks: &[MessageMark],
+    entries: &[AlignableEntry],
+) -> Vec<(usize, u64)> {
+    let mut places: Vec<([u8; 8], usize)> =
         (0..).zip(entries).map(|(place, entry)| (entry.mark.meaning, place)).collect();
     sort::sort(&mut places);
-    let mut starts: Vec<u64> = Vec::new();
+    // The distance between entry and message, made positive, with the place of the entry.
+    let mut starts: Vec<(u64, usize)> = Vec::new();
     for (position, mark) in (newest_first..).zip(marks) {
         let from = places.partition_point(|(known, _)| *known < mark.meaning);
         let equal = places.iter().skip(from).take_while(|(known, _)| *known == mark.meaning);
         // A message that is repeated often says little about the start.
         let equal = equal.take(START_CANDIDATES_MAX);
-        starts.extend(equal.filter_map(|(_, place)| position.checked_sub(*place)));
+        let distance = |place: usize| position + int::to_u64(entries.len() - place);
+        starts.extend(equal.map(|(_, place)| (distance(*place), *place)));
     }
     sort::sort(&mut starts);
-    let mut counted: Vec<(usize, u64)> = starts
-        .chunk_by(|left, right| left == right)
-        .filter_map(|equal| Some((equal.len(), *equal.first().filter(|start| **start > 0)?)))
+    let mut counted: Vec<(usize, u64, usize)> = starts
+        .chunk_by(|left, right| left.0 == right.0)
+        .filter_map(|equal| equal.first().map(|(distance, place)| (equal.len(), *distance, *place)))
         .collect();
     sort::sort(&mut counted);
-    counted.into_iter().rev().take(START_CANDIDATES_MAX).map(|(_, start)| start).collect()
+    let best = counted.into_iter().rev().take(START_CANDIDATES_MAX);
+    best.map(|(_, distance, place)| (place, distance - int::to_u64(entries.len() - place)))
+        .collect()
 }
