@@ -227,7 +227,10 @@ fn borders_of_messages_do_not_count() {
     let question = json!({"role": "user", "content": "Read both parts of the program, please."});
     let call =
         |id: &str| json!({"type": "tool_use", "id": id, "name": "read", "input": {"part": id}});
-    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": format!("part {id}")});
+    let result = |id: &str| {
+        let text = format!("part {id}");
+        json!({"type": "tool_result", "tool_use_id": id, "content": text})
+    };
     let apart = [
         question.clone(),
         json!({"role": "assistant", "content": [call("a"), call("b")]}),
@@ -322,4 +325,7 @@ fn short_lists_are_told_apart() {
     let receipt = host.append(Dialect::OpenaiChat, &chat[3..]);
     assert_eq!(receipt.ingested, 0);
     assert!(receipt.warnings[0].starts_with("nothing-new: "), "{:?}", receipt.warnings);
+    // The newest messages, said again behind something new.
+    let again = [long("user", 20), chat[4].clone(), chat[5].clone()];
+    assert_eq!(host.append(Dialect::OpenaiChat, &again).ingested, 3);
 }

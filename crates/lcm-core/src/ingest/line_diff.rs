@@ -10,8 +10,8 @@
 //! | `prefix` | the list begins like the line | the equal messages |
 //! | `alignment` | the list begins with the newest messages, or lies among them | those messages |
 //!
-//! The entries after what was found are aligned with the messages after it
-//! ([`super::range_alignment`]). So a list may have changes, omissions and insertions.
+//! The entries of a whole list between and after what was found are aligned with the messages there
+//! ([`super::range_alignment`]). So a whole list may have changes, omissions and insertions.
 
 use alloc::{string::String, vec::Vec};
 
@@ -106,7 +106,8 @@ impl LineComparison<'_, '_> {
         } else {
             self.find_runs(session, &mut diff)?;
         }
-        if diff.found_by != "none" {
+        // In a piece of a list, what follows may well be said again.
+        if matches!(diff.found_by, "list" | "ids" | "prefix") {
             self.align_gaps(session, &mut diff)?;
         }
         Ok(diff)
@@ -142,8 +143,11 @@ impl LineComparison<'_, '_> {
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
         let suffix = self.find_suffix_run(session, 0)?;
+        // Elsewhere in the list, the newest messages may well be said again.
         let is_near = suffix.start <= self.confirmed || suffix.length == stored;
-        let is_suffix = suffix.anchors > 0 && (is_near || suffix.anchors >= INSIDE_ANCHORS_MIN);
+        let follows_prefix =
+            length > 0 && suffix.start >= length && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
+        let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix);
         let inside = match is_suffix {
             true => suffix,
             false => self.find_inside_run(session)?,
@@ -173,9 +177,7 @@ impl LineComparison<'_, '_> {
                 Some((end, next)) => (end, Some(next)),
                 None => (self.entries.len(), None),
             };
-            // Before the first match of a window, the line is much longer than the list.
-            let is_open_start = start == 0 && diff.found_by == "alignment";
-            if start < end && !is_open_start {
+            if start < end {
                 let range = ComparedRange {
                     entries: self.entries.get(start..end).unwrap_or(&[]),
                     position_first: position,
@@ -283,8 +285,8 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
-    /// Finds the longest run that begins among the newest messages and does not reach their end. The
-    /// run must have two anchors.
+    /// Finds the longest run that begins among the newest messages and does not reach their end.
+    /// The run must have two anchors, and no entry before it that is not confirmed.
     fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
@@ -295,7 +297,8 @@ impl LineComparison<'_, '_> {
                 self.match_messages(session, entries, position_first)?;
             let mut run = AlignedRun { start, length, position_first, anchors };
             self.extend_run(session, 0, &mut run)?;
-            if run.anchors >= INSIDE_ANCHORS_MIN && run.length > best.length {
+            let is_proven = run.start <= self.confirmed && run.anchors >= INSIDE_ANCHORS_MIN;
+            if is_proven && run.length > best.length {
                 best = run;
             }
         }

@@ -122,18 +122,20 @@ impl LineRequest<'_, '_> {
             .then(|| LastStored { count, position: position.max(self.diff.position_accepted) })
     }
 
-    /// Marks entries as revisions: between two neighbours that are stored next to as many other
-    /// messages with the same roles.
+    /// Marks entries of a whole list as revisions: between two neighbours that are stored next to
+    /// as many other messages with the same roles.
     fn mark_revisions(
         &self,
         session: &mut StoreSession<'_>,
         decision: &mut ListDecision,
     ) -> Result<()> {
+        // In a piece of a list, messages between two that are said again may well be new.
+        if !matches!(self.diff.found_by, "list" | "prefix" | "ids") {
+            return Ok(());
+        }
         let positions = &self.diff.positions;
         let (mut start, mut count) = (self.diff.accepted, 0);
-        let mut before = Some(self.diff.position_accepted).filter(|_| {
-            self.diff.accepted > 0 || self.diff.found_by == "prefix" || self.diff.found_by == "ids"
-        });
+        let mut before = Some(self.diff.position_accepted);
         for (index, position) in positions.iter().enumerate().skip(start) {
             let Some(position) = *position else { continue };
             let length = index - start;
