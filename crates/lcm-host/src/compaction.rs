@@ -19,7 +19,7 @@ pub struct CompactOptions {
     pub budget: u32,
     /// When to compact.
     pub mode: Mode,
-    /// Whether to compact below the threshold as well.
+    /// Whether to compact below the threshold, despite an open breaker and during a pause.
     pub force: bool,
     /// Target of the context in tokens; `None`: the threshold of the component.
     pub target: Option<u32>,

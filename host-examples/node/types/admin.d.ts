@@ -283,7 +283,10 @@ export interface FamilyAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /** Key of the family. */
   family: string;
@@ -295,7 +298,10 @@ export interface ArchiveAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /** State of the archived conversation; null: nothing was archived. */
   archived: ArchiveState | null;
@@ -310,7 +316,10 @@ export interface ResetAnswer {
    * archived.
    */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /**
    * Id of the archived conversation; null: the conversation has no message and stays, or the
@@ -325,7 +334,10 @@ export interface NewSessionAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /** Number of messages that leave the context; if nothing was written, would leave. */
   messages: number;
@@ -343,7 +355,10 @@ export interface CalibrateAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /** Correction of estimates for the model. */
   calibration: Calibration;
@@ -358,7 +373,10 @@ export interface UsageAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /** Sums of all reports. */
   usage: UsageTotals;
@@ -426,7 +444,10 @@ export interface AdviseAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /** The cheaper action. */
   advice: AdviceAction;
@@ -467,7 +488,10 @@ export interface FocusAnswer {
   changed: boolean;
   /** Id of the conversation. */
   conversation: string;
-  /** Rule of the configuration that excludes the session from writing; absent: no rule applies. */
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
   warnings?: string[];
   /** The focus brief; null: the conversation has no focus brief. */
   focus: FocusBrief | null;

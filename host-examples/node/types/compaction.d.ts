@@ -65,11 +65,17 @@ export interface DecisionInputs {
   budget: number;
   /** Whether `force` was set. */
   forced: boolean;
-  /** Tokens of the whole prompt that the call passed; null: unknown. */
+  /**
+   * Tokens of the whole prompt, from the call; with `calibration`, converted to estimated tokens.
+   * Null: unknown.
+   */
   observedTokens: number | null;
   /** Estimated tokens of the stored context. */
   storedTokens: number;
-  /** Tokens to reach that the call passed; null: the threshold. */
+  /**
+   * Tokens to reach, from the call; with `calibration`, converted to estimated tokens. Null: the
+   * threshold.
+   */
   target: number | null;
   /** Tokens above which compaction is due. */
   threshold: number;

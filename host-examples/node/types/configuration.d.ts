@@ -130,13 +130,14 @@ export interface Configuration {
   /** Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2. */
   new_session_retain_depth?: number;
   /**
-   * Least number of user messages of one batch that equal stored messages and are then a suspected
-   * replay. Default: 3.
+   * Least number of new user messages of one batch, each equal to one of the newest stored
+   * messages, that make a likely replay: a warning, or `exists` with `refuseReplay`. Default: 3.
    */
   replay_flood_threshold_external?: number;
   /**
-   * Least number of messages of other roles of one batch that equal stored messages and are then a
-   * suspected replay. Default: 32.
+   * Least number of new messages of other roles of one batch, each equal to one of the newest
+   * stored messages, that make a likely replay: a warning, or `exists` with `refuseReplay`.
+   * Default: 32.
    */
   replay_flood_threshold_internal?: number;
 }

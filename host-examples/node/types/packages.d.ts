@@ -45,8 +45,9 @@ export interface IngestOptions {
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
   /**
-   * Revision at which the caller last saw the conversation. If the list goes another way, messages
-   * up to that revision are set aside; absent: none are.
+   * Revision at which the caller last saw the conversation. If the list goes another way, the
+   * stored messages after the fork are set aside only if none is newer than this revision;
+   * otherwise, or if absent, all of them stay.
    */
   seenRevision?: number;
 }
@@ -64,8 +65,9 @@ export interface AppendOptions {
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
   /**
-   * Revision at which the caller last saw the conversation. If the list goes another way, messages
-   * up to that revision are set aside; absent: none are.
+   * Revision at which the caller last saw the conversation. If the list goes another way, the
+   * stored messages after the fork are set aside only if none is newer than this revision;
+   * otherwise, or if absent, all of them stay.
    */
   seenRevision?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */
@@ -85,7 +87,10 @@ export interface EvaluateOptions {
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
   force?: boolean;
   /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
@@ -106,7 +111,10 @@ export interface CompactOptions {
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
   force?: boolean;
   /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
@@ -140,7 +148,10 @@ export interface TurnOptions {
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
   force?: boolean;
   /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
@@ -173,8 +184,9 @@ export interface TurnOptions {
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
   /**
-   * Revision at which the caller last saw the conversation. If the list goes another way, messages
-   * up to that revision are set aside; absent: none are.
+   * Revision at which the caller last saw the conversation. If the list goes another way, the
+   * stored messages after the fork are set aside only if none is newer than this revision;
+   * otherwise, or if absent, all of them stay.
    */
   seenRevision?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */

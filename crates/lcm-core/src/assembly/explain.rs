@@ -57,7 +57,8 @@ impl AssemblyInput<'_> {
         Ok(out)
     }
 
-    /// Counts the tokens of a piece: as rendered if included, as stored if omitted.
+    /// Counts the tokens of a piece. Included: the tokens as rendered. Omitted: the stored tokens
+    /// of messages, the rendered tokens of a summary, 0 for withdrawn messages.
     fn count_piece_tokens(
         &self,
         session: &mut StoreSession<'_>,

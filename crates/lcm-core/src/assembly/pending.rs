@@ -13,7 +13,8 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// A live message that is not stored.
+/// A message that the host passed as live and that is not among the newest stored messages. A copy
+/// of a withdrawn message counts as not stored.
 #[derive(Debug)]
 pub(super) struct PendingMessage {
     pub(super) raw: String,

@@ -329,9 +329,9 @@ pub(crate) struct PreviousContext<'a> {
 }
 
 impl PreviousContext<'_> {
-    /// Reads the two nearest summaries before the sources: for a leaf of any depth, for a deeper
-    /// summary of the depth below. A leaf without such a summary gets the end of the raw text.
-    /// `None`: there is no such text, or the depth is over 1.
+    /// Reads the two nearest summaries before the sources: summaries of any depth for a leaf,
+    /// leaves for a summary of depth 1. If no summary precedes a leaf, reads the end of the raw
+    /// text. `None`: there is no such text, or the depth is over 1.
     ///
     /// # Errors
     ///

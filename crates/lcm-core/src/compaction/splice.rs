@@ -22,7 +22,8 @@ use super::{
     task::SourceSpan,
 };
 
-/// The sources of a task in the context: `items[from..to]`, or inside the run `items[from]`.
+/// The sources of a task in the context: for a condensed summary `items[from..to]`; for a leaf,
+/// messages of the run `items[from]`, with `to` = `from` + 1.
 pub(crate) struct SourceSplice {
     /// Items of the context.
     pub(super) items: Vec<ContextItem>,

@@ -158,7 +158,8 @@ pub(super) fn parse_list_part(name: Option<String>, from: Option<u64>) -> Result
     let from = from.unwrap_or(0);
     if from > most {
         return Err(Error::limit_exceeded(format_args!(
-            "`list_offset` must be at most {most}, got {from}"
+            "`list_offset` must be at most {most}, got {from}; name another `list` for further \
+             messages"
         )));
     }
     Ok(Some(ListPart {

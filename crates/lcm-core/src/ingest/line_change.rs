@@ -251,7 +251,8 @@ fn set_aside_items(
     Ok(out)
 }
 
-/// Returns the items with a run in place of its withdrawn messages.
+/// Returns the items with `run` in place of the part of a withdrawn item that has the same
+/// messages. The rest of that item stays withdrawn.
 fn restore_items(items: &[ContextItem], run: MessageRun) -> Vec<ContextItem> {
     let mut out = Vec::new();
     for item in items {

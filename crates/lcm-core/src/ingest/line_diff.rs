@@ -81,7 +81,7 @@ struct AlignedRun {
     /// Index of the first entry.
     start: usize,
     length: usize,
-    /// Position of the first message.
+    /// Position in the line, from 1, of the message that equals the first entry.
     position_first: u64,
     /// Entries that are anchors.
     anchors: usize,

@@ -167,7 +167,8 @@ struct ExpandWalk {
     depth: u32,
     /// Number of the entries of earlier pages, which the walk skips.
     skip: u64,
-    /// Number of the entries skipped as of an earlier page, or listed.
+    /// Number of entries that earlier pages listed or this page lists. Entries skipped for
+    /// `shown_ids` or `resume_after_id` do not count.
     seen: u64,
     /// Array of the listed summaries.
     summaries: JsonWriter,

@@ -20,7 +20,7 @@ use super::{
     feature_terms::{self, FeatureTerms},
     grams::UNIT_MESSAGES,
     index_reader::SearchIndex,
-    segment::{self, BLOCK_BYTES_MAX, SegmentRef, SegmentRoot},
+    segment::{self, BLOCK_BYTES_ASSUMED, SegmentRef, SegmentRoot},
     segment_builder::SegmentBuilder,
 };
 use crate::storage::{
@@ -283,7 +283,7 @@ fn sum_stored_postings(
         return Err(damaged());
     }
     let names: Vec<(String, u32)> = (0..segment.blocks)
-        .map(|at| (keys.segment_block_key(&segment.id, at), BLOCK_BYTES_MAX))
+        .map(|at| (keys.segment_block_key(&segment.id, at), BLOCK_BYTES_ASSUMED))
         .collect();
     for slice in names.chunks(BLOCKS_AT_ONCE) {
         for (value, (name, _)) in session.read_immutable(slice)?.iter().zip(slice) {

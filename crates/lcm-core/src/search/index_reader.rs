@@ -16,7 +16,7 @@ use super::{
     corpus::Corpus,
     doc_values::{self, DocValueRow, LENGTHS_CHUNK},
     manifest::IndexManifest,
-    segment::{self, BLOCK_BYTES_MAX, SegmentRef, SegmentRoot},
+    segment::{self, BLOCK_BYTES_ASSUMED, SegmentRef, SegmentRoot},
     segment_builder::{gram_key, term_key},
 };
 use crate::storage::{
@@ -260,7 +260,10 @@ impl SearchIndex {
         let mut names: Vec<(String, u32)> = Vec::new();
         for lookup in lookups.iter().filter(|lookup| lookup.segment.blocks > 0) {
             let number = int::to_u32(lookup.number);
-            names.push((self.keys.segment_block_key(&lookup.segment.id, number), BLOCK_BYTES_MAX));
+            names.push((
+                self.keys.segment_block_key(&lookup.segment.id, number),
+                BLOCK_BYTES_ASSUMED,
+            ));
         }
         let mut values = session.read_immutable(&names)?.into_iter().zip(&names);
         for lookup in &lookups {
@@ -468,7 +471,7 @@ fn read_checked_values(
     checks: &[u32],
 ) -> Result<Vec<Rc<Vec<u8>>>> {
     let keys: Vec<(String, u32)> =
-        names.iter().map(|name| (name.clone(), BLOCK_BYTES_MAX)).collect();
+        names.iter().map(|name| (name.clone(), BLOCK_BYTES_ASSUMED)).collect();
     let mut out = session.read_immutable(&keys)?;
     for ((value, check), name) in out.iter_mut().zip(checks).zip(names) {
         let is_current = |value: &[u8]| {
@@ -476,7 +479,7 @@ fn read_checked_values(
                 .is_ok_and(|bytes| doc_values::column_checksum(bytes) == *check)
         };
         if !is_current(value) {
-            *value = session.read_checked(name, BLOCK_BYTES_MAX, &is_current)?;
+            *value = session.read_checked(name, BLOCK_BYTES_ASSUMED, &is_current)?;
         }
     }
     Ok(out)

@@ -33,9 +33,9 @@ const INLINE_BYTES_MAX: usize = 24 << 10;
 pub(super) const INDEX_ROW_BYTES: usize = 8;
 /// Bytes at which a block is closed.
 pub(super) const BLOCK_TARGET: usize = 8 << 10;
-/// Bytes that a read expects of the value of a block or of a chunk of doc values. Reads are divided
-/// into host calls by this size.
-pub(super) const BLOCK_BYTES_MAX: u32 = 20 << 10;
+/// Size assumed for the value of a block or of a chunk of doc values; it is not checked. A read
+/// begins another host call when the assumed sizes exceed `CALL_BYTES_MAX`.
+pub(super) const BLOCK_BYTES_ASSUMED: u32 = 20 << 10;
 
 /// A segment as listed in the manifest.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

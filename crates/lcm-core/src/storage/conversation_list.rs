@@ -164,7 +164,11 @@ fn read_listed_heads(
             Some(value) if codec::is_tombstone(&value) => {}
             Some(value) => heads.push((keys, codec::decode(&key, &value)?)),
             None if session.read_one_uncached(&keys.name_key())?.is_none() => {}
-            None => return Err(Error::corrupt_store(format_args!("`{key}` is missing"))),
+            None => {
+                return Err(Error::corrupt_store(format_args!(
+                    "the head `{key}` of a listed conversation is missing"
+                )));
+            }
         }
     }
     Ok(heads)

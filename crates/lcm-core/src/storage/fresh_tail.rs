@@ -7,12 +7,13 @@
 //! `openai-responses`, consecutive output items are one unit from the first item without text
 //! (reasoning, a call) on. The provider refuses reasoning without the item that follows.
 //!
-//! With a limit of 0 messages the tail is empty. Otherwise the newest unit always belongs to the
+//! With a limit of 0 messages the tail is empty and no message is pinned. The tail is also empty if
+//! the context does not end with a run. Otherwise the newest unit of that run always belongs to the
 //! tail. An older unit joins if the limit of tokens holds, and if the limit of messages holds or
 //! the newest user message is not in the tail yet. The first unit that may not join ends the tail.
 //!
-//! If the newest user message lies before the tail, and both fit half of the budget, the message is
-//! pinned: it stays raw although later messages are compacted.
+//! If the newest user message is raw and lies before the tail, and message and tail together fit
+//! half of the budget, the message is pinned: it stays raw although later messages are compacted.
 
 use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;

@@ -342,7 +342,8 @@ impl LoadedHead {
     pub(crate) fn effective_time(&self, now: Timestamp) -> Result<Timestamp> {
         if now > time::MS_MAX {
             return Err(Error::invalid_input(format_args!(
-                "`now` must be at most {} (the year 9999), got {now}",
+                "`now` is in milliseconds since 1970 and must be at most {} (the year 9999), got \
+                 {now}",
                 time::MS_MAX
             )));
         }

@@ -378,7 +378,8 @@ pub struct FamilyAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Key of the family.
@@ -402,7 +403,8 @@ pub struct ArchiveAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// State of the archived conversation; null: nothing was archived.
@@ -429,7 +431,8 @@ pub struct ResetAnswer {
     /// Id of the conversation to continue with: the successor, or this conversation if nothing was
     /// archived.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Id of the archived conversation; null: the conversation has no message and stays, or the
@@ -456,7 +459,8 @@ pub struct NewSessionAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Number of messages that leave the context; if nothing was written, would leave.
@@ -490,7 +494,8 @@ pub struct CalibrateAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Correction of estimates for the model.
@@ -524,7 +529,8 @@ pub struct MaintainAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Deferred compaction; null: no compaction is deferred.
@@ -582,7 +588,8 @@ pub struct UsageAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Sums of all reports.
@@ -706,7 +713,8 @@ pub struct AdviseAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// The cheaper action.
@@ -759,7 +767,8 @@ pub struct FocusAnswer {
     pub changed: bool,
     /// Id of the conversation.
     pub conversation: String,
-    /// Rule of the configuration that excludes the session from writing; absent: no rule applies.
+    /// One text with the rule of the configuration that excludes the session; the verb then wrote
+    /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// The focus brief; null: the conversation has no focus brief.

@@ -112,11 +112,13 @@ pub struct DecisionInputs {
     pub budget: u32,
     /// Whether `force` was set.
     pub forced: bool,
-    /// Tokens of the whole prompt that the call passed; null: unknown.
+    /// Tokens of the whole prompt, from the call; with `calibration`, converted to estimated
+    /// tokens. Null: unknown.
     pub observed_tokens: Option<u32>,
     /// Estimated tokens of the stored context.
     pub stored_tokens: u64,
-    /// Tokens to reach that the call passed; null: the threshold.
+    /// Tokens to reach, from the call; with `calibration`, converted to estimated tokens. Null: the
+    /// threshold.
     pub target: Option<u32>,
     /// Tokens above which compaction is due.
     pub threshold: u32,

@@ -145,12 +145,14 @@ pub struct Configuration {
     /// Least depth of the summaries that a new session keeps; -1: everything stays. Default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_session_retain_depth: Option<i64>,
-    /// Least number of user messages of one batch that equal stored messages and are then a
-    /// suspected replay. Default: 3.
+    /// Least number of new user messages of one batch, each equal to one of the newest stored
+    /// messages, that make a likely replay: a warning, or `exists` with `refuse_replay`. Default:
+    /// 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_external: Option<u32>,
-    /// Least number of messages of other roles of one batch that equal stored messages and are then
-    /// a suspected replay. Default: 32.
+    /// Least number of new messages of other roles of one batch, each equal to one of the newest
+    /// stored messages, that make a likely replay: a warning, or `exists` with `refuse_replay`.
+    /// Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_internal: Option<u32>,
 }

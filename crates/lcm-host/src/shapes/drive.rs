@@ -59,8 +59,9 @@ pub struct AppendTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way,
-    /// messages up to that revision are set aside; absent or null: none are. Default: `null`.
+    /// Revision at which the caller last saw the conversation. If the list goes another way, the
+    /// stored messages after the fork are set aside only if none is newer than this revision;
+    /// otherwise, or if absent or null, all of them stay. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_revision: Option<u64>,
 }
@@ -103,8 +104,9 @@ pub struct IngestTask {
     /// ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_revision: Option<u64>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way,
-    /// messages up to that revision are set aside; absent or null: none are. Default: `null`.
+    /// Revision at which the caller last saw the conversation. If the list goes another way, the
+    /// stored messages after the fork are set aside only if none is newer than this revision;
+    /// otherwise, or if absent or null, all of them stay. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_revision: Option<u64>,
 }
@@ -121,7 +123,8 @@ pub struct CompactTask {
     /// Condition under which compaction acts. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
-    /// Whether compaction acts below the threshold and despite an open breaker. Default: `false`.
+    /// Whether compaction acts below the threshold, despite an open breaker and during a pause.
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
     /// Tokens of the context to reach; absent: the threshold. Default: `null`.
@@ -163,7 +166,8 @@ pub struct MaintainTask {
     /// Condition under which compaction acts. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
-    /// Whether compaction acts below the threshold and despite an open breaker. Default: `false`.
+    /// Whether compaction acts below the threshold, despite an open breaker and during a pause.
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
     /// Tokens of the context to reach; absent: the threshold. Default: `null`.
@@ -205,7 +209,8 @@ pub struct TurnTask {
     /// Condition under which compaction acts. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
-    /// Whether compaction acts below the threshold and despite an open breaker. Default: `false`.
+    /// Whether compaction acts below the threshold, despite an open breaker and during a pause.
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
     /// Tokens of the context to reach; absent: the threshold. Default: `null`.
@@ -549,7 +554,8 @@ pub struct DeleteArguments {
     pub dry_run: Option<bool>,
 }
 
-/// Answer of `delete`. Counts are of all pieces so far.
+/// Answer of `delete`. A call makes at most one commit; the counts are of all calls of this
+/// deletion so far.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DeleteAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.

@@ -41,8 +41,9 @@ pub struct AppendExtra {
     /// Key of the family that the conversation belongs to or joins; absent: no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way,
-    /// messages up to that revision are set aside; absent: none are.
+    /// Revision at which the caller last saw the conversation. If the list goes another way, the
+    /// stored messages after the fork are set aside only if none is newer than this revision;
+    /// otherwise, or if absent, all of them stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_revision: Option<u64>,
     /// What the plan of `reconcile` does to the line; absent: nothing.
@@ -152,8 +153,9 @@ pub struct TranscriptDocument {
     /// The `checkpoint` of the plan before; null: no earlier plan. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TranscriptCheckpoint>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way,
-    /// messages up to that revision are set aside; absent: none are.
+    /// Revision at which the caller last saw the conversation. If the list goes another way, the
+    /// stored messages after the fork are set aside only if none is newer than this revision;
+    /// otherwise, or if absent, all of them stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_revision: Option<u64>,
 }

@@ -115,11 +115,11 @@ pub struct Config {
     pub circuit_breaker_threshold: u32,
     /// Time for which the breaker stays open, in milliseconds, at least 1, default 1,800,000.
     pub circuit_breaker_cooldown_ms: u64,
-    /// Least number of user messages in one batch, equal to stored messages, that are a suspected
-    /// replay; at least 1, default 3.
+    /// Least number of new user messages in one batch, each equal to one of the newest stored
+    /// messages, that make a likely replay; at least 1, default 3.
     pub replay_flood_threshold_external: u32,
-    /// Least number of messages of all other roles in one batch, equal to stored messages, that are
-    /// a suspected replay; at least 1, default 32.
+    /// Least number of new messages of all other roles in one batch, each equal to one of the
+    /// newest stored messages, that make a likely replay; at least 1, default 32.
     pub replay_flood_threshold_internal: u32,
     /// Names of elements that are removed from the text for a summariser: at most 32, each of at
     /// most 64 bytes; empty: none is removed; default: the elements of common memory plugins.

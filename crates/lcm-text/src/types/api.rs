@@ -245,7 +245,8 @@ pub struct ApplyOutcome {
 /// Which older items a context keeps when not everything fits.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum EvictionPolicy {
-    /// Newest items first, up to the first item that does not fit.
+    /// Newest first, up to the first summary or call group that does not fit. Not the default of
+    /// the configuration, which is `Layered`.
     #[default]
     Chronological,
     /// The items that match the prompt best.

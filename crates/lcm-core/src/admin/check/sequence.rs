@@ -201,7 +201,7 @@ impl RunningTotals {
 }
 
 /// Returns whether the derived fields of a message match its text; for another derivation version,
-/// whether spans lie in the text. Ids are always compared.
+/// whether spans lie in the text. Entry id and event key are always compared.
 fn is_derived_from_text(stored: &StoredMessage, message: &ParsedMessage, raw: &str) -> bool {
     let is_derived = match stored.derivation_version {
         DERIVATION_VERSION => {

@@ -64,7 +64,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits only the tokens of the answer; without an answer, commits nothing.
+    /// Commits the answer in the ledger, as a rejected one, which may begin a pause; the context
+    /// stays. Without an answer, commits nothing.
     pub(super) fn commit_charge(
         mut self,
         session: &mut StoreSession<'_>,
@@ -178,8 +179,8 @@ impl TaskSettlement<'_> {
         self.index_maintenance.prepare_summary(session, passes_left)?;
         let before = self.loaded.head.context.clone();
         let id = record.id();
-        // The context needs the size of the record, but the puts of its nodes come first. So the
-        // put of the record is kept apart.
+        // The context needs the size of the record, but the puts of the context's nodes come first.
+        // So the put of the record is kept apart.
         let mut written = Changes::default();
         let bytes = written.write_record(&Summary::key(keys, id), &record)?;
         let mut changes = Changes::default();

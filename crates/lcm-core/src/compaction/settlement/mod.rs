@@ -194,8 +194,9 @@ impl<'a> TaskSettlement<'a> {
     }
 
     /// Settles an answer that came too late: the sources left the context, or another attempt is
-    /// next. Commits only the tokens of the answer. If an earlier call replaced the sources by a
-    /// fallback, commits nothing and returns the outcome of the fallback.
+    /// next. If an earlier call replaced the sources by a fallback, commits nothing and returns the
+    /// outcome of the fallback. Otherwise commits the answer in the ledger, as a rejected one,
+    /// which may begin a pause; the context stays. Without an answer, commits nothing.
     fn settle_stale(
         self,
         session: &mut StoreSession<'_>,
@@ -254,6 +255,7 @@ impl<'a> TaskSettlement<'a> {
     }
 
     /// Counts an answer, if there is an answer, and adds the warnings to the outcome.
+    /// `is_accepted`: the answer became the summary; any other answer counts as rejected.
     fn charge_answer(
         &mut self,
         outcome: &mut ApplyOutcome,

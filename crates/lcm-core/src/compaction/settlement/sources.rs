@@ -187,7 +187,8 @@ impl TaskSettlement<'_> {
         }))
     }
 
-    /// Builds the text of a fallback; `None`: no text would be smaller than the sources.
+    /// Builds the text of a fallback. `None`: the sources have fewer than 24 tokens, the limit fits
+    /// no text, or the text would not be smaller than the sources.
     pub(super) fn build_fallback_text(&self, gathered: &GatheredSources) -> Option<String> {
         let source_tokens = int::saturate_tokens(gathered.tokens);
         let text = offline_summary::build_fallback(

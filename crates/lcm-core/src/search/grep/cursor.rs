@@ -2,8 +2,9 @@
 //!
 //! Input: a place in the searched conversations, or the text of a cursor. Output: the text, or the
 //! place. The cursor of a scan with a regular expression names the conversation by hash and the
-//! document by number. No append and no compaction changes either. The cursor of a scan of files
-//! has the id of a file or message, and a byte. Elsewhere: the scans (`execute`, `file_search`).
+//! document by number. No append and no compaction changes either. The cursor of a scan of files is
+//! the id of a file with the byte to continue at, or the id of the message whose files come next.
+//! Elsewhere: the scans (`execute`, `file_search`).
 
 use alloc::{format, string::String};
 use lcm_text::base::hash;

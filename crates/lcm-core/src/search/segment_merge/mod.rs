@@ -61,11 +61,11 @@ impl InputBlock {
     }
 }
 
-/// Least number of output bytes after which a merge step ends. Summaries are committed one by one
-/// while a caller waits, so all their merge steps end after this number.
+/// Lower bound of the size of a step, in output bytes. For summaries also the upper bound, because
+/// a caller waits for each commit.
 const STEP_BYTES_MIN: u32 = 16 << 10;
-/// Greatest number of output bytes after which a merge step of messages ends. One append may bring
-/// many messages, so its steps may be large.
+/// Upper bound of the size of a step for messages. One append may bring many messages, so its steps
+/// may be large.
 const STEP_BYTES_MAX: u32 = 96 << 10;
 
 /// Starts a merge if no merge is pending and [`FAN_OUT`] adjacent segments have the same level.

@@ -79,7 +79,7 @@ fn a_compaction_merges_the_newest_segments_unless_one_is_nearly_all() {
 #[test]
 fn a_step_is_read_within_one_host_call() {
     let inputs = u64::try_from(FAN_OUT).unwrap();
-    let blocks = inputs * u64::from(BLOCKS_PER_STEP) * u64::from(segment::BLOCK_BYTES_MAX);
+    let blocks = inputs * u64::from(BLOCKS_PER_STEP) * u64::from(segment::BLOCK_BYTES_ASSUMED);
     let lengths = (SEGMENT_DOCUMENTS_MAX / LENGTHS_CHUNK + 2) * (LENGTHS_CHUNK + 2);
     let beside = 232 << 10;
     assert!(blocks + lengths + beside <= u64::from(limits::CALL_BYTES_MAX));

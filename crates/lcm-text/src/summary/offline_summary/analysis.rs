@@ -45,7 +45,9 @@ pub(super) struct Excerpt<'a> {
     pub(super) is_substantial: bool,
     /// Its terms, as a range of [`SourceAnalysis::term_uses`].
     pub(super) term_uses: Range<usize>,
-    /// Index of the excerpt in which its JSON record begins; its own index if it is in no record.
+    /// Index of the excerpt in which the innermost JSON object around its beginning opens, or of
+    /// its line's first excerpt if none is open there. Its own index if that excerpt was removed,
+    /// or its line is short or no JSON.
     pub(super) record: usize,
 }
 

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{base::sort, summary::transcript::EXPAND_PREFIX};
 
-/// The footer's entry if no omitted name fits or none was omitted.
+/// The footer's entry if it has no other: no omitted name and no entry of an earlier footer was
+/// added.
 const NAMELESS: &str = "the full text";
 /// Most entries of earlier footers that are considered.
 const LEADS_MAX: usize = 512;

@@ -22,7 +22,9 @@ const OPAQUE_MIN: usize = 240;
 pub(super) struct LineSegment {
     /// Byte range in the line. Pieces of a split line have no whitespace at their ends.
     pub(super) range: Range<usize>,
-    /// Index of the piece of this line in which its JSON record begins.
+    /// Index of the piece in which the JSON object around the beginning of this piece opens; 0 if
+    /// none is open there. For a piece that begins with `{`, the object around that one counts. In
+    /// a long line without JSON: the index of the piece itself.
     pub(super) record: usize,
 }
 
@@ -64,7 +66,8 @@ enum BoundaryLevel {
     Clause,
     /// At a space.
     Space,
-    /// Anywhere.
+    /// Behind a character outside ASCII, once the piece has [`WHOLE_MAX`] quarter tokens. ASCII
+    /// without spaces is not split at this level.
     Any,
 }
 

@@ -1,6 +1,7 @@
 //! Finds the pieces of a text that report failures.
 //!
-//! Input: a text. Output: byte ranges. Long tool outputs keep these pieces when they are cut.
+//! Input: a text. Output: byte ranges. When a long tool output is cut for a summariser, the latest
+//! of these pieces are kept, as many as fit; those that do not fit are counted.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -308,8 +308,8 @@ class FamilyAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     family: str
     """Key of the family."""
@@ -323,8 +323,8 @@ class ArchiveAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     archived: ArchiveState | None
     """State of the archived conversation; None: nothing was archived."""
@@ -340,8 +340,8 @@ class ResetAnswer(TypedDict):
     nothing was archived.
     """
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     archived_conversation: str | None
     """Id of the archived conversation; None: the conversation has no message and stays,
@@ -357,8 +357,8 @@ class NewSessionAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     messages: int
     """Number of messages that leave the context; if nothing was written, would leave."""
@@ -380,8 +380,8 @@ class CalibrateAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     calibration: Calibration
     """Correction of estimates for the model."""
@@ -395,8 +395,8 @@ class UsageAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     usage: UsageTotals
     """Sums of all reports."""
@@ -455,8 +455,8 @@ class AdviseAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     advice: AdviceAction
     """The cheaper action."""
@@ -498,8 +498,8 @@ class FocusAnswer(TypedDict):
     conversation: str
     """Id of the conversation."""
     warnings: NotRequired[list[str]]
-    """Rule of the configuration that excludes the session from writing; absent: no rule
-    applies.
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
     """
     focus: FocusBrief | None
     """The focus brief; None: the conversation has no focus brief."""

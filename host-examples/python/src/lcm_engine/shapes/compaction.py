@@ -72,11 +72,15 @@ class DecisionInputs(TypedDict):
     forced: bool
     """Whether `force` was set."""
     observed_tokens: int | None
-    """Tokens of the whole prompt that the call passed; None: unknown."""
+    """Tokens of the whole prompt, from the call; with `calibration`, converted to
+    estimated tokens. Null: unknown.
+    """
     stored_tokens: int
     """Estimated tokens of the stored context."""
     target: int | None
-    """Tokens to reach that the call passed; None: the threshold."""
+    """Tokens to reach, from the call; with `calibration`, converted to estimated tokens.
+    Null: the threshold.
+    """
     threshold: int
     """Tokens above which compaction is due."""
 

@@ -140,12 +140,14 @@ class Configuration(TypedDict):
     Default: 2.
     """
     replay_flood_threshold_external: NotRequired[int]
-    """Least number of user messages of one batch that equal stored messages and are then
-    a suspected replay. Default: 3.
+    """Least number of new user messages of one batch, each equal to one of the newest
+    stored messages, that make a likely replay: a warning, or `exists` with
+    `refuse_replay`. Default: 3.
     """
     replay_flood_threshold_internal: NotRequired[int]
-    """Least number of messages of other roles of one batch that equal stored messages
-    and are then a suspected replay. Default: 32.
+    """Least number of new messages of other roles of one batch, each equal to one of the
+    newest stored messages, that make a likely replay: a warning, or `exists` with
+    `refuse_replay`. Default: 32.
     """
 
 

@@ -47,7 +47,8 @@ class IngestOptions(TypedDict):
     """Key of the family that the conversation belongs to or joins; absent: no change."""
     seen_revision: NotRequired[int]
     """Revision at which the caller last saw the conversation. If the list goes another
-    way, messages up to that revision are set aside; absent: none are.
+    way, the stored messages after the fork are set aside only if none is newer than
+    this revision; otherwise, or if absent, all of them stay.
     """
 
 
@@ -66,7 +67,8 @@ class AppendOptions(TypedDict):
     """Key of the family that the conversation belongs to or joins; absent: no change."""
     seen_revision: NotRequired[int]
     """Revision at which the caller last saw the conversation. If the list goes another
-    way, messages up to that revision are set aside; absent: none are.
+    way, the stored messages after the fork are set aside only if none is newer than
+    this revision; otherwise, or if absent, all of them stay.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
@@ -86,8 +88,8 @@ class EvaluateOptions(TypedDict):
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold and despite an open breaker. Default:
-    `false`.
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
     """
     target: NotRequired[int]
     """Tokens of the context to reach; absent: the threshold."""
@@ -109,8 +111,8 @@ class CompactOptions(TypedDict):
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold and despite an open breaker. Default:
-    `false`.
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
     """
     target: NotRequired[int]
     """Tokens of the context to reach; absent: the threshold."""
@@ -142,8 +144,8 @@ class TurnOptions(TypedDict):
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold and despite an open breaker. Default:
-    `false`.
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
     """
     target: NotRequired[int]
     """Tokens of the context to reach; absent: the threshold."""
@@ -173,7 +175,8 @@ class TurnOptions(TypedDict):
     """Key of the family that the conversation belongs to or joins; absent: no change."""
     seen_revision: NotRequired[int]
     """Revision at which the caller last saw the conversation. If the list goes another
-    way, messages up to that revision are set aside; absent: none are.
+    way, the stored messages after the fork are set aside only if none is newer than
+    this revision; otherwise, or if absent, all of them stay.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""

@@ -26,8 +26,8 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Bytes that one query may scan: stored payload text, and the costs below. A regular expression
-/// may read as many bytes of messages.
+/// Bytes that one query may scan in files: stored payload text, and the costs below. The scan of
+/// messages has its own limit: the steps of the regular expression.
 const SCAN_BYTES_MAX: u64 = 3 << 20;
 /// Bytes of the limit that looking up the payloads of a message costs, beside the bytes of its
 /// text.
@@ -91,8 +91,9 @@ pub(super) struct FileScan<'q> {
     /// Payload ids in up to 512 messages of a conversation before `first_holder`: conversation
     /// number, seq and id.
     earlier_mentions: Vec<(usize, u64, [u8; 8])>,
-    /// Files whose newest message does not match the filters, and whose scan was decided at an
-    /// older message.
+    /// Files whose newest holder does not match the filters, and that this call already reached at
+    /// an older holder: scanned there, or skipped because an earlier page reached them. Further
+    /// holders skip them.
     scanned_files: Vec<(usize, [u8; 8])>,
     /// Bytes of the limit that are left.
     bytes_left: u64,
