@@ -23,21 +23,21 @@ struct Host {
     engine: Engine,
     store: ModelStore,
     now: u64,
-    revision: u64,
+    seen: u64,
     warnings: Vec<String>,
 }
 
 impl Host {
     fn new() -> Self {
         let (engine, store) = (Engine::new(), ModelStore::new());
-        Self { engine, store, now: 1_700_000_000_000, revision: 0, warnings: Vec::new() }
+        Self { engine, store, now: 1_700_000_000_000, seen: 0, warnings: Vec::new() }
     }
 
     /// Hands a list over as a caller that saw the conversation at `seen`.
     fn append_seen(&mut self, dialect: Dialect, list: &[Value], seen: Option<u64>) -> Receipt {
         self.now += 1_000;
         let messages: Vec<String> = list.iter().map(Value::to_string).collect();
-        let extra = seen.map(|seen| json!({ "seen_revision": seen }).to_string());
+        let extra = seen.map(|seen| json!({ "seq_seen": seen }).to_string());
         let options = AppendOptions {
             append_mode: AppendMode::Transcript,
             extra_json: extra,
@@ -53,8 +53,8 @@ impl Host {
     }
 
     fn append(&mut self, dialect: Dialect, list: &[Value]) -> Receipt {
-        let receipt = self.append_seen(dialect, list, Some(self.revision));
-        self.revision = receipt.revision;
+        let receipt = self.append_seen(dialect, list, Some(self.seen));
+        self.seen = receipt.seq_seen;
         receipt
     }
 
@@ -290,10 +290,10 @@ fn nothing_is_set_aside_in_doubt() {
     let mut host = Host::new();
     let chat: Vec<Value> =
         (0..4).map(|number| long(["user", "assistant"][number % 2], number)).collect();
-    let seen = host.append(Dialect::OpenaiChat, &chat[..2]).revision;
+    let seen = host.append(Dialect::OpenaiChat, &chat[..2]).seq_seen;
     host.append(Dialect::OpenaiChat, &chat);
     let other = [chat[0].clone(), chat[1].clone(), long("user", 9)];
-    for (seen, why) in [(None, "seen_revision"), (Some(seen), "others stored messages")] {
+    for (seen, why) in [(None, "seq_seen"), (Some(seen), "others stored messages")] {
         let mut list = other.to_vec();
         list.push(
             json!({"role": "assistant", "content": format!("An answer for {why}, in full.")}),

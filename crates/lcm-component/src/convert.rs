@@ -112,7 +112,7 @@ same_fields!(types::CompletionError => model::CompletionError {
 
 same_fields!(ingest::Options => api::AppendOptions { append_mode: into, partial, extra_json });
 same_fields!(api::Receipt => ingest::Receipt {
-    revision, ingested, skipped, seq_first, seq_last, context_tokens, warnings
+    revision, ingested, skipped, seq_first, seq_last, seq_seen, context_tokens, warnings
 });
 
 same_fields!(compaction::Options => api::CompactionOptions {

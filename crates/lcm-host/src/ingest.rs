@@ -26,9 +26,10 @@ pub struct IngestOptions {
     pub repeat: bool,
     /// Whether a transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
-    /// Revision at which the caller last saw the conversation: if the list goes another way,
-    /// messages up to that revision are set aside; `None`: none are.
-    pub seen_revision: Option<u64>,
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, what it no longer has is set aside only if the caller has seen
+    /// all of that; `None`: nothing is set aside.
+    pub seq_seen: Option<u64>,
     /// Messages that are known to be stored, which saves a comparison.
     pub proven: Option<Proven>,
     /// Key of the family that the conversation belongs to or joins; `None`: no change.
@@ -56,7 +57,7 @@ impl IngestOptions {
             append_mode,
             repeat,
             refuse_replay,
-            seen_revision: None,
+            seq_seen: None,
             proven: None,
             family: None,
             clock,
@@ -74,7 +75,7 @@ impl IngestOptions {
         let mut task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family,
-            "seen_revision": self.seen_revision});
+            "seq_seen": self.seq_seen});
         let mut measured = measure_messages(messages);
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {
             if let Some(proven) = self.proven.filter(|_| name == "ingest") {
@@ -98,6 +99,9 @@ pub struct IngestReport {
     pub seq_first: Option<u64>,
     /// Seq of the last stored message; `None`: no message was stored.
     pub seq_last: Option<u64>,
+    /// Seq up to which the caller has now seen every message; 0: none.
+    #[serde(default)]
+    pub seq_seen: u64,
     /// Tokens of the stored context after the ingest.
     pub context_tokens: u64,
     /// Revision of the conversation after the ingest; 0: the conversation does not exist.

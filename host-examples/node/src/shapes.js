@@ -31,8 +31,8 @@ export const SHAPES = {
   ],
   Receipt: [
     ["revision", "revision"], ["ingested", "ingested"], ["skipped", "skipped"],
-    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["contextTokens", "context_tokens"],
-    ["warnings", "warnings"],
+    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["seqSeen", "seq_seen"],
+    ["contextTokens", "context_tokens"], ["warnings", "warnings"],
   ],
   Decision: [
     ["due", "due"], ["must", "must"], ["reason", "reason"], ["tokens", "tokens"],
@@ -367,11 +367,11 @@ export const SHAPES = {
   ],
   IngestOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seenRevision", "seen_revision"],
+    ["seqSeen", "seq_seen"],
   ],
   AppendOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seenRevision", "seen_revision"], ["appendMode", "append_mode"], ["repeat", "repeat"],
+    ["seqSeen", "seq_seen"], ["appendMode", "append_mode"], ["repeat", "repeat"],
   ],
   EvaluateOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
@@ -388,7 +388,7 @@ export const SHAPES = {
     ["target", "target"], ["observedTokens", "observed_tokens"], ["model", "model"],
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["dialect", "dialect"],
-    ["refuseReplay", "refuse_replay"], ["family", "family"], ["seenRevision", "seen_revision"],
+    ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
     ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
   ],
   CompactReport: [

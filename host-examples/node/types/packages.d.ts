@@ -45,11 +45,11 @@ export interface IngestOptions {
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
   /**
-   * Revision at which the caller last saw the conversation. If the list goes another way, the
-   * stored messages after the fork are set aside only if none is newer than this revision;
-   * otherwise, or if absent, all of them stay.
+   * Seq up to which the caller has seen every message: the `seqSeen` of its last receipt. If the
+   * list goes another way, the stored messages after the fork are set aside only if the caller has
+   * seen all of them; otherwise, or if absent, all of them stay.
    */
-  seenRevision?: number;
+  seqSeen?: number;
 }
 
 /** Options of storing the newest messages. */
@@ -65,11 +65,11 @@ export interface AppendOptions {
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
   /**
-   * Revision at which the caller last saw the conversation. If the list goes another way, the
-   * stored messages after the fork are set aside only if none is newer than this revision;
-   * otherwise, or if absent, all of them stay.
+   * Seq up to which the caller has seen every message: the `seqSeen` of its last receipt. If the
+   * list goes another way, the stored messages after the fork are set aside only if the caller has
+   * seen all of them; otherwise, or if absent, all of them stay.
    */
-  seenRevision?: number;
+  seqSeen?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -184,11 +184,11 @@ export interface TurnOptions {
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
   /**
-   * Revision at which the caller last saw the conversation. If the list goes another way, the
-   * stored messages after the fork are set aside only if none is newer than this revision;
-   * otherwise, or if absent, all of them stay.
+   * Seq up to which the caller has seen every message: the `seqSeen` of its last receipt. If the
+   * list goes another way, the stored messages after the fork are set aside only if the caller has
+   * seen all of them; otherwise, or if absent, all of them stay.
    */
-  seenRevision?: number;
+  seqSeen?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**

@@ -145,7 +145,10 @@ impl CommandContext<'_, '_> {
             return Ok(answer(None, &conversation, false));
         }
         let family = session_rules::read_family(self.session, self.call.keys, head)?;
-        let family = family.unwrap_or_else(|| conversation.clone());
+        let family = match family {
+            Some(family) => family,
+            None => session_rules::find_free_family(self.session, &conversation)?,
+        };
         let next = self.open_successor(successor, &family)?;
         let name = next.loaded.head.conversation.clone();
         if !self.dry_run {

@@ -8,7 +8,10 @@ use lcm_text::message::batch_limit;
 
 use crate::storage::{context::ContextItem, head::ConversationHead, message_mark::MessageMark};
 use lcm_text::{
-    base::error::{Error, Result},
+    base::{
+        error::{Error, Result},
+        int,
+    },
     message::{self, ParsedMessage},
     types::api::Dialect,
 };
@@ -51,11 +54,14 @@ pub(super) fn read_pending(
         }
     }
     // A withdrawn message is in no context: a live copy of it counts as not stored.
-    let withdrawn = items.iter().rev().find(|item| matches!(item, ContextItem::Withdrawn { .. }));
-    let messages = head.messages.saturating_sub(withdrawn.map_or(0, ContextItem::seq_last));
-    let older =
-        head.recent_marks.len().saturating_sub(usize::try_from(messages).unwrap_or(usize::MAX));
-    out.drain(..count_stored(&out, &marks, head.recent_marks.get(older..).unwrap_or_default()));
+    let withdrawn = || items.iter().filter(|item| matches!(item, ContextItem::Withdrawn { .. }));
+    let is_withdrawn = |seq: u64| {
+        withdrawn().rev().any(|item| (item.seq_first()..=item.seq_last()).contains(&seq))
+    };
+    let seq_first = head.messages + 1 - int::to_u64(head.recent_marks.len());
+    let known = (seq_first..).zip(&head.recent_marks).filter(|(seq, _)| !is_withdrawn(*seq));
+    let known: Vec<MessageMark> = known.map(|(_, mark)| *mark).collect();
+    out.drain(..count_stored(&out, &marks, &known));
     Ok(out)
 }
 

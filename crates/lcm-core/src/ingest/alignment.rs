@@ -25,8 +25,8 @@ pub(super) struct AlignableEntry {
     pub(super) role: Role,
     /// Running hash over the parts of the list, after the entry.
     pub(super) list_hash: [u8; 16],
-    /// Whether an id of the entry is stored.
-    pub(super) is_known: bool,
+    /// Seq of the message with an id of the entry; `None`: no such message is stored.
+    pub(super) known_seq: Option<u64>,
     /// Position in the line of the message with an id of the entry; `None`: there is no such
     /// message, or it is not in the line.
     pub(super) position: Option<u64>,
@@ -37,14 +37,26 @@ pub(super) struct AlignableEntry {
 }
 
 impl AlignableEntry {
+    /// Returns whether an id of the entry is stored.
+    pub(super) fn is_known(&self) -> bool {
+        self.known_seq.is_some()
+    }
+
     /// Returns whether the entry, if it matches, proves that entry and message are the same.
     pub(super) fn is_anchor(&self) -> bool {
-        self.is_discriminating || self.is_known
+        self.is_discriminating || self.is_known()
+    }
+
+    /// Returns whether the entry is an anchor even where a list may go another way: people and
+    /// models seldom say a long text twice, but tools are called again with the same arguments.
+    pub(super) fn is_strong_anchor(&self) -> bool {
+        let is_text = matches!(self.role, Role::User | Role::Assistant);
+        self.is_known() || (self.is_discriminating && is_text && self.mark.call == [0; 4])
     }
 
     /// Returns whether the entry is the message at a position of the line that has this mark.
     pub(super) fn is_message(&self, position: u64, mark: &MessageMark) -> bool {
-        match self.is_known {
+        match self.is_known() {
             true => self.position == Some(position),
             false => self.mark.is_same_message(mark),
         }
@@ -88,7 +100,7 @@ impl NewestMessages<'_> {
             let text = texts.next();
             if entry.is_message(position, mark) {
                 run.anchors += usize::from(entry.is_anchor());
-            } else if entry.is_known || !text.is_some_and(|text| entry.may_be_copy_of(text)) {
+            } else if entry.is_known() || !text.is_some_and(|text| entry.may_be_copy_of(text)) {
                 break;
             }
             run.length += 1;

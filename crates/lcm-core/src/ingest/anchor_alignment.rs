@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use crate::storage::store_session::StoreSession;
+use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
 use lcm_text::base::{error::Result, int, sort};
 
 use super::{
@@ -43,10 +43,10 @@ pub(super) fn align_entries(
         positions.get(*index) == Some(&None) && entry.is_discriminating && !has_id(*index)
     };
     let open = entries.iter().enumerate().take(last).filter(is_open).map(|(index, entry)| {
-        UnmatchedEntry { meaning: entry.mark.meaning, index, position: None }
+        UnmatchedEntry { mark: entry.mark, index, position: None }
     });
     let mut open: Vec<UnmatchedEntry> = open.collect();
-    sort::sort_by(&mut open, &mut |a, b| (a.meaning, a.index).cmp(&(b.meaning, b.index)));
+    sort::sort_by(&mut open, &mut |a, b| (a.mark.meaning, a.index).cmp(&(b.mark.meaning, b.index)));
     match_by_content(session, line, &mut open, &taken)?;
     for UnmatchedEntry { index, position, .. } in open {
         positions.get_mut(index).into_iter().for_each(|slot| *slot = slot.or(position));
@@ -97,7 +97,7 @@ impl MessagePager {
 
 /// An entry without an id that was not aligned around an anchor.
 struct UnmatchedEntry {
-    meaning: [u8; 8],
+    mark: MessageMark,
     index: usize,
     /// Position of the message found by content; `None`: none was found.
     position: Option<u64>,
@@ -123,11 +123,15 @@ fn match_by_content(
             // A page that begins after a large message may reach beyond `end`.
             let most = int::to_usize(end + 1 - position);
             for stored in line.read_page(session, position)?.into_iter().take(most) {
-                let from = open.partition_point(|entry| entry.meaning < stored.mark.meaning);
+                let meaning = stored.mark.meaning;
+                let from = open.partition_point(|entry| entry.mark.meaning < meaning);
                 let equal = open.iter_mut().skip(from);
-                let mut equal = equal.take_while(|entry| entry.meaning == stored.mark.meaning);
+                let mut equal = equal.take_while(|entry| entry.mark.meaning == meaning);
+                let is_open = |entry: &&mut UnmatchedEntry| {
+                    entry.position.is_none() && entry.mark.is_same_message(&stored.mark)
+                };
                 if taken.binary_search(&position).is_err()
-                    && let Some(entry) = equal.find(|entry| entry.position.is_none())
+                    && let Some(entry) = equal.find(is_open)
                 {
                     entry.position = Some(position);
                     left -= 1;

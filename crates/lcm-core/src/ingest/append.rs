@@ -29,9 +29,10 @@ use crate::{
 use super::{
     append_options::parse_append_extra,
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
-    commit::{AppendCommit, UnchangedAppend, build_receipt, join_family},
+    commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
     idempotency::IdempotencyKey,
     list_batch::{AppendPlan, ListBatch},
+    list_decision::SeenMessages,
     new_messages::select_new,
     replay::{add_replay_warnings, ensure_no_replay},
     stored_state::StoredState,
@@ -75,13 +76,14 @@ pub(crate) fn append(
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     let consumed = int::to_u32(candidates.len());
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
-    let repeated = key.count_repeated(&loaded.head, consumed, &extra, options.append_mode);
+    let repeated = key.count_repeated(&loaded.head, consumed, &extra);
     let is_repeated = consumed > 0 && repeated == consumed;
     // The first attempt of a repeated call moved the revision, so the check is left out.
     let revision = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
     ensure_revision(&loaded.head, revision)?;
     if is_repeated {
-        let unchanged = UnchangedAppend { skipped: consumed, warnings: Vec::new() };
+        let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
+        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings: Vec::new() };
         return unchanged.finish(session, call, loaded, changes);
     }
     let mut stored =
@@ -90,15 +92,19 @@ pub(crate) fn append(
     let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
     let AppendPlan { places, line, notices } = match options.append_mode {
         AppendMode::Transcript => {
-            batch.plan_list(session, call, &loaded.head, withdrawals, extra.seen_revision)?
+            batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
         }
-        AppendMode::New => extra.planned.to_plan(repeated, candidates.len(), withdrawals),
+        AppendMode::New => {
+            let messages = loaded.head.messages;
+            extra.build_plan(repeated, candidates.len(), messages, withdrawals)
+        }
     };
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     decision.warnings = notices;
     add_replay_warnings(call.config, &extra, &candidates, &mut decision);
     if decision.new_messages.is_empty() && line.change.is_none() {
-        let unchanged = UnchangedAppend { skipped: consumed, warnings: decision.warnings };
+        let (seen, warnings) = (line.seen, decision.warnings);
+        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings };
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_no_replay(extra.refuse_replay, &decision)?;
@@ -139,7 +145,9 @@ fn skip_session(
     let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);
-        build_receipt(&loaded.head, 0, int::to_u32(count), None, warnings)
+        let skipped = int::to_u32(count);
+        let counts = ReceiptCounts { skipped, ..ReceiptCounts::default() };
+        counts.build_receipt(&loaded.head, SeenMessages::default(), warnings)
     }))
 }
 

@@ -22,7 +22,8 @@ use lcm_text::{
 
 use super::{
     batch::{self, AppendCandidate, PackBuilder},
-    line_change::{LineUpdate, NewMessageCounts, remember_list},
+    line_change::{LineUpdate, NewMessageCounts, remember_list, remember_start},
+    list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
     stored_state::StoredState,
     warnings,
@@ -60,7 +61,8 @@ impl AppendCommit<'_> {
     ) -> Result<Receipt> {
         let now = loaded.effective_time(call.now)?;
         let mut changes = self.changes;
-        let list_hash = self.line.list_hash;
+        let (list_hash, start) = (self.line.list_hash, self.line.start);
+        let seen = self.line.seen;
         let revisions = self.decision.revisions;
         let prepared = self.line.prepare_update(session, call, &loaded.head, revisions)?;
         let head = &mut loaded.head;
@@ -100,15 +102,20 @@ impl AppendCommit<'_> {
             }
         };
         remember_batch(head, self.batch_record);
+        let seq_seen = seen.seq_after(head.messages);
+        if new_counts > 0 {
+            remember_start(head, start, seq_first + int::to_u64(revisions));
+        }
         if let Some(hash) = list_hash {
-            remember_list(head, hash);
+            remember_list(head, hash, seq_seen);
         }
         let head = loaded.commit_changes(session, call, act, changes)?;
         warnings::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
         let ingested = int::to_u32(self.decision.new_messages.len());
         let skipped = int::to_u32(self.candidates.len()) - ingested;
         let seq_first = (ingested > 0).then_some(seq_first);
-        Ok(build_receipt(&head, ingested, skipped, seq_first, self.decision.warnings))
+        let counts = ReceiptCounts { ingested, skipped, seq_first };
+        Ok(counts.build_receipt(&head, seen, self.decision.warnings))
     }
 }
 
@@ -149,6 +156,7 @@ pub(super) fn join_family(
 pub(super) struct UnchangedAppend {
     /// Number of candidates, which are all skipped.
     pub(super) skipped: u32,
+    pub(super) seen: SeenMessages,
     pub(super) warnings: Vec<String>,
 }
 
@@ -166,29 +174,42 @@ impl UnchangedAppend {
         loaded: LoadedHead,
         joined: Changes,
     ) -> Result<Receipt> {
+        let counts = ReceiptCounts { ingested: 0, skipped: self.skipped, seq_first: None };
         if joined.is_empty() || loaded.bytes.is_none() {
-            return Ok(build_receipt(&loaded.head, 0, self.skipped, None, self.warnings));
+            return Ok(counts.build_receipt(&loaded.head, self.seen, self.warnings));
         }
         let head = loaded.commit_changes(session, call, JournalAction::Join, joined)?;
-        Ok(build_receipt(&head, 0, self.skipped, None, self.warnings))
+        Ok(counts.build_receipt(&head, self.seen, self.warnings))
     }
 }
 
-/// Builds the receipt of a call; `seq_first`: seq of the first new message; `None`: no new message.
-pub(super) fn build_receipt(
-    head: &ConversationHead,
-    ingested: u32,
-    skipped: u32,
-    seq_first: Option<u64>,
-    warnings: Vec<String>,
-) -> Receipt {
-    Receipt {
-        revision: head.revision,
-        ingested,
-        skipped,
-        seq_first,
-        seq_last: seq_first.map(|_| head.messages),
-        context_tokens: int::saturate_tokens(head.context.tokens),
-        warnings,
+/// The counts of a receipt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReceiptCounts {
+    pub(super) ingested: u32,
+    pub(super) skipped: u32,
+    /// Seq of the first new message; `None`: no new message.
+    pub(super) seq_first: Option<u64>,
+}
+
+impl ReceiptCounts {
+    /// Builds the receipt of a call.
+    pub(super) fn build_receipt(
+        self,
+        head: &ConversationHead,
+        seen: SeenMessages,
+        warnings: Vec<String>,
+    ) -> Receipt {
+        let Self { ingested, skipped, seq_first } = self;
+        Receipt {
+            revision: head.revision,
+            ingested,
+            skipped,
+            seq_first,
+            seq_last: seq_first.map(|_| head.messages),
+            seq_seen: seen.seq_after(head.messages),
+            context_tokens: int::saturate_tokens(head.context.tokens),
+            warnings,
+        }
     }
 }

@@ -25,15 +25,33 @@ use lcm_text::{
     message,
 };
 
-use super::stored_line::PAGE_MESSAGES;
+use super::{list_decision::SeenMessages, stored_line::PAGE_MESSAGES};
+
+/// Most ranges of set-aside messages that one append brings back.
+pub(super) const RESTORED_MAX: usize = 32;
 
 /// The messages that leave the line and come back, before new messages are added.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct LineChange {
-    /// Seq of the last message that stays; 0: none stays.
+    /// Seq of the last message that stays, apart from those that come back; the number of messages:
+    /// all stay.
     pub(super) fork: u64,
-    /// First and last seq of the set-aside messages that come back.
-    pub(super) restored: Option<(u64, u64)>,
+    /// Whether the messages after `fork` leave the line as shorter forms of a new message.
+    pub(super) is_grown: bool,
+    /// First and last seqs of the set-aside messages that come back, ascending.
+    pub(super) restored: Vec<(u64, u64)>,
+}
+
+/// Whether a list begins with the new messages of an append.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum ListStart {
+    /// The messages belong to a list that began before.
+    #[default]
+    Earlier,
+    /// The list shares no message with the line.
+    Unplaced,
+    /// The caller said with append mode `new` that all messages are new.
+    Told,
 }
 
 /// What an append does to the line beside adding messages.
@@ -42,6 +60,10 @@ pub(super) struct LineUpdate {
     pub(super) change: Option<LineChange>,
     /// Running hash of the list that is stored after the append; `None`: it is not remembered.
     pub(super) list_hash: Option<[u8; 16]>,
+    /// What the caller has seen after the append.
+    pub(super) seen: SeenMessages,
+    /// Where a list begins.
+    pub(super) start: ListStart,
     /// The record of withdrawn messages before the append.
     pub(super) withdrawals: Withdrawals,
 }
@@ -93,19 +115,21 @@ impl LineUpdate {
         let mut withdrawals = self.withdrawals;
         let (mut kept, mut replacement) = (items.len().saturating_sub(1), Vec::new());
         replacement.extend(items.get(kept).copied());
-        if let Some(LineChange { fork, restored }) = self.change {
-            ensure_valid(head, &withdrawals, fork, restored)?;
-            if fork < head.messages {
-                withdrawals.withdraw_range(fork + 1, head.messages, WithdrawalReason::SetAside)?;
+        if let Some(change) = &self.change {
+            ensure_valid(head, &withdrawals, change)?;
+            if change.is_grown {
+                withdrawals.withdraw_revisions(change.fork + 1, head.messages)?;
+            } else if change.fork < head.messages {
+                withdrawals.set_aside(change.fork, head.messages)?;
             }
-            kept = items.iter().take_while(|item| item.seq_last() <= fork).count();
+            for (seq_first, seq_last) in &change.restored {
+                withdrawals.restore_range(*seq_first, *seq_last);
+            }
+            let first = change.restored.first().map_or(u64::MAX, |(first, _)| *first);
+            let first = first.min(change.fork + 1);
+            kept = items.iter().take_while(|item| item.seq_last() < first).count();
             let after = items.get(kept..).unwrap_or(&[]);
-            replacement = set_aside_items(session, &history, after, fork)?;
-            if let Some((seq_first, seq_last)) = restored {
-                withdrawals.restore_range(seq_first, seq_last);
-                let run = read_run(session, &history, seq_first, seq_last)?;
-                replacement = restore_items(&replacement, run);
-            }
+            replacement = change_items(session, &history, after, change)?;
         }
         let newest_user = find_newest_user(session, &history, &withdrawals)?;
         let fork = self.change.map(|change| change.fork);
@@ -117,31 +141,34 @@ impl LineUpdate {
 fn ensure_valid(
     head: &ConversationHead,
     withdrawals: &Withdrawals,
-    fork: u64,
-    restored: Option<(u64, u64)>,
+    change: &LineChange,
 ) -> Result<()> {
-    if fork > head.messages {
+    let LineChange { fork, is_grown, restored } = change;
+    if *fork > head.messages || (*is_grown && *fork + 1 != head.messages) {
         return Err(Error::invalid_input(format_args!(
-            "`line.fork` must be at most {}, the number of messages, got {fork}",
+            "`line.fork` must be at most {}, the number of messages, and one less with \
+             `line.grown`; got {fork}",
             head.messages
         )));
     }
-    let is_set_aside = |(first, last): (u64, u64)| {
-        first > fork
-            && withdrawals.ranges.iter().any(|range| {
-                let holds = range.seq_first <= first && last <= range.seq_last;
-                holds && range.reason == WithdrawalReason::SetAside
-            })
-    };
-    match restored {
-        Some((first, last)) if !is_set_aside((first, last)) => {
-            Err(Error::invalid_input(format_args!(
-                "`line.restored_first` and `line.restored_last` must name set-aside messages after \
-                 message {fork}, got {first} and {last}"
-            )))
+    let mut next = 1;
+    for (first, last) in restored {
+        let is_set_aside = |seq: u64| {
+            matches!(withdrawals.reason_of(seq), Some(WithdrawalReason::SetAside { .. }))
+        };
+        let is_valid = *first >= next
+            && first <= last
+            && *last <= head.messages
+            && (*first..=*last).all(is_set_aside);
+        if !is_valid {
+            return Err(Error::invalid_input(format_args!(
+                "`line.restored` must list ascending ranges of set-aside messages, got {first} to \
+                 {last}"
+            )));
         }
-        _ => Ok(()),
+        next = last + 1;
     }
+    Ok(())
 }
 
 impl PreparedUpdate {
@@ -160,7 +187,7 @@ impl PreparedUpdate {
         let line_first = new.seq_first + new.revisions;
         if new.revisions > 0 {
             let (first, last) = (new.seq_first, line_first - 1);
-            self.withdrawals.withdraw_range(first, last, WithdrawalReason::Revision)?;
+            self.withdrawals.withdraw_revisions(first, last)?;
             push_item(&mut self.replacement, withdrawn_item(first, last));
         }
         if line_first <= head.messages {
@@ -189,6 +216,7 @@ impl PreparedUpdate {
         // These lists have messages that are set aside now.
         let fork = self.fork;
         head.accepted_lists.retain(|list| fork.is_none_or(|fork| list.seq_last <= fork));
+        head.list_starts.retain(|seq| fork.is_none_or(|fork| *seq <= fork));
         head.ledger.withdrawn_tokens =
             head.raw_tokens.saturating_sub(head.ledger.saved_tokens + head.context.tokens);
         changes.write_record(&Withdrawals::key(call.keys), &self.withdrawals)?;
@@ -196,12 +224,29 @@ impl PreparedUpdate {
     }
 }
 
-/// Remembers a list whose messages are all stored, as the newest of the accepted lists.
-pub(super) fn remember_list(head: &mut ConversationHead, hash: [u8; 16]) {
+/// Remembers a list whose messages are all stored, as the newest of the accepted lists. `seq_seen`:
+/// seq up to which the caller has seen every message.
+pub(super) fn remember_list(head: &mut ConversationHead, hash: [u8; 16], seq_seen: u64) {
     head.accepted_lists.retain(|list| list.hash != hash);
-    head.accepted_lists.push(AcceptedList { hash, seq_last: head.messages });
+    head.accepted_lists.push(AcceptedList { hash, seq_last: head.messages, seq_seen });
     let excess = head.accepted_lists.len().saturating_sub(limits::ACCEPTED_LISTS_MAX);
     head.accepted_lists.drain(..excess);
+}
+
+/// Remembers where a list begins, if it begins with the new messages from `seq_first` on. After
+/// append mode `new`, lists that were accepted before do not count any more.
+pub(super) fn remember_start(head: &mut ConversationHead, start: ListStart, seq_first: u64) {
+    // Further calls in mode `new` go on with the list of the call before.
+    let goes_on = start == ListStart::Told && head.appended_new + 1 == seq_first;
+    if start == ListStart::Told {
+        head.accepted_lists.clear();
+        head.appended_new = head.messages;
+    }
+    if start != ListStart::Earlier && seq_first > 1 && !goes_on {
+        head.list_starts.push(seq_first);
+        let excess = head.list_starts.len().saturating_sub(limits::LIST_STARTS_MAX);
+        head.list_starts.drain(..excess);
+    }
 }
 
 fn withdrawn_item(seq_first: u64, seq_last: u64) -> ContextItem {
@@ -221,55 +266,57 @@ fn push_item(items: &mut Vec<ContextItem>, item: ContextItem) {
     }
 }
 
-/// Returns the items with all messages after `fork` withdrawn.
-fn set_aside_items(
+/// Returns the items after a change of the line.
+fn change_items(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     items: &[ContextItem],
-    fork: u64,
+    change: &LineChange,
 ) -> Result<Vec<ContextItem>> {
+    let LineChange { fork, restored, .. } = change;
     let mut out = Vec::new();
     for item in items {
+        let (first, last) = (item.seq_first(), item.seq_last());
         match *item {
-            ContextItem::Run(run) if run.seq_first <= fork => {
-                let left = read_run(session, history, run.seq_first, fork)?;
-                push_item(&mut out, ContextItem::Run(left));
-                push_item(&mut out, withdrawn_item(fork + 1, run.seq_last));
+            ContextItem::Run(_) if last <= *fork => push_item(&mut out, *item),
+            ContextItem::Run(_) => {
+                if first <= *fork {
+                    let left = read_run(session, history, first, *fork)?;
+                    push_item(&mut out, ContextItem::Run(left));
+                }
+                push_item(&mut out, withdrawn_item(first.max(fork + 1), last));
             }
-            ContextItem::Run(_) | ContextItem::Withdrawn { .. } => {
-                push_item(&mut out, withdrawn_item(item.seq_first(), item.seq_last()));
+            ContextItem::Withdrawn { .. } => {
+                let mut next = first;
+                for (seq_first, seq_last) in restored {
+                    let (from, to) = ((*seq_first).max(next), (*seq_last).min(last));
+                    if from > to {
+                        continue;
+                    }
+                    if from > next {
+                        push_item(&mut out, withdrawn_item(next, from - 1));
+                    }
+                    let back = read_run(session, history, from, to)?;
+                    push_item(&mut out, ContextItem::Run(back));
+                    next = to + 1;
+                }
+                if next <= last {
+                    push_item(&mut out, withdrawn_item(next, last));
+                }
             }
             ContextItem::Summary(_) => {
-                return Err(Error::invalid_input(format_args!(
-                    "`line.fork` must not lie before the last summary, which ends with message \
-                     {}, got {fork}",
-                    item.seq_last()
-                )));
+                let is_restored = |(from, to): &(u64, u64)| *from <= last && first <= *to;
+                if *fork < last || restored.iter().any(is_restored) {
+                    return Err(Error::invalid_input(format_args!(
+                        "`line.fork` and `line.restored` must not lie before message {last}, which \
+                         a summary covers; got {fork}"
+                    )));
+                }
+                push_item(&mut out, *item);
             }
         }
     }
     Ok(out)
-}
-
-/// Returns the items with `run` in place of the part of a withdrawn item that has the same
-/// messages. The rest of that item stays withdrawn.
-fn restore_items(items: &[ContextItem], run: MessageRun) -> Vec<ContextItem> {
-    let mut out = Vec::new();
-    for item in items {
-        let (first, last) = (item.seq_first(), item.seq_last());
-        if last < run.seq_first || first > run.seq_last {
-            push_item(&mut out, *item);
-            continue;
-        }
-        if first < run.seq_first {
-            push_item(&mut out, withdrawn_item(first, run.seq_first - 1));
-        }
-        push_item(&mut out, ContextItem::Run(run));
-        if last > run.seq_last {
-            push_item(&mut out, withdrawn_item(run.seq_last + 1, last));
-        }
-    }
-    out
 }
 
 /// Reads the tokens of consecutive messages.

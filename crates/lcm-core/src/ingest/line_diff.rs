@@ -7,8 +7,12 @@
 //! |---|---|---|
 //! | `list` | the list begins with a list that was accepted before | nothing |
 //! | `ids` | an id of an entry is stored | messages beside the ids |
-//! | `prefix` | the list begins like the line | the equal messages |
+//! | `prefix` | the list begins like the line, or like what mode `new` began | the equal messages |
 //! | `alignment` | the list begins with the newest messages, or lies among them | those messages |
+//!
+//! A common beginning counts if it reaches the end of the line or has two anchors, because people
+//! begin with the same short words again. System messages at the beginning are not part of it: they
+//! are compared with those of the line by their place.
 //!
 //! The entries of a whole list between and after what was found are aligned with the messages there
 //! ([`super::range_alignment`]). So a whole list may have changes, omissions and insertions.
@@ -16,17 +20,23 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
-use lcm_text::base::{error::Result, int, sort};
+use lcm_text::{
+    base::{error::Result, int, sort},
+    message::Role,
+};
 
 use super::{
     alignment::{AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
+    message_form::{MessageForm, compare_forms, may_be_form},
     range_alignment::ComparedRange,
-    stored_line::StoredLine,
+    stored_line::{ComparedMessage, StoredLine},
 };
 
 /// Start positions within the newest messages that are tried.
 const START_CANDIDATES_MAX: usize = 4;
+/// Most messages after the last aligned one that are compared as other forms of entries.
+const FORMS_MAX: usize = 16;
 
 /// A list and the line, at least one message long.
 pub(super) struct LineComparison<'a, 'b> {
@@ -39,6 +49,9 @@ pub(super) struct LineComparison<'a, 'b> {
     pub(super) texts: &'a [String],
     /// Returns whether the host gave an entry an id, stored or not.
     pub(super) has_id: &'a dyn Fn(usize) -> bool,
+    /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
+    /// known.
+    pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
 }
 
 /// The stored entries of a list.
@@ -50,8 +63,21 @@ pub(super) struct LineDiff {
     pub(super) accepted: usize,
     /// Position after which nothing belongs to the first `accepted` entries.
     pub(super) position_accepted: u64,
+    /// Seq up to which the caller of the accepted list had seen every message; 0: none.
+    pub(super) seen_accepted: u64,
     /// Position of each entry; `None`: not stored, or accepted.
     pub(super) positions: Vec<Option<u64>>,
+    /// Entries that are other forms of the messages at their positions, without a neighbour behind.
+    pub(super) other_forms: Vec<usize>,
+    /// The entry that is a longer form of the newest message.
+    pub(super) grown: Option<usize>,
+    /// Whether the list began like the line without enough anchors.
+    pub(super) has_short_beginning: bool,
+    /// Whether the list begins like the line with one anchor, and all that follows in the line is
+    /// the answer to the first question: that answer may well be made again.
+    pub(super) is_first_turn: bool,
+    /// System messages at the beginning of list and line.
+    pub(super) lead: LeadCounts,
 }
 
 impl LineDiff {
@@ -60,7 +86,7 @@ impl LineDiff {
         let positions: Vec<Option<u64>> = entries.iter().map(|entry| entry.position).collect();
         let is_known = positions.iter().any(Option::is_some);
         let found_by = if is_known { "ids" } else { "none" };
-        Self { found_by, accepted: 0, position_accepted: 0, positions }
+        Self { found_by, positions, ..Self::default() }
     }
 
     /// Returns whether an entry is stored.
@@ -87,6 +113,13 @@ struct AlignedRun {
     anchors: usize,
 }
 
+/// Numbers of system messages at the beginning of the list and of the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LeadCounts {
+    pub(super) entries: usize,
+    pub(super) messages: usize,
+}
+
 impl LineComparison<'_, '_> {
     /// Compares the list with the line.
     ///
@@ -96,9 +129,8 @@ impl LineComparison<'_, '_> {
     pub(super) fn compare_list(&self, session: &mut StoreSession<'_>) -> Result<LineDiff> {
         let positions = alloc::vec![None; self.entries.len()];
         let mut diff = LineDiff { found_by: "none", positions, ..LineDiff::default() };
-        if let Some((accepted, position)) = self.find_accepted() {
+        if self.find_accepted(&mut diff) {
             diff.found_by = "list";
-            (diff.accepted, diff.position_accepted) = (accepted, position);
         } else if self.entries.iter().any(|entry| entry.position.is_some()) {
             diff.found_by = "ids";
             diff.positions =
@@ -109,51 +141,85 @@ impl LineComparison<'_, '_> {
         // In a piece of a list, what follows may well be said again.
         if matches!(diff.found_by, "list" | "ids" | "prefix") {
             self.align_gaps(session, &mut diff)?;
+            self.compare_tail(session, &mut diff)?;
         }
         Ok(diff)
     }
 
-    /// Finds the longest accepted list with which the list begins: its number of entries, and the
-    /// position of the newest message when it was accepted.
-    fn find_accepted(&self) -> Option<(usize, u64)> {
+    /// Finds the longest accepted list with which the list begins, and that has two anchors or ends
+    /// with the newest message.
+    fn find_accepted(&self, diff: &mut LineDiff) -> bool {
         let head = self.line.message_history().head;
-        let known = |hash: &[u8; 16]| {
-            let list = head.accepted_lists.iter().rev().find(|list| list.hash == *hash);
-            list.map(|list| self.line.count_through(list.seq_last))
-        };
-        let entries = self.entries.iter().enumerate().rev();
-        entries.filter(|_| self.line.is_comparable()).find_map(|(index, entry)| {
-            known(&entry.list_hash).map(|position| (index + 1, position))
-        })
+        if !self.line.is_comparable() {
+            return false;
+        }
+        for (index, entry) in self.entries.iter().enumerate().rev() {
+            let mut lists = head.accepted_lists.iter().rev();
+            let Some(list) = lists.find(|list| list.hash == entry.list_hash) else { continue };
+            let position = self.line.count_through(list.seq_last);
+            let accepted = self.entries.iter().take(index + 1);
+            let anchors = accepted.filter(|entry| entry.is_anchor()).count();
+            if anchors >= INSIDE_ANCHORS_MIN || position == self.line.count_messages() {
+                (diff.accepted, diff.position_accepted) = (index + 1, position);
+                diff.seen_accepted = list.seq_seen;
+                return true;
+            }
+            diff.has_short_beginning = true;
+        }
+        false
     }
 
     /// Finds runs at the beginning and the end of list and line.
     fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        let lead = self.pair_leads(session, diff)?;
+        diff.lead = lead;
         let stored = int::to_usize(self.line.count_messages());
-        let (length, anchors) = match self.match_messages(session, self.entries, 1)? {
-            MatchedRun { length, anchors } if anchors > 0 || length == stored => (length, anchors),
-            _ => (0, 0),
+        let prefix = self.match_from(session, lead.entries, int::to_u64(lead.messages) + 1)?;
+        let mut restarted = AlignedRun::default();
+        for position in self.line.list_starts() {
+            let run = self.match_from(session, 0, position)?;
+            if run.length > restarted.length {
+                restarted = run;
+            }
+        }
+        let is_proven = |run: &AlignedRun| {
+            let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
+            run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
-        let prefix = AlignedRun { start: 0, length, position_first: 1, anchors };
-        if length == stored || anchors >= INSIDE_ANCHORS_MIN {
+        if is_proven(&restarted) && restarted.length >= prefix.length + lead.entries {
+            diff.found_by = "prefix";
+            diff.positions.fill(None);
+            diff.add_run(&restarted);
+            return Ok(());
+        }
+        let has_equal_leads = lead.entries > 0 && diff.is_stored(lead.entries - 1);
+        diff.is_first_turn = prefix.length > 0
+            && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
+            && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
+        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored) {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             return Ok(());
         }
+        let (length, anchors) = (prefix.length, prefix.anchors);
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
-        let suffix = self.find_suffix_run(session, 0)?;
+        let suffix = self.find_suffix_run(session, lead)?;
         // Elsewhere in the list, the newest messages may well be said again.
-        let is_near = suffix.start <= self.confirmed || suffix.length == stored;
-        let follows_prefix =
-            length > 0 && suffix.start >= length && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
+        let suffix = self.extend_forms(session, lead, suffix, diff)?;
+        let is_near = suffix.start <= self.confirmed.max(lead.entries)
+            || suffix.length + lead.messages == stored;
+        let follows_prefix = length > 0
+            && suffix.start >= lead.entries + length
+            && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
         let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix);
         let inside = match is_suffix {
             true => suffix,
-            false => self.find_inside_run(session)?,
+            false => self.find_inside_run(session, lead)?,
         };
-        let is_apart = inside.start >= length && inside.position_first > int::to_u64(length);
-        if length > 0 && (inside.length == 0 || is_apart) {
+        let is_apart = inside.start >= lead.entries + length
+            && inside.position_first > int::to_u64(lead.messages + length);
+        if length > 0 && inside.length > 0 && is_apart && anchors + inside.anchors >= INSIDE_ANCHORS_MIN {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             diff.add_run(&inside);
@@ -162,6 +228,97 @@ impl LineComparison<'_, '_> {
             for run in self.find_rotated_runs(session, inside)? {
                 diff.add_run(&run);
             }
+        } else {
+            diff.has_short_beginning |= length > 0;
+            diff.positions.fill(None);
+            diff.other_forms.clear();
+        }
+        Ok(())
+    }
+
+    /// Returns whether a person said something from a position on. Of more than one page, yes.
+    fn has_user_after(&self, session: &mut StoreSession<'_>, position: u64) -> Result<bool> {
+        let stored = self.line.read_page(session, position)?;
+        let is_more = position + int::to_u64(stored.len()) <= self.line.count_messages();
+        Ok(is_more || stored.iter().any(|message| message.role == Role::User))
+    }
+
+    /// Counts the system messages at the beginning of list and line. If they are as many, adds each
+    /// pair to `diff`, as stored or as another form.
+    fn pair_leads(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+    ) -> Result<LeadCounts> {
+        let is_system = |entry: &&AlignableEntry| entry.role == Role::System;
+        let entries = self.entries.iter().take_while(is_system).count();
+        if entries == 0 || entries == self.entries.len() {
+            return Ok(LeadCounts::default());
+        }
+        let stored = self.line.read_page(session, 1)?;
+        let stored: Vec<ComparedMessage> =
+            stored.into_iter().take_while(|message| message.role == Role::System).collect();
+        if entries == stored.len() {
+            for (index, (entry, message)) in self.entries.iter().zip(&stored).enumerate() {
+                let position = int::to_u64(index) + 1;
+                if message.is_entry(position, entry) {
+                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
+                } else if !entry.is_known() && !entry.mark.has_other_id(&message.mark) {
+                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
+                    diff.other_forms.push(index);
+                }
+            }
+        }
+        Ok(LeadCounts { entries, messages: stored.len() })
+    }
+
+    /// Matches the entries from index `start` on with the line from a position on.
+    fn match_from(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        position_first: u64,
+    ) -> Result<AlignedRun> {
+        let entries = self.entries.get(start..).unwrap_or(&[]);
+        let MatchedRun { length, anchors } =
+            self.match_messages(session, entries, position_first)?;
+        Ok(AlignedRun { start, length, position_first, anchors })
+    }
+
+    /// Compares the entries after the last aligned one with the messages there as other forms of
+    /// them: one form holds the other whole, or a result of the same call was replaced.
+    fn compare_tail(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        let last = diff.positions.iter().rposition(Option::is_some);
+        let mut start = last.map_or(diff.accepted, |index| (index + 1).max(diff.accepted));
+        let position = diff.positions.iter().flatten().max().copied().unwrap_or(0);
+        let mut position = position.max(diff.position_accepted) + 1;
+        for _ in 0..FORMS_MAX {
+            let Some(entry) = self.entries.get(start) else { break };
+            if position > self.line.count_messages() || start == 0 {
+                break;
+            }
+            if self.line.has_branch(session, position - 1, entry)? {
+                break;
+            }
+            let stored = self.line.read_page(session, position)?;
+            let Some(message) = stored.first() else { break };
+            let text = (self.text_of)(start);
+            let is_newest = position == self.line.count_messages();
+            match compare_forms(entry, text.as_deref(), message) {
+                Some(MessageForm::Longer) if is_newest => {
+                    diff.grown = Some(start);
+                    break;
+                }
+                Some(_) => {
+                    diff.positions.get_mut(start).into_iter().for_each(|it| *it = Some(position));
+                    diff.other_forms.push(start);
+                }
+                None => break,
+            }
+            self.align_gaps(session, diff)?;
+            let last = diff.positions.iter().rposition(Option::is_some);
+            start = last.map_or(start, |index| index + 1);
+            position = diff.positions.iter().flatten().max().map_or(position, |it| it + 1);
         }
         Ok(())
     }
@@ -224,13 +381,18 @@ impl LineComparison<'_, '_> {
         Ok(runs)
     }
 
-    /// Finds the longest run with an anchor that ends with the newest message of the line. Neither
-    /// its entries nor its messages are among the first `least`. Of equally long runs, the run at
-    /// entry `least` is preferred, then the last run.
-    fn find_suffix_run(&self, session: &mut StoreSession<'_>, least: usize) -> Result<AlignedRun> {
+    /// Finds the longest run with an anchor that ends with the newest message of the line, after the
+    /// leads. Of equally long runs, the run right after the lead of the list is preferred, then the
+    /// last run.
+    fn find_suffix_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+    ) -> Result<AlignedRun> {
+        let least = lead.entries;
         let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
         let newest = NewestMessages { marks, texts: self.texts, position_last: length };
-        let free = int::to_usize(length).saturating_sub(least);
+        let free = int::to_usize(length).saturating_sub(lead.messages);
         let mut best = AlignedRun { start: least, ..AlignedRun::default() };
         for end in (least + 1..=self.entries.len()).rev() {
             let most = free.min(end - least).min(marks.len());
@@ -247,20 +409,21 @@ impl LineComparison<'_, '_> {
             }
         }
         if best.length == marks.len() {
-            self.extend_run(session, least, &mut best)?;
+            self.extend_run(session, lead, &mut best)?;
         }
         Ok(best)
     }
 
-    /// Extends a run to the entries before, down to entry `least`.
+    /// Extends a run to the entries before, after the leads.
     fn extend_run(
         &self,
         session: &mut StoreSession<'_>,
-        least: usize,
+        lead: LeadCounts,
         run: &mut AlignedRun,
     ) -> Result<()> {
-        while run.start > least && run.position_first > 1 {
-            let page_first = run.position_first.saturating_sub(64).max(1);
+        let (least, first) = (lead.entries, int::to_u64(lead.messages) + 1);
+        while run.start > least && run.position_first > first {
+            let page_first = run.position_first.saturating_sub(64).max(first);
             let mut stored = self.line.read_page(session, page_first)?;
             stored.truncate(int::to_usize(run.position_first - page_first));
             if page_first + int::to_u64(stored.len()) < run.position_first {
@@ -285,9 +448,47 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
+    /// Extends a run at the end of the line to the entries before, if these are results of the same
+    /// calls that are written otherwise, up to the beginning of the list.
+    fn extend_forms(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+        run: AlignedRun,
+        diff: &mut LineDiff,
+    ) -> Result<AlignedRun> {
+        let (mut extended, mut forms) = (run, Vec::new());
+        let first = int::to_u64(lead.messages) + 1;
+        while run.anchors > 0 && extended.start > lead.entries && extended.position_first > first {
+            let (index, position) = (extended.start - 1, extended.position_first - 1);
+            let stored = self.line.read_page(session, position)?;
+            let Some((entry, message)) = self.entries.get(index).zip(stored.first()) else { break };
+            let is_same_call =
+                entry.role == Role::Tool && entry.mark.has_same_call(&message.mark);
+            if message.is_entry(position, entry) {
+                extended.anchors += usize::from(entry.is_anchor());
+            } else if is_same_call && may_be_form(entry, message) {
+                forms.push(index);
+            } else {
+                return Ok(run);
+            }
+            (extended.start, extended.position_first) = (index, position);
+            extended.length += 1;
+        }
+        if extended.start > self.confirmed.max(lead.entries) {
+            return Ok(run);
+        }
+        diff.other_forms.extend(forms);
+        Ok(extended)
+    }
+
     /// Finds the longest run that begins among the newest messages and does not reach their end.
     /// The run must have two anchors, and no entry before it that is not confirmed.
-    fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
+    fn find_inside_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+    ) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
         let mut best = AlignedRun::default();
@@ -296,8 +497,9 @@ impl LineComparison<'_, '_> {
             let MatchedRun { length, anchors } =
                 self.match_messages(session, entries, position_first)?;
             let mut run = AlignedRun { start, length, position_first, anchors };
-            self.extend_run(session, 0, &mut run)?;
-            let is_proven = run.start <= self.confirmed && run.anchors >= INSIDE_ANCHORS_MIN;
+            self.extend_run(session, lead, &mut run)?;
+            let is_near = run.start <= self.confirmed.max(lead.entries);
+            let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;
             if is_proven && run.length > best.length {
                 best = run;
             }
@@ -317,6 +519,17 @@ impl LineComparison<'_, '_> {
             let position = position_first + int::to_u64(run.length);
             if run.length >= entries.len() || position > self.line.count_messages() {
                 return Ok(run);
+            }
+            if self.texts.is_empty()
+                && let Some(mark) = self.line.mark_at(position)
+                && let Some(entry) = entries.get(run.length)
+            {
+                if !entry.is_message(position, mark) {
+                    return Ok(run);
+                }
+                run.length += 1;
+                run.anchors += usize::from(entry.is_anchor());
+                continue;
             }
             let stored = self.line.read_page(session, position)?;
             for (entry, stored) in entries.iter().skip(run.length).zip(&stored) {

@@ -3,16 +3,16 @@
 //! In: the entries of a list and the seqs of the messages with their ids. Out: a decision about
 //! each entry. A list is whole or the end of a whole list.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    call::Call, head::ConversationHead, history::MessageHistory, message_mark::hash_list,
+    call::Call, head::ConversationHead, history::MessageHistory, message_mark::advance_list,
     records::withdrawals::Withdrawals, store_session::StoreSession,
 };
-use lcm_text::base::{error::Result, int};
+use lcm_text::base::error::Result;
 
 use super::{
-    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
+    alignment::AlignableEntry,
     line_diff::{LineComparison, LineDiff},
     list_decision::{LineRequest, ListDecision},
     stored_line::StoredLine,
@@ -27,18 +27,20 @@ pub(super) struct AlignmentRequest<'a> {
     pub(super) known: &'a [Option<u64>],
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
-    /// Revision at which the caller last saw the conversation; `None`: unknown.
-    pub(super) seen_revision: Option<u64>,
+    /// Seq up to which the caller has seen every message; `None`: unknown.
+    pub(super) seq_seen: Option<u64>,
+    /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
+    /// known.
+    pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
 }
 
 /// Returns the running hash after each entry of a list.
-pub(super) fn hash_entries(entries: &[&TranscriptEntry]) -> Vec<[u8; 16]> {
-    let running = hash_list(entries.iter().flat_map(|entry| &entry.said));
-    let ends = entries.iter().scan(0, |end, entry| {
-        *end += entry.said.len();
-        running.get(end.checked_sub(1)?).copied()
-    });
-    ends.collect()
+fn hash_entries(entries: &[&TranscriptEntry]) -> Vec<[u8; 16]> {
+    let advance = |running: &mut [u8; 16], entry: &&TranscriptEntry| {
+        *running = advance_list(running, &entry.said, entry.mark.id);
+        Some(*running)
+    };
+    entries.iter().scan([0; 16], advance).collect()
 }
 
 /// Aligns a list with the line of the conversation and decides about each entry.
@@ -64,7 +66,7 @@ pub(super) fn align_list(
             mark: entry.mark,
             role: entry.role,
             list_hash: *list_hash,
-            is_known: known.is_some(),
+            known_seq: *known,
             position: known.and_then(|seq| line.position_of(seq)),
             is_discriminating: entry.is_discriminating,
             // An entry with an id of its own is another message, however alike the texts are.
@@ -83,6 +85,7 @@ pub(super) fn align_list(
         confirmed: list.confirmed,
         texts: &texts,
         has_id: &has_id,
+        text_of: list.text_of,
     };
     // Nothing but its id tells whether the only message of a list was said again.
     let diff = match line.count_messages() == 0 || entries.len() < 2 {
@@ -95,20 +98,7 @@ pub(super) fn align_list(
         entries: &entries,
         diff: &diff,
         confirmed: list.confirmed,
-        seen_revision: list.seen_revision,
+        seq_seen: list.seq_seen,
     };
     request.decide_list(session)
-}
-
-/// Returns whether a list is remembered that is stored in a conversation of `messages` messages: it
-/// has as many entries as the line has messages, or enough of its entries are evidence by
-/// themselves.
-pub(super) fn is_remembered(
-    messages: u64,
-    withdrawals: &Withdrawals,
-    entries: &[&TranscriptEntry],
-) -> bool {
-    let anchors = entries.iter().filter(|entry| entry.is_discriminating).count();
-    anchors >= INSIDE_ANCHORS_MIN
-        || int::to_u64(entries.len()) >= withdrawals.count_in_line(messages)
 }

@@ -9,15 +9,18 @@ use crate::storage::{
     call::Call, head::ConversationHead, records::withdrawals::Withdrawals,
     store_session::StoreSession,
 };
-use lcm_text::base::{error::Result, int};
+use lcm_text::{
+    base::{error::Result, int},
+    message::meaning,
+};
 
 use super::{
-    append_options::PlannedLine,
+    append_options::{AppendExtra, PlannedLine},
     batch::AppendCandidate,
     identity::{self, IdentityMatch, KnownIdentities},
-    line_change::LineUpdate,
-    list_alignment::{AlignmentRequest, align_list, hash_entries, is_remembered},
-    list_decision::EntryOutcome,
+    line_change::{LineUpdate, ListStart},
+    list_alignment::{AlignmentRequest, align_list},
+    list_decision::{EntryOutcome, SeenMessages},
     new_messages::CandidatePlace,
     transcript::TranscriptEntry,
 };
@@ -54,7 +57,7 @@ impl ListBatch<'_> {
         call: Call<'_>,
         head: &ConversationHead,
         withdrawals: Withdrawals,
-        seen_revision: Option<u64>,
+        seq_seen: Option<u64>,
     ) -> Result<AppendPlan> {
         let candidates = self.candidates.iter().enumerate();
         let effective: Vec<(usize, &AppendCandidate<'_>)> =
@@ -71,8 +74,17 @@ impl ListBatch<'_> {
                 }
             })
             .collect();
-        let list =
-            AlignmentRequest { entries: &entries, known: &known, confirmed: 0, seen_revision };
+        let text_of = |index: usize| {
+            let (_, candidate) = effective.get(index)?;
+            meaning::read_text(&candidate.raw, &candidate.message)
+        };
+        let list = AlignmentRequest {
+            entries: &entries,
+            known: &known,
+            confirmed: 0,
+            seq_seen,
+            text_of: &text_of,
+        };
         let decision = align_list(session, call, head, &withdrawals, &list)?;
         let places_of = |wanted: EntryOutcome| {
             let outcomes = effective.iter().zip(&decision.outcomes);
@@ -88,30 +100,45 @@ impl ListBatch<'_> {
         if places.is_empty() && entries.len() > 1 && decision.found_by == "alignment" {
             notices.push(NOTHING_NEW.into());
         }
-        let new = places.iter().filter(|place| !place.is_revision).count();
-        let is_kept = is_remembered(head.messages + int::to_u64(new), &withdrawals, &entries);
-        let list_hash = hash_entries(&entries).last().copied().filter(|_| is_kept);
-        let line = LineUpdate { change: decision.change, list_hash, withdrawals };
+        let line = LineUpdate {
+            change: decision.change,
+            list_hash: decision.list_hash,
+            seen: decision.seen,
+            start: decision.start,
+            withdrawals,
+        };
         Ok(AppendPlan { places, line, notices })
     }
 }
 
-impl PlannedLine {
-    /// Returns the plan of a call of `count` messages of which an earlier attempt stored the first
-    /// `repeated`.
-    pub(super) fn to_plan(
+impl AppendExtra {
+    /// Returns the plan of a call in append mode `new` of `count` messages, of which an earlier
+    /// attempt stored the first `repeated`. `messages`: number of stored messages.
+    pub(super) fn build_plan(
         &self,
         repeated: u32,
         count: usize,
+        messages: u64,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
-        let is_revision = self.is_revision;
+        let PlannedLine { change, is_revision, is_start, list_hash, count: wanted, seen } = &self.planned;
+        let is_revision = *is_revision;
         let repeated = int::to_usize(u64::from(repeated));
         let places = (repeated..count).map(|index| CandidatePlace { index, is_revision });
         let places = places.collect();
-        let is_last = self.count == int::to_u64(count);
-        let list_hash = self.list_hash.filter(|_| is_last);
-        let line = LineUpdate { change: self.change, list_hash, withdrawals };
+        let is_last = *wanted == int::to_u64(count);
+        let line = LineUpdate {
+            change: change.clone(),
+            list_hash: list_hash.filter(|_| is_last),
+            seen: seen.unwrap_or_else(|| SeenMessages::from_caller(self.seq_seen, messages)),
+            // A call with `revision` carries out a plan of `reconcile`, which compared the list.
+            start: match self.revision {
+                None => ListStart::Told,
+                Some(_) if *is_start => ListStart::Unplaced,
+                Some(_) => ListStart::Earlier,
+            },
+            withdrawals,
+        };
         AppendPlan { places, line, notices: Vec::new() }
     }
 }

@@ -23,6 +23,7 @@ mod line_diff;
 mod list_alignment;
 mod list_batch;
 mod list_decision;
+mod message_form;
 mod new_messages;
 mod range_alignment;
 mod reconcile;

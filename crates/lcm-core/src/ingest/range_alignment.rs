@@ -11,7 +11,7 @@ use lcm_text::base::{error::Result, int};
 
 use super::{
     alignment::AlignableEntry,
-    stored_line::{ComparedMessage, StoredLine},
+    stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
 
 /// Most entries and most messages that are compared. The table then has 4 MB.
@@ -30,8 +30,9 @@ pub(super) struct ComparedRange<'a> {
 }
 
 impl ComparedRange<'_> {
-    /// Aligns the entries and returns the position of each. Of longer ranges only the first 1,000
-    /// entries and messages are compared.
+    /// Aligns the entries and returns the position of each. The common beginning and, if the ranges
+    /// are enclosed, the common end are found at any length. Of the rest, the first 1,000 entries
+    /// and messages are compared.
     ///
     /// # Errors
     ///
@@ -42,10 +43,100 @@ impl ComparedRange<'_> {
         line: &StoredLine<'_>,
     ) -> Result<Vec<Option<u64>>> {
         let mut positions = alloc::vec![None; self.entries.len()];
+        let before = self.count_equal_first(session, line)?;
+        let behind = match self.is_enclosed {
+            true => self.count_equal_last(session, line, before)?,
+            false => 0,
+        };
+        let last = self.entries.len() - behind;
+        for (slot, position) in positions.iter_mut().zip(self.position_first..).take(before) {
+            *slot = Some(position);
+        }
+        let position_last = self.position_end - int::to_u64(behind);
+        for (slot, position) in positions.iter_mut().skip(last).zip(position_last..) {
+            *slot = Some(position);
+        }
+        let rest = ComparedRange {
+            entries: self.entries.get(before..last).unwrap_or(&[]),
+            position_first: self.position_first + int::to_u64(before),
+            position_end: position_last,
+            is_enclosed: self.is_enclosed,
+        };
+        for (index, position) in rest.find_pairs(session, line)? {
+            if let Some(slot) = positions.get_mut(before + index) {
+                *slot = Some(position);
+            }
+        }
+        Ok(positions)
+    }
+
+    /// Counts the first entries that equal the first messages.
+    fn count_equal_first(
+        &self,
+        session: &mut StoreSession<'_>,
+        line: &StoredLine<'_>,
+    ) -> Result<usize> {
+        let mut count = 0;
+        loop {
+            let position = self.position_first + int::to_u64(count);
+            if count >= self.entries.len() || position >= self.position_end {
+                return Ok(count);
+            }
+            let stored = line.read_page(session, position)?;
+            let pairs = self.entries.iter().skip(count).zip((position..self.position_end).zip(stored));
+            for (entry, (position, stored)) in pairs {
+                if !stored.is_entry(position, entry) {
+                    return Ok(count);
+                }
+                count += 1;
+            }
+        }
+    }
+
+    /// Counts the last entries that equal the last messages, without the first `before`.
+    fn count_equal_last(
+        &self,
+        session: &mut StoreSession<'_>,
+        line: &StoredLine<'_>,
+        before: usize,
+    ) -> Result<usize> {
+        let most = int::to_usize(self.position_end.saturating_sub(self.position_first));
+        let most = most.min(self.entries.len()).saturating_sub(before);
+        let mut count = 0;
+        while count < most {
+            let end = self.position_end - int::to_u64(count);
+            let length = (most - count).min(PAGE_MESSAGES);
+            let mut first = end - int::to_u64(length);
+            let mut stored = line.read_page(session, first)?;
+            stored.truncate(length);
+            if stored.len() < length {
+                // A large message ended the page, so the page does not reach the end.
+                first = end - 1;
+                stored = line.read_page(session, first)?;
+                stored.truncate(1);
+            }
+            let entries = self.entries.iter().rev().skip(count);
+            let positions = (first..end).rev();
+            for ((entry, stored), position) in entries.zip(stored.iter().rev()).zip(positions) {
+                if !stored.is_entry(position, entry) {
+                    return Ok(count);
+                }
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Finds pairs of an index of an entry and a position by the table.
+    fn find_pairs(
+        &self,
+        session: &mut StoreSession<'_>,
+        line: &StoredLine<'_>,
+    ) -> Result<Vec<(usize, u64)>> {
         let entries = self.entries.get(..RANGE_MAX).unwrap_or(self.entries);
         let count = int::to_usize(self.position_end.saturating_sub(self.position_first));
         if entries.is_empty() || count == 0 {
-            return Ok(positions);
+            return Ok(Vec::new());
         }
         let mut stored: Vec<ComparedMessage> = Vec::new();
         while stored.len() < count.min(RANGE_MAX) {
@@ -56,13 +147,14 @@ impl ComparedRange<'_> {
         let is_whole = entries.len() == self.entries.len() && stored.len() == count;
         let pairs = find_common(entries, self.position_first, &stored);
         let ends = (entries.len(), stored.len());
-        let is_enclosed = self.is_enclosed && is_whole;
-        for (index, place) in keep_proven(entries, &pairs, is_enclosed.then_some(ends)) {
-            if let Some(slot) = positions.get_mut(index) {
-                *slot = Some(self.position_first + int::to_u64(place));
-            }
-        }
-        Ok(positions)
+        let kept = match self.is_enclosed {
+            true => keep_proven(entries, &pairs, is_whole.then_some(ends)),
+            false => keep_ending(entries, &pairs, stored.len()),
+        };
+        Ok(kept
+            .into_iter()
+            .map(|(index, place)| (index, self.position_first + int::to_u64(place)))
+            .collect())
     }
 }
 
@@ -75,9 +167,7 @@ fn find_common(
     let is_match = |index: usize, place: usize| {
         let pair = entries.get(index).zip(stored.get(place));
         pair.is_some_and(|(entry, message)| {
-            let position = position_first + int::to_u64(place);
-            entry.is_message(position, &message.mark)
-                || (!entry.is_known && entry.may_be_copy_of(&message.text))
+            message.is_entry(position_first + int::to_u64(place), entry)
         })
     };
     // `lengths` has the length of the longest common subsequence of the rests from each pair on.
@@ -134,6 +224,28 @@ fn keep_proven(
     kept
 }
 
+/// Returns the pairs that are evidence in ranges that nothing follows, of which the first messages
+/// differ: the runs with an anchor, if the last of them ends with the last of `stored` messages.
+/// Else the list goes another way, and what it says again is new.
+fn keep_ending(
+    entries: &[AlignableEntry],
+    pairs: &[(usize, usize)],
+    stored: usize,
+) -> Vec<(usize, usize)> {
+    let is_next =
+        |left: &(usize, usize), right: &(usize, usize)| (left.0 + 1, left.1 + 1) == *right;
+    let has_anchor = |run: &&[(usize, usize)]| {
+        let mut entries = run.iter().filter_map(|(index, _)| entries.get(*index));
+        entries.any(AlignableEntry::is_strong_anchor)
+    };
+    let runs: Vec<&[(usize, usize)]> = pairs.chunk_by(is_next).filter(has_anchor).collect();
+    let last = runs.last().and_then(|run| run.last());
+    match last {
+        Some((_, place)) if place + 1 == stored => runs.concat(),
+        _ => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +254,7 @@ mod tests {
     use lcm_text::message::Role;
 
     fn mark(letter: u8) -> MessageMark {
-        MessageMark { meaning: [letter; 8], id: [0; 4] }
+        MessageMark { meaning: [letter; 8], id: [0; 4], call: [0; 4] }
     }
 
     /// Aligns two texts whose letters are messages; capitals are long messages.
@@ -153,31 +265,45 @@ mod tests {
                 mark: mark(letter),
                 role: Role::User,
                 list_hash: [0; 16],
-                is_known: false,
+                known_seq: None,
                 position: None,
                 is_discriminating: letter.is_ascii_uppercase(),
                 redacted_copy: None,
             })
             .collect();
-        let message =
-            |letter| ComparedMessage { mark: mark(letter), role: Role::User, text: String::new() };
+        let message = |letter| ComparedMessage {
+            mark: mark(letter),
+            role: Role::User,
+            text: String::new(),
+            said: None,
+        };
         let stored: Vec<ComparedMessage> = stored.bytes().map(message).collect();
         let pairs = find_common(&entries, 1, &stored);
-        keep_proven(&entries, &pairs, is_enclosed.then_some((entries.len(), stored.len())))
+        match is_enclosed {
+            true => keep_proven(&entries, &pairs, Some((entries.len(), stored.len()))),
+            false => keep_ending(&entries, &pairs, stored.len()),
+        }
     }
 
     #[test]
     fn long_messages_are_aligned_in_order() {
-        assert_eq!(align("AXB", "AB", false), [(0, 0), (2, 1)]);
-        assert_eq!(align("BA", "AB", false), [(1, 0)]);
-        assert_eq!(align("ABAB", "AB", false), [(0, 0), (1, 1)]);
+        assert_eq!(align("AXB", "AB", true), [(0, 0), (2, 1)]);
+        assert_eq!(align("BA", "AB", true), [(1, 0)]);
+        assert_eq!(align("ABAB", "AB", true), [(0, 0), (1, 1)]);
     }
 
     #[test]
     fn short_messages_count_next_to_what_is_aligned() {
-        assert_eq!(align("okX", "okY", false), [(0, 0), (1, 1)]);
-        assert_eq!(align("Xok", "Yok", false), []);
+        assert_eq!(align("okX", "okY", true), [(0, 0), (1, 1)]);
         assert_eq!(align("Xok", "Yok", true), [(1, 1), (2, 2)]);
-        assert_eq!(align("XaB", "YaB", false), [(1, 1), (2, 2)]);
+        assert_eq!(align("XaB", "YaB", true), [(1, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn what_nothing_follows_is_one_list_only_up_to_the_newest_message() {
+        assert_eq!(align("XAB", "AB", false), [(1, 0), (2, 1)]);
+        assert_eq!(align("XABY", "AB", false), [(1, 0), (2, 1)]);
+        assert_eq!(align("XAY", "ZAB", false), []);
+        assert_eq!(align("Xok", "Yok", false), []);
     }
 }

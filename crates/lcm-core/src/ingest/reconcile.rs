@@ -18,11 +18,11 @@ use crate::storage::{
     },
     store_session::StoreSession,
 };
-use lcm_text::base::{error::Result, int, sort};
+use lcm_text::base::{error::Result, sort};
 
 use super::{
     idempotency,
-    list_alignment::{AlignmentRequest, align_list, hash_entries, is_remembered},
+    list_alignment::{AlignmentRequest, align_list},
     list_decision::EntryOutcome,
     reconcile_plan::{PlanInput, PlannedUpdate},
     transcript::{TranscriptEntry, parse_transcript},
@@ -70,17 +70,16 @@ pub(crate) fn reconcile(
         entries: &listed,
         known: &known,
         confirmed: effective.partition_point(|index| *index < transcript.confirmed_count),
-        seen_revision: transcript.seen_revision,
+        seq_seen: transcript.seq_seen,
+        // The entries have hashes and no texts.
+        text_of: &|_| None,
     };
     let decision = align_list(session, call, head, &withdrawals, &list)?;
     let outcome = |index: usize| match effective.binary_search(&index) {
         Ok(number) => decision.outcomes.get(number).copied().unwrap_or(EntryOutcome::New),
         Err(_) => EntryOutcome::Stored,
     };
-    let new = decision.outcomes.iter().filter(|outcome| **outcome == EntryOutcome::New).count();
-    let is_kept = is_remembered(head.messages + int::to_u64(new), &withdrawals, &listed);
-    let list_hash = hash_entries(&listed).last().copied().filter(|_| is_kept);
-    let line = PlannedUpdate { change: decision.change, list_hash, notices: &decision.notices };
+    let line = PlannedUpdate::from_decision(&decision);
     input.build_plan(decision.found_by, Some(&line), &outcome)
 }
 

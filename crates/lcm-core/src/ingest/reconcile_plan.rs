@@ -19,8 +19,8 @@ use lcm_text::{
 
 use super::{
     backlog::{LastEntry, OverlapSummary},
-    line_change::LineChange,
-    list_decision::EntryOutcome,
+    line_change::{LineChange, ListStart},
+    list_decision::{EntryOutcome, ListDecision},
     replay::ReplayThresholds,
     transcript::{ReconcileRequest, TranscriptEntry},
 };
@@ -45,26 +45,43 @@ struct MissingRange {
 
 /// What the appends of the plan do to the line.
 pub(super) struct PlannedUpdate<'a> {
-    pub(super) change: Option<LineChange>,
-    /// Running hash of the whole list; `None`: the list is not remembered.
-    pub(super) list_hash: Option<[u8; 16]>,
-    /// Lines for the warnings of the plan.
-    pub(super) notices: &'a [String],
+    decision: &'a ListDecision,
 }
 
-impl PlannedUpdate<'_> {
+impl<'a> PlannedUpdate<'a> {
+    /// What a decision plans.
+    pub(super) fn from_decision(decision: &'a ListDecision) -> Self {
+        Self { decision }
+    }
+
     /// Returns the member `line`: options of the appends that carry the plan out.
     fn to_object(&self, is_complete: bool) -> JsonWriter {
+        let ListDecision { change, list_hash, seen, start, .. } = self.decision;
         let mut line = JsonWriter::new_object();
-        if let Some(LineChange { fork, restored }) = self.change {
-            line.add_number("fork", fork);
-            if let Some((first, last)) = restored {
-                line.add_number("restored_first", first);
-                line.add_number("restored_last", last);
+        if let Some(LineChange { fork, is_grown, restored }) = change {
+            line.add_number("fork", *fork);
+            if *is_grown {
+                line.add_flag("grown", true);
+            }
+            if !restored.is_empty() {
+                let mut ranges = JsonWriter::new_array();
+                for (seq_first, seq_last) in restored {
+                    let mut range = JsonWriter::new_object();
+                    range.add_number("seq_first", *seq_first);
+                    range.add_number("seq_last", *seq_last);
+                    ranges.push_object(range);
+                }
+                line.add_array("restored", ranges);
             }
         }
-        let list_hash = self.list_hash.filter(|_| is_complete).map(|hash| hash::hex(&hash));
+        if *start == ListStart::Unplaced {
+            line.add_flag("start", true);
+        }
+        let list_hash = list_hash.filter(|_| is_complete).map(|hash| hash::hex(&hash));
         line.add_optional_text("list_hash", list_hash.as_deref());
+        if !(is_complete && seen.is_all) {
+            line.add_number("seq_seen", seen.seq_before);
+        }
         line
     }
 }
@@ -102,7 +119,7 @@ impl PlanInput<'_> {
         let bounded = backlog.limit_missing(config, &mut indexes, &tokens, &overlap);
         let missing = collect_ranges(&indexes, outcome);
         let mut warnings = self.build_warnings(by, &missing);
-        let notices = line.map_or(&[][..], |line| line.notices);
+        let notices = line.map_or(&[][..], |line| &line.decision.notices);
         notices.iter().for_each(|notice| warnings.push_text(notice));
         if let Some(warning) = backlog.build_warning(&bounded) {
             warnings.push_text(&warning);

@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    history::MessageHistory, message_mark::MessageMark, pack::RawText,
+    history::MessageHistory, message_mark::MessageMark, pack::{PlacedMessage, RawText},
     records::withdrawals::Withdrawals, store_session::StoreSession,
 };
 use lcm_text::{
@@ -15,7 +15,10 @@ use lcm_text::{
         error::{Error, Result},
         int, limits,
     },
-    message::{self, Role, meaning::MEANING_VERSION},
+    message::{
+        self, Role,
+        meaning::{self, MEANING_VERSION},
+    },
 };
 
 use super::alignment::AlignableEntry;
@@ -27,14 +30,23 @@ pub(super) const PAGE_MESSAGES: usize = 64;
 pub(super) struct ComparedMessage {
     pub(super) mark: MessageMark,
     pub(super) role: Role,
-    /// Empty: the text is too large to be compared with a redacted copy.
+    /// The stored text; empty: it is too large to be compared with a redacted copy.
     pub(super) text: String,
+    /// What the message says, if that is one text; `None`: something else.
+    pub(super) said: Option<String>,
 }
 
 impl ComparedMessage {
+    /// Returns whether an entry is this message, which is at a position of the line, or a redacted
+    /// copy of it.
+    pub(super) fn is_entry(&self, position: u64, entry: &AlignableEntry) -> bool {
+        entry.is_message(position, &self.mark)
+            || (!entry.is_known() && entry.may_be_copy_of(&self.text))
+    }
+
     /// Returns whether an entry without a stored id is this message or a redacted copy of it.
     pub(super) fn matches_entry(&self, entry: &AlignableEntry) -> bool {
-        !entry.is_known
+        !entry.is_known()
             && (entry.mark.is_same_message(&self.mark) || entry.may_be_copy_of(&self.text))
     }
 }
@@ -70,6 +82,22 @@ impl<'a> StoredLine<'a> {
     /// Returns whether the marks and hashes of the head follow the rules of this version.
     pub(super) fn is_comparable(&self) -> bool {
         self.history.head.meaning_version == MEANING_VERSION
+    }
+
+    /// Returns the positions, newest first, at which lists of the host began other than position 1.
+    pub(super) fn list_starts(&self) -> Vec<u64> {
+        let starts = self.history.head.list_starts.iter().rev();
+        let mut positions: Vec<u64> =
+            starts.map(|seq| self.count_through(seq.saturating_sub(1)) + 1).collect();
+        positions.retain(|position| (2..=self.length).contains(position));
+        positions.dedup();
+        positions
+    }
+
+    /// Returns the mark of the message at a position, if it is one of the newest marks.
+    pub(super) fn mark_at(&self, position: u64) -> Option<&MessageMark> {
+        let first = self.length + 1 - int::to_u64(self.marks.len());
+        self.marks.get(int::to_usize(position.checked_sub(first)?))
     }
 
     /// Returns the number of messages, which is the position of the newest message.
@@ -110,29 +138,76 @@ impl<'a> StoredLine<'a> {
     ) -> Result<Vec<ComparedMessage>> {
         let last = self.length.min(position + int::to_u64(PAGE_MESSAGES) - 1);
         let seqs: Vec<u64> = (position..=last).map(|position| self.seq_at(position)).collect();
-        let mut out = Vec::new();
         let (Some(seq_first), Some(seq_last)) = (seqs.first(), seqs.last()) else {
-            return Ok(out);
+            return Ok(Vec::new());
         };
         let is_whole = seq_last - seq_first == last - position;
         let placed = match is_whole {
             true => self.history.read_messages(session, *seq_first, *seq_last)?,
             false => self.history.read_messages_at(session, &seqs)?,
         };
+        let mut out = Vec::with_capacity(placed.len());
         for placed in placed {
-            let text = self.history.read_text(session, &placed.stored)?;
-            let message = message::parse(placed.dialect, &text).map_err(|_| {
-                Error::corrupt_store(format_args!("message {} cannot be read", placed.seq))
-            })?;
-            let mark = MessageMark::from_message(&text, &message);
-            let is_small = text.len() <= limits::PACK_BYTES_MAX;
-            let text = if is_small { text.into_owned() } else { String::new() };
-            out.push(ComparedMessage { mark, role: message.role, text });
+            let message = self.read_message(session, &placed)?;
+            let is_small = !message.text.is_empty();
+            out.push(message);
             if !is_small {
                 break;
             }
         }
         Ok(out)
+    }
+
+    /// Reads messages of ascending seqs, in the line or not.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn read_stored(
+        &self,
+        session: &mut StoreSession<'_>,
+        seqs: &[u64],
+    ) -> Result<Vec<ComparedMessage>> {
+        let placed = self.history.read_messages_at(session, seqs)?;
+        placed.iter().map(|placed| self.read_message(session, placed)).collect()
+    }
+
+    /// Returns whether set-aside messages begin with an entry after the message at `position`.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn has_branch(
+        &self,
+        session: &mut StoreSession<'_>,
+        position: u64,
+        entry: &AlignableEntry,
+    ) -> Result<bool> {
+        let after = self.withdrawals.ranges_after(self.seq_at(position));
+        for range in after {
+            let stored = self.read_stored(session, &[range.seq_first])?;
+            let is_equal = |message: &ComparedMessage| entry.mark.is_same_message(&message.mark);
+            if entry.known_seq == Some(range.seq_first) || stored.iter().any(is_equal) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn read_message(
+        &self,
+        session: &mut StoreSession<'_>,
+        placed: &PlacedMessage,
+    ) -> Result<ComparedMessage> {
+        let text = self.history.read_text(session, &placed.stored)?;
+        let message = message::parse(placed.dialect, &text).map_err(|_| {
+            Error::corrupt_store(format_args!("message {} cannot be read", placed.seq))
+        })?;
+        let mark = MessageMark::from_message(&text, &message);
+        let said = meaning::read_text(&text, &message);
+        let is_small = text.len() <= limits::PACK_BYTES_MAX;
+        let text = if is_small { text.into_owned() } else { String::new() };
+        Ok(ComparedMessage { mark, role: message.role, text, said })
     }
 
     /// Reads the texts of at most `count` newest messages, oldest first. A text in chunks is empty.

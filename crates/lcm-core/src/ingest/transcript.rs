@@ -12,7 +12,10 @@ use lcm_text::{
         hash, int,
         json::{self, JsonFields, JsonWriter},
     },
-    message::{self, ParsedMessage, Role, meaning},
+    message::{
+        self, ParsedMessage, Role,
+        meaning::{self, SaidPart},
+    },
     types::api::Dialect,
 };
 
@@ -23,13 +26,16 @@ const TRANSCRIPT_ARGUMENT: &str = "transcript-json";
 /// Roles by their names in an entry.
 const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
+/// Bytes of what one part says, as an entry has them.
+const SAID_BYTES: usize = 20;
+
 /// What identifies one message of a list.
 #[derive(Debug)]
 pub(super) struct TranscriptEntry {
     pub(super) entry_id: Option<String>,
     pub(super) event_key: Option<String>,
-    /// Hash of each part of what the message says, at least one.
-    pub(super) said: Vec<[u8; 16]>,
+    /// What each part of the message says; at least one part.
+    pub(super) said: Vec<SaidPart>,
     pub(super) mark: MessageMark,
     pub(super) role: Role,
     /// Whether equal content is evidence that two messages are the same.
@@ -92,7 +98,8 @@ impl TranscriptEntry {
         let mut entry = JsonWriter::new_object();
         entry.add_optional_text("entry_id", self.entry_id.as_deref());
         entry.add_optional_text("event_key", self.event_key.as_deref());
-        entry.add_text("said", &hash::hex(self.said.as_flattened()));
+        let said = self.said.iter().flat_map(|part| [&part.said[..], &part.call[..]]);
+        entry.add_text("said", &hash::hex(&said.collect::<Vec<_>>().concat()));
         entry.add_text("role", self.role.as_str());
         entry.add_flag("discriminating", self.is_discriminating);
         entry.add_optional_text("call_id", self.call_id.as_deref());
@@ -115,8 +122,8 @@ pub(super) struct ReconcileRequest {
     pub(super) is_new: bool,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
-    /// Revision at which the caller last saw the conversation; `None`: unknown.
-    pub(super) seen_revision: Option<u64>,
+    /// Seq up to which the caller has seen every message; `None`: unknown.
+    pub(super) seq_seen: Option<u64>,
     pub(super) backlog: BacklogOptions,
 }
 
@@ -149,7 +156,7 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     let list_name = fields.take_optional_text("list");
     let append_mode = fields.take_optional_choice("append_mode", &["transcript", "new"]);
     let (is_new, refuse_replay) = (append_mode == Some(1), fields.take_flag("refuse_replay"));
-    let seen_revision = fields.take_optional_u64("seen_revision");
+    let seq_seen = fields.take_optional_u64("seq_seen");
     let backlog = BacklogOptions::read(&mut fields);
     fields.finish(TRANSCRIPT_ARGUMENT)?;
     if list.len() > ENTRIES_MAX {
@@ -176,22 +183,33 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
         list_name,
         is_new,
         refuse_replay,
-        seen_revision,
+        seq_seen,
         backlog,
     })
 }
 
+/// Parses what the parts of a message say; `None`: other digits, or no part.
+fn parse_said(digits: &str) -> Option<Vec<SaidPart>> {
+    let bytes = hash::decode_hex(digits)?;
+    let (parts, []) = bytes.as_chunks::<SAID_BYTES>() else { return None };
+    let parts: Option<Vec<SaidPart>> = parts
+        .iter()
+        .map(|part| {
+            let (said, call) = part.split_first_chunk()?;
+            Some(SaidPart { said: *said, call: call.try_into().ok()? })
+        })
+        .collect();
+    parts.filter(|parts| !parts.is_empty())
+}
+
 /// Parses an entry as [`TranscriptEntry::to_object`] writes it.
 fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEntry> {
-    let said = hash::decode_hex(&fields.take_text("said")).unwrap_or_default();
-    let said: Vec<[u8; 16]> = match said.as_chunks() {
-        (parts, []) if !parts.is_empty() => parts.to_vec(),
-        _ => {
-            return Err(Error::invalid_input(format_args!(
-                "`entries[{index}].said` must be 32 hex digits for each part"
-            )));
-        }
-    };
+    let said = parse_said(&fields.take_text("said")).ok_or_else(|| {
+        Error::invalid_input(format_args!(
+            "`entries[{index}].said` must be {} hex digits for each part",
+            2 * SAID_BYTES
+        ))
+    })?;
     let (entry_id, event_key) =
         (fields.take_optional_text("entry_id"), fields.take_optional_text("event_key"));
     let role = fields.take_choice("role", &ROLES.map(Role::as_str));

@@ -120,6 +120,11 @@ pub(crate) struct ConversationHead {
     pub(crate) recent_marks: Vec<MessageMark>,
     /// The lists that were accepted last, oldest first.
     pub(crate) accepted_lists: Vec<AcceptedList>,
+    /// Seqs, ascending, of messages other than the first with which lists of the host began: lists
+    /// that shared nothing with the line, and those of append mode `new`.
+    pub(crate) list_starts: Vec<u64>,
+    /// Seq of the newest message that append mode `new` stored; 0: none.
+    pub(crate) appended_new: u64,
     pub(crate) recent_batches: Vec<BatchRecord>,
     pub(crate) ledger: CompletionLedger,
     pub(crate) indexed: IndexedExtent,
@@ -152,6 +157,7 @@ impl SoundRecord for ConversationHead {
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
             && self.packs.iter().all(SoundRecord::is_sound)
+            && self.list_starts.iter().chain([&self.appended_new]).all(|seq| *seq <= self.messages)
             && self.archived.is_none_or(|archived| archived.is_sound())
             && self.deferred.is_none_or(|debt| debt.is_sound())
             && self.context.is_sound()
@@ -189,6 +195,8 @@ impl ConversationHead {
             meaning_version: MEANING_VERSION,
             recent_marks: Vec::new(),
             accepted_lists: Vec::new(),
+            list_starts: Vec::new(),
+            appended_new: 0,
             recent_batches: Vec::new(),
             ledger: CompletionLedger::default(),
             indexed: IndexedExtent::default(),
@@ -401,7 +409,7 @@ impl LoadedHead {
         head.time = head.time.max(time);
         head.revision += 1;
         let puts = &mut changes.puts;
-        let entry = codec::encode(&JournalEntry { time, messages: head.messages, act })?;
+        let entry = codec::encode(&JournalEntry { time, act })?;
         puts.push(Put { key: keys.journal_key(head.revision), value: Some(entry) });
         if self.bytes.is_none() {
             let name = (head.tenant.as_str(), head.conversation.as_str());
@@ -437,8 +445,6 @@ pub(crate) fn deletion_error(conversation: &str) -> Error {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JournalEntry {
     pub(crate) time: Timestamp,
-    /// Number of messages after the commit.
-    pub(crate) messages: u64,
     pub(crate) act: JournalAction,
 }
 
@@ -508,7 +514,7 @@ mod tests {
             .collect();
         let listed = between(
             include_str!("../../../../docs/store-format.md"),
-            "the number of messages and one of ",
+            "the time and one of ",
             ".\n",
         );
         let listed: Vec<&str> =
@@ -545,10 +551,12 @@ mod tests {
         head.newest_user = Some(UserMessageRef { seq: far, tokens: many });
         (head.summaries, head.compressed_through) = (far, far);
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
-        let mark = MessageMark { meaning: [255; 8], id: [255; 4] };
+        let mark = MessageMark { meaning: [255; 8], id: [255; 4], call: [255; 4] };
         head.recent_marks = alloc::vec![mark; limits::RECENT_MARKS_MAX];
-        let list = AcceptedList { hash: [255; 16], seq_last: far };
+        let list = AcceptedList { hash: [255; 16], seq_last: far, seq_seen: far };
         head.accepted_lists = alloc::vec![list; limits::ACCEPTED_LISTS_MAX];
+        head.list_starts = alloc::vec![far; limits::LIST_STARTS_MAX];
+        head.appended_new = far;
         let mark = BatchRecord { hash: [255; 12], consumed: 2_000_100 };
         head.recent_batches = alloc::vec![mark; limits::RECENT_BATCHES_MAX];
         head.ledger = CompletionLedger {

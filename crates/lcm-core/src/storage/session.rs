@@ -27,6 +27,9 @@ use lcm_text::{
     config::{BudgetPolicy, OverrideContext},
 };
 
+/// Most family keys that a conversation without a family tries.
+const FREE_FAMILIES_MAX: u32 = 1_000;
+
 /// Adds a conversation to the family with the key `family`: changes the head, and adds the member
 /// record to `changes`. Returns false if the conversation is in this family already.
 ///
@@ -72,6 +75,35 @@ pub(crate) fn join_family(
 /// Returns whether a conversation belongs to a family other than `family`.
 pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
     head.family.is_some_and(|known| known != keys::family_hash(family))
+}
+
+/// Returns a family key for a conversation without a family: its id, or the id with a number if
+/// others are in the family of that key.
+///
+/// An earlier conversation of the id, which was deleted, may have left successors in that family.
+/// Nobody of this conversation may read them.
+///
+/// # Errors
+///
+/// `exists`: a thousand such families have members; errors of the store.
+pub(crate) fn find_free_family(
+    session: &mut StoreSession<'_>,
+    conversation: &str,
+) -> Result<String> {
+    for number in 1..=FREE_FAMILIES_MAX {
+        let key = match number {
+            1 => String::from(conversation),
+            _ => format!("{conversation}~{number}"),
+        };
+        if list_other_members(session, keys::family_hash(&key), conversation)?.is_empty() {
+            return Ok(key);
+        }
+    }
+    let message = format!(
+        "`family` must be joined first: the families `{conversation}` to \
+         `{conversation}~{FREE_FAMILIES_MAX}` have members"
+    );
+    Err(Error::new(ErrorCode::Exists, message))
 }
 
 /// Lists the members of a family except `conversation`, latest to join first.

@@ -59,11 +59,12 @@ pub struct AppendTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way, the
-    /// stored messages after the fork are set aside only if none is newer than this revision;
-    /// otherwise, or if absent or null, all of them stay. Default: `null`.
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, the stored messages after the fork are set aside only if the
+    /// caller has seen all of them; otherwise, or if absent or null, all of them stay. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen_revision: Option<u64>,
+    pub seq_seen: Option<u64>,
 }
 
 /// Stores the missing messages of a whole transcript, in calls of bounded size.
@@ -104,11 +105,12 @@ pub struct IngestTask {
     /// ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_revision: Option<u64>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way, the
-    /// stored messages after the fork are set aside only if none is newer than this revision;
-    /// otherwise, or if absent or null, all of them stay. Default: `null`.
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, the stored messages after the fork are set aside only if the
+    /// caller has seen all of them; otherwise, or if absent or null, all of them stay. Default:
+    /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen_revision: Option<u64>,
+    pub seq_seen: Option<u64>,
 }
 
 /// Compacts until nothing is due.
@@ -487,6 +489,9 @@ pub struct IntakeResult {
     pub seq_first: Option<u64>,
     /// Position of the last message stored, from 1; null: no message was stored.
     pub seq_last: Option<u64>,
+    /// Seq up to which the caller has now seen every message; 0: none. Hand it over as `seq_seen`
+    /// with the next list.
+    pub seq_seen: u64,
     /// Estimated tokens of the stored context after the last call of the task.
     pub context_tokens: u32,
 }

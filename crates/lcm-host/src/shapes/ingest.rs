@@ -41,11 +41,11 @@ pub struct AppendExtra {
     /// Key of the family that the conversation belongs to or joins; absent: no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way, the
-    /// stored messages after the fork are set aside only if none is newer than this revision;
-    /// otherwise, or if absent, all of them stay.
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, the stored messages after the fork are set aside only if the
+    /// caller has seen all of them; otherwise, or if absent, all of them stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen_revision: Option<u64>,
+    pub seq_seen: Option<u64>,
     /// What the plan of `reconcile` does to the line; absent: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<PlannedLine>,
@@ -72,7 +72,7 @@ pub struct MessageIdentity {
     /// Unique id of the tool call that the message makes or answers; null: no such id, or the
     /// message has `entry_id` or `event_key`.
     pub call_id: Option<String>,
-    /// Hashes of the parts of what the message says, 32 hex digits each.
+    /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
     /// Whether equal content is evidence that two messages are the same message.
     pub discriminating: bool,
@@ -100,7 +100,7 @@ pub struct TranscriptEntry {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// Hashes of the parts of what the message says, 32 hex digits each.
+    /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
     /// Whether equal content is evidence that two messages are the same message. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,11 +153,11 @@ pub struct TranscriptDocument {
     /// The `checkpoint` of the plan before; null: no earlier plan. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TranscriptCheckpoint>,
-    /// Revision at which the caller last saw the conversation. If the list goes another way, the
-    /// stored messages after the fork are set aside only if none is newer than this revision;
-    /// otherwise, or if absent, all of them stay.
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, the stored messages after the fork are set aside only if the
+    /// caller has seen all of them; otherwise, or if absent, all of them stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen_revision: Option<u64>,
+    pub seq_seen: Option<u64>,
 }
 
 /// The entry of a transcript up to which everything was stored; an empty object: no such entry.
@@ -233,8 +233,8 @@ pub struct ReconcilePlan {
     pub fork_entries: Option<u64>,
     /// Whether entries are missing beyond `missing_ranges`, because of `bounded`.
     pub more: bool,
-    /// What the appends of the plan do to the line: `fork` and `restored_...` go with the first of
-    /// them, `list_hash` with the last; absent in append mode `new`.
+    /// What the appends of the plan do to the line: `fork`, `grown` and `restored` go with the
+    /// first of them, `list_hash` with the last, `seq_seen` with each; absent in append mode `new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<PlannedLine>,
 }
@@ -263,15 +263,17 @@ pub enum EpochStatus {
 /// What a plan of `reconcile` does to the line, for the appends that carry the plan out.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct PlannedLine {
-    /// Seq of the last message that stays; later messages are set aside; absent: all stay.
+    /// Seq of the last message that stays, apart from those that come back; later messages leave
+    /// the line; absent: the line does not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<u64>,
-    /// Seq of the first set-aside message that comes back; absent: none.
+    /// Whether the message after `fork` leaves the line as a shorter form of a new message, and is
+    /// not set aside. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restored_first: Option<u64>,
-    /// Seq of the last set-aside message that comes back.
+    pub grown: Option<bool>,
+    /// Set-aside messages that come back, ascending; at most 32 ranges. Default: `[]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restored_last: Option<u64>,
+    pub restored: Option<Vec<SeqRange>>,
     /// Whether the messages of the call are other forms of stored messages. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<bool>,
@@ -281,4 +283,17 @@ pub struct PlannedLine {
     /// Number of messages that the call must take so that the whole list is stored. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
+    /// Seq up to which the caller has seen every message before the plan; null: with this list it
+    /// has seen all. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq_seen: Option<u64>,
+}
+
+/// Consecutive messages of a conversation.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct SeqRange {
+    /// Seq of the first message.
+    pub seq_first: u64,
+    /// Seq of the last message.
+    pub seq_last: u64,
 }

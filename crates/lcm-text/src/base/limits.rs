@@ -46,6 +46,8 @@ pub const RECENT_PACKS_MAX: usize = 28;
 pub const RECENT_MARKS_MAX: usize = 104;
 /// Most running hashes of accepted lists in the head.
 pub const ACCEPTED_LISTS_MAX: usize = 8;
+/// Most beginnings of lists in the head, apart from the first message.
+pub const LIST_STARTS_MAX: usize = 8;
 /// Most records of `append` calls in the head; a repeated call is recognised by its record.
 pub const RECENT_BATCHES_MAX: usize = 8;
 /// Most context items in the head itself; context nodes hold the others.

@@ -1,9 +1,9 @@
 //! Identity by meaning: hashes of what a message says.
 //!
-//! In: the raw text of a message and its projection. Out: one hash for each part. Hosts write one
-//! message in many ways; all of them have equal hashes. Alignment of a list with the stored
-//! messages compares these hashes. Deliberately elsewhere: proofs of bytes ([`super`] has the
-//! content identity).
+//! In: the raw text of a message and its projection. Out: one [`SaidPart`] for each part. Hosts
+//! write one message in many ways; all of them have equal hashes. Alignment of a list with the
+//! stored messages compares these hashes. Deliberately elsewhere: proofs of bytes ([`super`] has
+//! the content identity).
 //!
 //! | part | what counts |
 //! |---|---|
@@ -16,7 +16,8 @@
 //! | none of these | the content identity of the message |
 //!
 //! Ids, times, the dialect, empty texts, names of results and error flags do not count. In a
-//! canonical value, object members are sorted by key.
+//! canonical value, object members are sorted by key. A call id is kept beside the hash: two calls
+//! that say the same are different calls if their ids differ.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -43,13 +44,27 @@ const SILENT_MEMBERS: [&str; 4] = ["cache_control", "id", "index", "status"];
 /// Types of blocks that are only text.
 const TEXT_TYPES: [&str; 3] = ["text", "input_text", "output_text"];
 
-/// Returns the hash of each part of a message, in order, at least one.
+/// What one part of a message says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SaidPart {
+    /// Hash of what the part says.
+    pub said: [u8; 16],
+    /// Hash of the id of a tool call or result; zeros: the part has no id.
+    pub call: [u8; 4],
+}
+
+/// Returns what each part of a message says, in order; at least one part.
 #[must_use]
-pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<[u8; 16]> {
+pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<SaidPart> {
     let role = message.role;
-    let parts = message.parts.iter();
-    let mut hashes: Vec<[u8; 16]> = parts.filter_map(|part| hash_part(raw, role, part)).collect();
-    if hashes.is_empty() {
+    let parts = message.parts.iter().filter_map(|part| {
+        let said = hash_part(raw, role, part)?;
+        let id = part.call_id(raw).or_else(|| part.result_id(raw));
+        let id = id.filter(|id| !id.is_empty());
+        Some(SaidPart { said, call: id.map_or([0; 4], |id| hash_id(&[b"lcm call", id.as_bytes()])) })
+    });
+    let mut said: Vec<SaidPart> = parts.collect();
+    if said.is_empty() {
         let mut hasher = start_hash(b'r', role);
         let thoughts = message.parts.iter().filter_map(|part| match part {
             Part::Reasoning { text } => Some(json::text(raw, *text)),
@@ -64,9 +79,29 @@ pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<[u8; 16]> {
             // Content that is not understood must not look like other such content.
             hasher.update(message.identity);
         }
-        hashes.push(finish_hash(hasher));
+        said.push(SaidPart { said: finish_hash(hasher), call: [0; 4] });
     }
-    hashes
+    said
+}
+
+/// Returns what a message says, if that is one text or the text of one tool result; `None`: the
+/// message says something else beside.
+#[must_use]
+pub fn read_text(raw: &str, message: &ParsedMessage) -> Option<String> {
+    let is_thought = |part: &&Part| !matches!(part, Part::Reasoning { .. });
+    let mut parts = message.parts.iter().filter(is_thought);
+    let text = match (parts.next()?, parts.next()) {
+        (Part::Text { text }, None) => json::text(raw, *text).into_owned(),
+        (Part::ToolResult { output: Some(output), .. }, None) => {
+            match json::kind(raw, *output) {
+                JsonKind::String => json::text(raw, *output).into_owned(),
+                JsonKind::Array => join_text_blocks(raw, *output)?,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(normalize_text(&text).into_owned())
 }
 
 /// Returns the running hash of a sequence of parts after one more part. The hash starts with
@@ -74,6 +109,14 @@ pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<[u8; 16]> {
 #[must_use]
 pub fn advance(running: &[u8; 16], part: &[u8; 16]) -> [u8; 16] {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm line", running, part]))
+}
+
+/// Returns a short hash of an id, which is never zeros.
+#[must_use]
+pub fn hash_id(fields: &[&[u8]]) -> [u8; 4] {
+    let [first, rest @ ..]: [u8; 4] = hash::hash_prefix(&hash::hash_fields(fields));
+    // Zeros are kept for messages without an id.
+    [first | 1, rest[0], rest[1], rest[2]]
 }
 
 /// Returns the hash of a part; `None`: the part says nothing.
@@ -283,7 +326,8 @@ mod tests {
     use crate::{message, types::api::Dialect};
 
     fn hashes(dialect: Dialect, raw: &str) -> Vec<[u8; 16]> {
-        hash_parts(raw, &message::parse(dialect, raw).expect("a message"))
+        let parts = hash_parts(raw, &message::parse(dialect, raw).expect("a message"));
+        parts.iter().map(|part| part.said).collect()
     }
 
     /// Checks that all these messages of Chat say the same, and no other one does.

@@ -98,6 +98,9 @@ pub struct Receipt {
     pub seq_first: Option<u64>,
     /// Seq of the last message stored by this call; `None`: no message was stored.
     pub seq_last: Option<u64>,
+    /// Seq up to which the caller has now seen every message; 0: none. The option `seq_seen` of the
+    /// next call takes it.
+    pub seq_seen: u64,
     /// Tokens of the stored context after the call.
     pub context_tokens: u32,
     /// Warnings, one line each.

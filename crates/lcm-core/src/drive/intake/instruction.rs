@@ -55,7 +55,7 @@ impl IntakeProgress {
             asked.add_text("list", &self.name);
         }
         asked.add_flag("refuse_replay", task.refuse_replay);
-        asked.add_optional_number("seen_revision", task.seen_revision);
+        asked.add_optional_number("seq_seen", task.seq_seen);
         asked.end_object()
     }
 
@@ -63,8 +63,10 @@ impl IntakeProgress {
         let range = self.ranges.first().copied();
         let (from, count) =
             range.map_or((0, 0), |range| (range.from, range.end.saturating_sub(range.from)));
+        // A list without new messages may still bring messages back.
+        let has_work = count > 0 || self.line.fork > 0;
         let is_planned =
-            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && count > 0;
+            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && has_work;
         let is_whole = self.route == IntakeRoute::Whole;
         let is_part = count > 0
             && match self.route {
@@ -86,13 +88,13 @@ impl IntakeProgress {
         if self.repeats > 0 || (task.repeat && !is_planned && (is_whole || is_part)) {
             extra.add_flag("repeat", true);
         }
-        if is_whole && !task.is_new && task.seen_revision.is_some() {
-            extra.add_optional_number("seen_revision", task.seen_revision);
+        if task.seq_seen.is_some() && (self.route != IntakeRoute::Aligned || task.is_new) {
+            extra.add_optional_number("seq_seen", task.seq_seen);
         }
         if is_planned {
             extra.add_number("revision", self.revision);
         }
-        if self.route == IntakeRoute::Aligned && !task.is_new && count > 0 {
+        if self.route == IntakeRoute::Aligned && !task.is_new {
             let is_revision = range.is_some_and(|range| range.is_revision);
             let line = self.build_line(is_revision, count);
             if !line.is_empty() {
@@ -125,14 +127,24 @@ impl IntakeProgress {
         if let Some(fork) = self.line.fork.checked_sub(1) {
             line.add_number("fork", fork);
         }
-        if self.line.restored_first > 0 {
-            line.add_number("restored_first", self.line.restored_first);
-            line.add_number("restored_last", self.line.restored_last);
+        if self.line.is_grown {
+            line.add_flag("grown", true);
         }
+        if !self.line.restored.is_empty() {
+            let mut ranges = JsonWriter::new_array();
+            for (seq_first, seq_last) in &self.line.restored {
+                let mut range = JsonWriter::new_object();
+                range.add_number("seq_first", *seq_first);
+                range.add_number("seq_last", *seq_last);
+                ranges.push_object(range);
+            }
+            line.add_array("restored", ranges);
+        }
+        line.add_optional_number("seq_seen", self.line.seen.checked_sub(1));
         if is_revision {
             line.add_flag("revision", true);
         }
-        if self.ranges.len() == 1 && !self.has_more && !self.line.list_hash.is_empty() {
+        if self.ranges.len() <= 1 && !self.has_more && !self.line.list_hash.is_empty() {
             line.add_number("count", count);
             line.add_text("list_hash", &self.line.list_hash);
         }
@@ -149,6 +161,7 @@ impl IntakeTotals {
         let stored = |seq: u64| (seq > 0).then_some(seq);
         result.add_optional_number("seq_first", stored(self.seq_first));
         result.add_optional_number("seq_last", stored(self.seq_last));
+        result.add_number("seq_seen", self.seq_seen);
         result.add_number("skipped", task.count.saturating_sub(self.ingested));
         result
     }

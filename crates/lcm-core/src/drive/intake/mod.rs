@@ -113,6 +113,8 @@ struct IntakeTotals {
     /// 0: no message was stored.
     seq_first: u64,
     seq_last: u64,
+    /// Seq up to which the caller has now seen every message.
+    seq_seen: u64,
     context_tokens: u64,
 }
 
@@ -195,10 +197,7 @@ impl IntakeProgress {
             state.visit_number(&mut range.end);
             state.visit_flag(&mut range.is_revision);
         }
-        state.visit_number(&mut self.line.fork);
-        state.visit_number(&mut self.line.restored_first);
-        state.visit_number(&mut self.line.restored_last);
-        state.text(&mut self.line.list_hash);
+        self.line.visit(state);
         state.text(&mut self.name);
         self.failure.visit(state);
         state.visit_flag(&mut self.has_more);
@@ -215,6 +214,7 @@ impl IntakeProgress {
         state.visit_number(&mut self.totals.ingested);
         state.visit_number(&mut self.totals.seq_first);
         state.visit_number(&mut self.totals.seq_last);
+        state.visit_number(&mut self.totals.seq_seen);
         state.visit_number(&mut self.totals.context_tokens);
     }
 
@@ -250,7 +250,8 @@ impl IntakeProgress {
     }
 
     fn handle_failure(&mut self, task: &IntakeTask, failed: CallFailure) {
-        let is_append = self.phase == IntakePhase::Append && !self.ranges.is_empty();
+        let has_work = !self.ranges.is_empty() || self.line.fork > 0;
+        let is_append = self.phase == IntakePhase::Append && has_work;
         match failed.code.as_str() {
             // The caller repeats an append that is the whole task: only the caller knows whether
             // its messages are still wanted.
@@ -326,7 +327,7 @@ impl IntakeProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
-        self.line = read_planned_line(fields);
+        self.line = PlannedChange::read(fields);
         let missing = fields.take_list("missing_ranges");
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
@@ -404,8 +405,8 @@ impl IntakeProgress {
         totals.seq_last = fields.take_optional_u64("seq_last").unwrap_or(totals.seq_last);
         totals.context_tokens = fields.take_u64("context_tokens");
         self.repeats = 0;
-        // The append carried the change of the line out.
-        (self.line.fork, self.line.restored_first, self.line.restored_last) = (0, 0, 0);
+        totals.seq_seen = fields.take_optional_u64("seq_seen").unwrap_or(totals.seq_seen);
+        self.line.finish_change();
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);
             self.confirmed = range.from;
@@ -435,20 +436,4 @@ fn name(parts: &[&[u8]]) -> String {
 /// first, then twice as long each time, at most `max`.
 fn pause_ms(repeats: u64, max: u64) -> u64 {
     (1 << repeats.min(16)).min(max)
-}
-
-/// Reads what a plan says of the line.
-fn read_planned_line(fields: &mut JsonFields<'_>) -> PlannedChange {
-    let Some((text, _)) = fields.take_any("line") else { return PlannedChange::default() };
-    let Ok(mut line) = JsonFields::parse_argument("line", &text) else {
-        fields.reject_field("line", "an object");
-        return PlannedChange::default();
-    };
-    let number = |value: Option<u64>| value.unwrap_or(0);
-    PlannedChange {
-        fork: line.take_optional_u64("fork").map_or(0, |fork| fork.saturating_add(1)),
-        restored_first: number(line.take_optional_u64("restored_first")),
-        restored_last: number(line.take_optional_u64("restored_last")),
-        list_hash: line.take_optional_text("list_hash").unwrap_or_default(),
-    }
 }

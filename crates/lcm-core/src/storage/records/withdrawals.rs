@@ -3,6 +3,9 @@
 //! In: ranges of messages that an append sets aside or stores as another form of a message. Out:
 //! the ranges, which alignment leaves out. The context has withdrawn items for the same messages
 //! until a condensed summary takes their place; this record stays.
+//!
+//! The set-aside ranges are a tree: each names the message that it followed. So a list that goes
+//! back is compared with the ranges that followed its last message, and with no other.
 
 use alloc::vec::Vec;
 
@@ -21,8 +24,9 @@ const RANGES_MAX: usize = 16_384;
 /// Why a message is not in the line.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum WithdrawalReason {
-    /// A later list of the host went another way.
-    SetAside,
+    /// A later list of the host went another way. `after`: seq of the message of the line that the
+    /// range followed; 0: none.
+    SetAside { after: u64 },
     /// The message is another form of a message in the line.
     Revision,
 }
@@ -40,6 +44,11 @@ impl WithdrawnRange {
     pub(crate) fn count(&self) -> u64 {
         self.seq_last + 1 - self.seq_first
     }
+
+    /// Returns whether a message is in the range.
+    fn has_message(&self, seq: u64) -> bool {
+        (self.seq_first..=self.seq_last).contains(&seq)
+    }
 }
 
 /// The record: ascending ranges that share no message.
@@ -55,7 +64,11 @@ impl SoundRecord for Withdrawals {
             && self.ranges.iter().all(|range| {
                 let is_next = range.seq_first > last && range.seq_first <= range.seq_last;
                 last = range.seq_last;
-                is_next && codec::are_countable(&[last])
+                let follows = match range.reason {
+                    WithdrawalReason::SetAside { after } => after < range.seq_first,
+                    WithdrawalReason::Revision => true,
+                };
+                is_next && follows && codec::are_countable(&[last])
             })
     }
 }
@@ -66,36 +79,30 @@ impl Withdrawals {
         RecordKey::new(keys.withdrawals_key())
     }
 
-    /// Withdraws the messages of `[seq_first, seq_last]` that are in the line.
+    /// Sets aside the messages of the line after `fork`, of `messages` stored.
     ///
     /// # Errors
     ///
     /// `limit-exceeded`: too many ranges.
-    pub(crate) fn withdraw_range(
-        &mut self,
-        seq_first: u64,
-        seq_last: u64,
-        reason: WithdrawalReason,
-    ) -> Result<()> {
-        let mut next = seq_first;
-        let mut ranges: Vec<WithdrawnRange> = Vec::with_capacity(self.ranges.len() + 2);
-        for range in core::mem::take(&mut self.ranges) {
-            if range.seq_first > next && next <= seq_last {
-                let seq_last = seq_last.min(range.seq_first - 1);
-                push_range(&mut ranges, WithdrawnRange { seq_first: next, seq_last, reason });
-            }
-            next = next.max(range.seq_last + 1);
-            push_range(&mut ranges, range);
+    pub(crate) fn set_aside(&mut self, fork: u64, messages: u64) -> Result<()> {
+        let mut after = self.seq_at(self.count_through(fork));
+        for (seq_first, seq_last) in self.list_line_ranges(fork + 1, messages) {
+            let reason = WithdrawalReason::SetAside { after };
+            self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
+            after = seq_last;
         }
-        if next <= seq_last {
-            push_range(&mut ranges, WithdrawnRange { seq_first: next, seq_last, reason });
-        }
-        self.ranges = ranges;
-        if self.ranges.len() > RANGES_MAX {
-            return Err(Error::limit_exceeded(format_args!(
-                "at most {RANGES_MAX} ranges of messages can be set aside; begin another \
-                 conversation"
-            )));
+        Ok(())
+    }
+
+    /// Withdraws messages of the line as other forms of messages.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: too many ranges.
+    pub(crate) fn withdraw_revisions(&mut self, seq_first: u64, seq_last: u64) -> Result<()> {
+        for (seq_first, seq_last) in self.list_line_ranges(seq_first, seq_last) {
+            let reason = WithdrawalReason::Revision;
+            self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
         }
         Ok(())
     }
@@ -105,7 +112,16 @@ impl Withdrawals {
         let mut ranges: Vec<WithdrawnRange> = Vec::with_capacity(self.ranges.len() + 1);
         for range in core::mem::take(&mut self.ranges) {
             let before = WithdrawnRange { seq_last: range.seq_last.min(seq_first - 1), ..range };
-            let after = WithdrawnRange { seq_first: range.seq_first.max(seq_last + 1), ..range };
+            let after = WithdrawnRange {
+                seq_first: range.seq_first.max(seq_last + 1),
+                reason: match range.reason {
+                    WithdrawalReason::SetAside { .. } if range.seq_first <= seq_last => {
+                        WithdrawalReason::SetAside { after: seq_last }
+                    }
+                    reason => reason,
+                },
+                ..range
+            };
             let is_apart = range.seq_last < seq_first || range.seq_first > seq_last;
             for part in if is_apart { [Some(range), None] } else { [Some(before), Some(after)] } {
                 ranges.extend(part.filter(|part| part.seq_first <= part.seq_last));
@@ -114,12 +130,24 @@ impl Withdrawals {
         self.ranges = ranges;
     }
 
+    /// Returns why a message is not in the line; `None`: the message is in the line.
+    pub(crate) fn reason_of(&self, seq: u64) -> Option<WithdrawalReason> {
+        let place = self.ranges.partition_point(|range| range.seq_last < seq);
+        self.ranges.get(place).filter(|range| range.has_message(seq)).map(|range| range.reason)
+    }
+
+    /// Returns the set-aside ranges that followed a message, newest first.
+    pub(crate) fn ranges_after(&self, seq: u64) -> impl Iterator<Item = &WithdrawnRange> {
+        let reason = WithdrawalReason::SetAside { after: seq };
+        self.ranges.iter().rev().filter(move |range| range.reason == reason)
+    }
+
     /// Returns the number of messages in the line, of `messages` stored.
     pub(crate) fn count_in_line(&self, messages: u64) -> u64 {
         messages - self.ranges.iter().map(WithdrawnRange::count).sum::<u64>().min(messages)
     }
 
-    /// Returns the seq of the message at a position of the line, from 1.
+    /// Returns the seq of the message at a position of the line, from 1; position 0: 0.
     pub(crate) fn seq_at(&self, position: u64) -> u64 {
         let mut seq = position;
         for range in &self.ranges {
@@ -128,19 +156,12 @@ impl Withdrawals {
             }
             seq += range.count();
         }
-        seq
+        if position == 0 { 0 } else { seq }
     }
 
     /// Returns the position of a message in the line, from 1; `None`: the message is not in it.
     pub(crate) fn position_of(&self, seq: u64) -> Option<u64> {
-        let mut before = 0;
-        for range in self.ranges.iter().take_while(|range| range.seq_first <= seq) {
-            if seq <= range.seq_last {
-                return None;
-            }
-            before += range.count();
-        }
-        Some(seq - before)
+        self.reason_of(seq).is_none().then(|| self.count_through(seq))
     }
 
     /// Returns the number of messages of the line up to and with a seq.
@@ -149,15 +170,47 @@ impl Withdrawals {
             |range: &WithdrawnRange| (range.seq_last.min(seq) + 1).saturating_sub(range.seq_first);
         seq - self.ranges.iter().map(overlap).sum::<u64>().min(seq)
     }
-}
 
-/// Adds a range, joined with the last range if both are neighbours with one reason.
-fn push_range(ranges: &mut Vec<WithdrawnRange>, range: WithdrawnRange) {
-    match ranges.last_mut() {
-        Some(last) if last.reason == range.reason && last.seq_last + 1 == range.seq_first => {
-            last.seq_last = range.seq_last;
+    /// Lists the parts of `[seq_first, seq_last]` that are in the line, ascending.
+    pub(crate) fn list_line_ranges(&self, seq_first: u64, seq_last: u64) -> Vec<(u64, u64)> {
+        let (mut next, mut out) = (seq_first, Vec::new());
+        for range in self.ranges.iter().filter(|range| range.seq_last >= seq_first) {
+            if next > seq_last || range.seq_first > seq_last {
+                break;
+            }
+            if range.seq_first > next {
+                out.push((next, range.seq_first - 1));
+            }
+            next = range.seq_last + 1;
         }
-        _ => ranges.push(range),
+        if next <= seq_last {
+            out.push((next, seq_last));
+        }
+        out
+    }
+
+    /// Adds a range of messages of the line, joined with revisions before it.
+    fn add_range(&mut self, range: WithdrawnRange) -> Result<()> {
+        let place = self.ranges.partition_point(|known| known.seq_last < range.seq_first);
+        let before = place.checked_sub(1).and_then(|place| self.ranges.get_mut(place));
+        let is_revision = range.reason == WithdrawalReason::Revision;
+        match before {
+            Some(before)
+                if is_revision
+                    && before.reason == range.reason
+                    && before.seq_last + 1 == range.seq_first =>
+            {
+                before.seq_last = range.seq_last;
+            }
+            _ => self.ranges.insert(place, range),
+        }
+        if self.ranges.len() > RANGES_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "at most {RANGES_MAX} ranges of messages can be set aside; begin another \
+                 conversation"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -166,7 +219,8 @@ mod tests {
     use super::*;
     use lcm_text::base::int;
 
-    /// Goal: the ranges equal a plain list of flags. Method: 2,000 pseudo-random changes.
+    /// Goal: the ranges equal a plain list of messages with their predecessors. Method: 2,000
+    /// pseudo-random changes.
     #[test]
     fn ranges_equal_a_list_of_flags() {
         let mut seed = 11_u64;
@@ -175,24 +229,41 @@ mod tests {
             (seed >> 33) % below
         };
         let mut record = Withdrawals::default();
-        let mut flags = alloc::vec![None; 61];
+        // For each message, `None`: in the line; else its predecessor, or `None`: a revision.
+        let mut flags: Vec<Option<Option<u64>>> = alloc::vec![None; 61];
         for _ in 0..2_000 {
             let first = 1 + random(60);
             let last = first + random(61 - first);
-            let reason = [WithdrawalReason::SetAside, WithdrawalReason::Revision]
-                [usize::from(random(2) == 0)];
-            if random(3) == 0 {
-                record.restore_range(first, last);
-                (first..=last).for_each(|seq| flags[int::to_usize(seq)] = None);
-            } else {
-                record.withdraw_range(first, last, reason).unwrap();
-                for seq in first..=last {
-                    flags[int::to_usize(seq)].get_or_insert(reason);
+            let live = |flags: &[Option<Option<u64>>], seq: u64| flags[int::to_usize(seq)].is_none();
+            match random(4) {
+                0 | 1 => {
+                    let aside = |seq: &u64| matches!(flags[int::to_usize(*seq)], Some(Some(_)));
+                    let seqs: Vec<u64> = (first..=last).filter(aside).collect();
+                    for seq in seqs {
+                        record.restore_range(seq, seq);
+                        flags[int::to_usize(seq)] = None;
+                    }
+                }
+                2 => {
+                    let mut after = (1..first).rev().find(|seq| live(&flags, *seq)).unwrap_or(0);
+                    record.set_aside(first - 1, 60).unwrap();
+                    for seq in first..=60 {
+                        if live(&flags, seq) {
+                            flags[int::to_usize(seq)] = Some(Some(after));
+                            after = seq;
+                        }
+                    }
+                }
+                _ => {
+                    let last = first.min(60);
+                    record.withdraw_revisions(first, last).unwrap();
+                    if live(&flags, first) {
+                        flags[int::to_usize(first)] = Some(None);
+                    }
                 }
             }
             assert!(record.is_sound(), "{record:?}");
-            let line: Vec<u64> =
-                (1..=60).filter(|seq| flags[int::to_usize(*seq)].is_none()).collect();
+            let line: Vec<u64> = (1..=60).filter(|seq| live(&flags, *seq)).collect();
             assert_eq!(record.count_in_line(60), int::to_u64(line.len()));
             for (position, seq) in (1..).zip(&line) {
                 assert_eq!(
@@ -203,6 +274,11 @@ mod tests {
             for seq in 1..=60 {
                 let through = line.iter().filter(|other| **other <= seq).count();
                 assert_eq!(record.count_through(seq), int::to_u64(through));
+            }
+            for range in &record.ranges {
+                if let WithdrawalReason::SetAside { after } = range.reason {
+                    assert_eq!(flags[int::to_usize(range.seq_first)], Some(Some(after)), "{range:?}");
+                }
             }
         }
     }

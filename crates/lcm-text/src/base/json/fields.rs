@@ -208,6 +208,12 @@ impl<'a> JsonFields<'a> {
         list_elements(self.raw, span)
     }
 
+    /// Takes an array and returns its elements; none if absent or `null`.
+    pub fn take_optional_list(&mut self, key: &str) -> Vec<JsonValue> {
+        let span = self.take_typed(key, JsonKind::Array, LIST);
+        span.map_or_else(Vec::new, |span| list_elements(self.raw, span))
+    }
+
     /// Takes an array of strings; `None`: absent or `null`. An element that is no string is a fault
     /// and is returned as its JSON text.
     pub fn take_optional_texts(&mut self, key: &str) -> Option<Vec<String>> {

@@ -45,10 +45,11 @@ class IngestOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
-    seen_revision: NotRequired[int]
-    """Revision at which the caller last saw the conversation. If the list goes another
-    way, the stored messages after the fork are set aside only if none is newer than
-    this revision; otherwise, or if absent, all of them stay.
+    seq_seen: NotRequired[int]
+    """Seq up to which the caller has seen every message: the `seq_seen` of its last
+    receipt. If the list goes another way, the stored messages after the fork are set
+    aside only if the caller has seen all of them; otherwise, or if absent, all of
+    them stay.
     """
 
 
@@ -65,10 +66,11 @@ class AppendOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
-    seen_revision: NotRequired[int]
-    """Revision at which the caller last saw the conversation. If the list goes another
-    way, the stored messages after the fork are set aside only if none is newer than
-    this revision; otherwise, or if absent, all of them stay.
+    seq_seen: NotRequired[int]
+    """Seq up to which the caller has seen every message: the `seq_seen` of its last
+    receipt. If the list goes another way, the stored messages after the fork are set
+    aside only if the caller has seen all of them; otherwise, or if absent, all of
+    them stay.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
@@ -173,10 +175,11 @@ class TurnOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
-    seen_revision: NotRequired[int]
-    """Revision at which the caller last saw the conversation. If the list goes another
-    way, the stored messages after the fork are set aside only if none is newer than
-    this revision; otherwise, or if absent, all of them stay.
+    seq_seen: NotRequired[int]
+    """Seq up to which the caller has seen every message: the `seq_seen` of its last
+    receipt. If the list goes another way, the stored messages after the fork are set
+    aside only if the caller has seen all of them; otherwise, or if absent, all of
+    them stay.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""

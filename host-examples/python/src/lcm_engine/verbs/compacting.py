@@ -41,7 +41,7 @@ class Compacting(Opened):
         repeat: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
-        seen_revision: int | None = None,
+        seq_seen: int | None = None,
         mode: CompactionMode = "threshold",
         force: bool = False,
         target: int | None = None,
@@ -71,7 +71,7 @@ class Compacting(Opened):
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
-            "seen_revision": seen_revision,
+            "seq_seen": seq_seen,
         }
         options = {
             "mode": mode,

@@ -25,15 +25,16 @@ class Intake(Opened):
         repeat: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
-        seen_revision: int | None = None,
+        seq_seen: int | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the newest messages of a conversation that are not stored yet.
 
         The list, whole or its end, is compared with the stored messages by what it says. With the
         `append_mode` `new` every message is new unless its id or event key is stored.
-        `seen_revision`: revision at which the caller last saw the conversation; if the list goes
-        another way, the messages up to it are set aside. `repeat`: the call repeats a call whose outcome is unknown.
+        `seq_seen`: the `seq_seen` of the caller's last receipt; if the list goes another way, what
+        it no longer has is set aside only if the caller has seen all of it. `repeat`: the call
+        repeats a call whose outcome is unknown.
         `refuse_replay`: a likely replay is an error (`exists`) instead of a warning.
 
         ```python
@@ -49,7 +50,7 @@ class Intake(Opened):
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
-            "seen_revision": seen_revision,
+            "seq_seen": seq_seen,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 
@@ -62,7 +63,7 @@ class Intake(Opened):
         dialect: Dialect = "lcm",
         refuse_replay: bool = False,
         family: str | None = None,
-        seen_revision: int | None = None,
+        seq_seen: int | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the missing messages of a whole transcript of any length.
@@ -79,7 +80,7 @@ class Intake(Opened):
             "dialect": dialect,
             "refuse_replay": refuse_replay,
             "family": family,
-            "seen_revision": seen_revision,
+            "seq_seen": seq_seen,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 
