@@ -201,7 +201,7 @@ impl Life {
                     "type": "function", "function": {"name": "status", "arguments": arguments}}]})
             }
             Said::Result { id, text, .. } => {
-                let text = if form.stubs && is_old { "[removed]" } else { text.as_str() };
+                let text = if form.stubs && is_old && self.handed.contains(&number) { "[removed]" } else { text.as_str() };
                 match form.anthropic {
                     true => json!({"role": "user", "content": [
                         {"type": "tool_result", "tool_use_id": id, "content": content(text)}]}),
@@ -228,7 +228,11 @@ impl Life {
                 format!("{text} <reminder>")
             }
             Said::Text { text, .. } => text.clone(),
-            Said::Result { .. } if form.stubs && place + 6 < count => "[removed]".into(),
+            Said::Result { .. }
+                if form.stubs && place + 6 < count && self.handed.contains(&number) =>
+            {
+                "[removed]".into()
+            }
             Said::Result { text, .. } => text.clone(),
             Said::System | Said::Call { .. } => String::new(),
         }
@@ -245,10 +249,21 @@ impl Life {
             5 => form.spaced_arguments = true,
             6 => form.anthropic = !self.has_clock,
             7 => form.stubs = self.has_ids,
-            8 => form.reminder = self.hosts[0].window.is_none() && self.hosts.len() == 1,
+            8 => form.reminder = self.may_remind(),
             _ => {}
         }
         form
+    }
+
+    /// Whether the newest question is handed over for the first time; a reminder that is added to
+    /// an old one is an edit.
+    fn may_remind(&self) -> bool {
+        let [host] = &*self.hosts else { return false };
+        let newest = host.list.iter().rev().take(2);
+        let is_user = |number: &&usize| {
+            matches!(self.said[**number], Said::Text { role: "user", .. })
+        };
+        host.window.is_none() && newest.filter(is_user).all(|number| !self.handed.contains(number))
     }
 
     /// Hands the list of a host over.

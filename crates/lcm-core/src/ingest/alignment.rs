@@ -8,6 +8,7 @@
 //! time or has a unique call id.
 
 use alloc::string::String;
+use core::cell::Cell;
 
 use crate::storage::message_mark::MessageMark;
 use lcm_text::message::Role;
@@ -19,10 +20,12 @@ use super::redaction::RedactedCopy;
 pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
 /// One entry of a list, as it is compared with stored messages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct AlignableEntry {
     pub(super) mark: MessageMark,
     pub(super) role: Role,
+    /// Bytes and hash of the text, if the entry says one text only; `None`: something else.
+    pub(super) text: Option<(usize, [u8; 16])>,
     /// Running hash over the parts of the list, after the entry.
     pub(super) list_hash: [u8; 16],
     /// Seq of the message with an id of the entry; `None`: no such message is stored.
@@ -34,6 +37,8 @@ pub(super) struct AlignableEntry {
     pub(super) is_discriminating: bool,
     /// The entry as a redacted copy; `None`: the entry is compared only by mark and id.
     pub(super) redacted_copy: Option<RedactedCopy>,
+    /// Whether the entry was matched with a result of the same call that says something else.
+    pub(super) may_be_form: Cell<bool>,
 }
 
 impl AlignableEntry {
@@ -54,12 +59,26 @@ impl AlignableEntry {
         self.is_known() || (self.is_discriminating && is_text && self.mark.call == [0; 4])
     }
 
-    /// Returns whether the entry is the message at a position of the line that has this mark.
+    /// Returns whether the entry is the message at a position of the line that has this mark. A
+    /// result of the same call is the same message, however it is written.
     pub(super) fn is_message(&self, position: u64, mark: &MessageMark) -> bool {
         match self.is_known() {
             true => self.position == Some(position),
-            false => self.mark.is_same_message(mark),
+            false => self.is_same(mark),
         }
+    }
+
+    /// Returns whether the entry, of which no id is stored, can be the message with this mark.
+    pub(super) fn is_same(&self, mark: &MessageMark) -> bool {
+        let is_same = self.mark.is_same_message(mark);
+        let is_form = !is_same
+            && self.role == Role::Tool
+            && self.mark.has_same_call(mark)
+            && !self.mark.has_other_id(mark);
+        if is_form {
+            self.may_be_form.set(true);
+        }
+        is_same || is_form
     }
 
     /// Returns whether the entry may be a redacted copy of a stored message with this text.

@@ -28,7 +28,7 @@ use lcm_text::{
 use super::{
     alignment::{AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
-    message_form::{MessageForm, compare_forms, may_be_form},
+    message_form::{MessageForm, compare_forms},
     range_alignment::ComparedRange,
     stored_line::{ComparedMessage, StoredLine},
 };
@@ -138,12 +138,28 @@ impl LineComparison<'_, '_> {
         } else {
             self.find_runs(session, &mut diff)?;
         }
-        // In a piece of a list, what follows may well be said again.
-        if matches!(diff.found_by, "list" | "ids" | "prefix") {
+        if diff.found_by != "none" {
             self.align_gaps(session, &mut diff)?;
             self.compare_tail(session, &mut diff)?;
+            self.find_forms(session, &mut diff)?;
         }
         Ok(diff)
+    }
+
+    /// Finds the aligned entries that are results of the same calls and say something else.
+    fn find_forms(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        for (index, entry) in self.entries.iter().enumerate().filter(|it| it.1.may_be_form.get()) {
+            let Some(position) = diff.positions.get(index).copied().flatten() else { continue };
+            let mark = match self.line.mark_at(position) {
+                Some(mark) => Some(*mark),
+                None => self.line.read_page(session, position)?.first().map(|it| it.mark),
+            };
+            let is_form = mark.is_some_and(|mark| !mark.says_the_same(&entry.mark));
+            if is_form && !diff.other_forms.contains(&index) {
+                diff.other_forms.push(index);
+            }
+        }
+        Ok(())
     }
 
     /// Finds the longest accepted list with which the list begins, and that has two anchors or ends
@@ -206,7 +222,6 @@ impl LineComparison<'_, '_> {
         // the beginning.
         let suffix = self.find_suffix_run(session, lead)?;
         // Elsewhere in the list, the newest messages may well be said again.
-        let suffix = self.extend_forms(session, lead, suffix, diff)?;
         let is_near = suffix.start <= self.confirmed.max(lead.entries)
             || suffix.length + lead.messages == stored;
         let follows_prefix = length > 0
@@ -446,40 +461,6 @@ impl LineComparison<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// Extends a run at the end of the line to the entries before, if these are results of the same
-    /// calls that are written otherwise, up to the beginning of the list.
-    fn extend_forms(
-        &self,
-        session: &mut StoreSession<'_>,
-        lead: LeadCounts,
-        run: AlignedRun,
-        diff: &mut LineDiff,
-    ) -> Result<AlignedRun> {
-        let (mut extended, mut forms) = (run, Vec::new());
-        let first = int::to_u64(lead.messages) + 1;
-        while run.anchors > 0 && extended.start > lead.entries && extended.position_first > first {
-            let (index, position) = (extended.start - 1, extended.position_first - 1);
-            let stored = self.line.read_page(session, position)?;
-            let Some((entry, message)) = self.entries.get(index).zip(stored.first()) else { break };
-            let is_same_call =
-                entry.role == Role::Tool && entry.mark.has_same_call(&message.mark);
-            if message.is_entry(position, entry) {
-                extended.anchors += usize::from(entry.is_anchor());
-            } else if is_same_call && may_be_form(entry, message) {
-                forms.push(index);
-            } else {
-                return Ok(run);
-            }
-            (extended.start, extended.position_first) = (index, position);
-            extended.length += 1;
-        }
-        if extended.start > self.confirmed.max(lead.entries) {
-            return Ok(run);
-        }
-        diff.other_forms.extend(forms);
-        Ok(extended)
     }
 
     /// Finds the longest run that begins among the newest messages and does not reach their end.

@@ -4,12 +4,13 @@
 //! each entry. A list is whole or the end of a whole list.
 
 use alloc::{string::String, vec::Vec};
+use core::cell::Cell;
 
 use crate::storage::{
     call::Call, head::ConversationHead, history::MessageHistory, message_mark::advance_list,
     records::withdrawals::Withdrawals, store_session::StoreSession,
 };
-use lcm_text::base::error::Result;
+use lcm_text::base::{error::Result, int};
 
 use super::{
     alignment::AlignableEntry,
@@ -65,12 +66,17 @@ pub(super) fn align_list(
         .map(|(entry, (known, list_hash))| AlignableEntry {
             mark: entry.mark,
             role: entry.role,
+            text: entry.text_bytes.and_then(|bytes| match &*entry.said {
+                [part] => Some((int::to_usize(bytes.into()), part.said)),
+                _ => None,
+            }),
             list_hash: *list_hash,
             known_seq: *known,
             position: known.and_then(|seq| line.position_of(seq)),
             is_discriminating: entry.is_discriminating,
             // An entry with an id of its own is another message, however alike the texts are.
             redacted_copy: entry.redacted_copy.filter(|_| !entry.has_host_id()),
+            may_be_form: Cell::new(false),
         })
         .collect();
     let has_copies = entries.iter().any(|entry| entry.redacted_copy.is_some());

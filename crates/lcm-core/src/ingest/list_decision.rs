@@ -191,22 +191,19 @@ impl LineRequest<'_, '_> {
         session: &mut StoreSession<'_>,
         decision: &mut ListDecision,
     ) -> Result<()> {
-        let mut forms = self.diff.other_forms.clone();
-        // In a piece of a list, messages between two that are said again may well be new.
-        if matches!(self.diff.found_by, "list" | "prefix" | "ids") {
-            let positions = &self.diff.positions;
-            let mut start = self.diff.accepted;
-            let mut before = Some(self.diff.position_accepted);
-            for (index, position) in positions.iter().enumerate().skip(start) {
-                let Some(position) = *position else { continue };
-                let length = index - start;
-                let is_gap =
-                    before.is_some_and(|before| before + int::to_u64(length) + 1 == position);
-                if is_gap && length > 0 {
-                    forms.extend(self.find_gap_forms(session, start, position, decision)?);
-                }
-                (start, before) = (index + 1, Some(position));
+        let positions = &self.diff.positions;
+        let place = |index: &usize| Some((*index, positions.get(*index).copied().flatten()?));
+        let mut forms: Vec<(usize, u64)> = self.diff.other_forms.iter().filter_map(place).collect();
+        let mut start = self.diff.accepted;
+        let mut before = Some(self.diff.position_accepted);
+        for (index, position) in positions.iter().enumerate().skip(start) {
+            let Some(position) = *position else { continue };
+            let length = index - start;
+            let is_gap = before.is_some_and(|before| before + int::to_u64(length) + 1 == position);
+            if is_gap && length > 0 {
+                forms.extend(self.find_gap_forms(session, start, position, decision)?);
             }
+            (start, before) = (index + 1, Some(position));
         }
         self.apply_forms(session, &forms, decision)
     }
@@ -216,7 +213,7 @@ impl LineRequest<'_, '_> {
     fn apply_forms(
         &self,
         session: &mut StoreSession<'_>,
-        forms: &[usize],
+        forms: &[(usize, u64)],
         decision: &mut ListDecision,
     ) -> Result<()> {
         if forms.is_empty() {
@@ -224,13 +221,14 @@ impl LineRequest<'_, '_> {
         }
         let known = self.read_revisions(session)?;
         let mut count = 0;
-        for index in forms {
+        for (index, position) in forms {
             let (Some(entry), Some(outcome)) =
                 (self.entries.get(*index), decision.outcomes.get_mut(*index))
             else {
                 continue;
             };
-            let is_known = known.iter().any(|stored| stored.mark.is_same_message(&entry.mark));
+            let is_known = known.iter().any(|stored| stored.mark.is_same_message(&entry.mark))
+                || self.line.has_branch(session, position - 1, entry)?;
             *outcome = if is_known { EntryOutcome::Stored } else { EntryOutcome::Revision };
             count += usize::from(!is_known);
         }
@@ -252,7 +250,7 @@ impl LineRequest<'_, '_> {
         start: usize,
         position_end: u64,
         decision: &mut ListDecision,
-    ) -> Result<Vec<usize>> {
+    ) -> Result<Vec<(usize, u64)>> {
         let entries = self.entries.get(start..).unwrap_or(&[]).iter().enumerate();
         let length = self.diff.positions.iter().skip(start).take_while(|it| it.is_none()).count();
         let position_first = position_end - int::to_u64(length);
@@ -263,10 +261,13 @@ impl LineRequest<'_, '_> {
                 equal.push(start + offset);
             } else if message_form::may_be_form(entry, message) {
                 texts += usize::from(message_form::is_text(entry));
-                forms.push(start + offset);
+                forms.push((start + offset, position_first + int::to_u64(offset)));
             } else {
                 return Ok(Vec::new());
             }
+        }
+        if texts > 0 && !self.has_anchor_after(start + length) {
+            return Ok(Vec::new());
         }
         if texts > 1 || stored.len() < length {
             return Ok(Vec::new());
@@ -275,6 +276,21 @@ impl LineRequest<'_, '_> {
             decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::Stored);
         }
         Ok(forms)
+    }
+
+    /// Returns whether the stored entries from index `start` on, up to the first that is not next to
+    /// the entry before, have an anchor that is said once.
+    fn has_anchor_after(&self, start: usize) -> bool {
+        let mut next = None;
+        for (entry, position) in self.entries.iter().zip(&self.diff.positions).skip(start) {
+            let is_next = next.is_none_or(|next| *position == Some(next));
+            let Some(position) = position.filter(|_| is_next) else { return false };
+            if entry.is_strong_anchor() {
+                return true;
+            }
+            next = Some(position + 1);
+        }
+        false
     }
 
     /// Reads `count` messages of the line from a position on.
@@ -339,7 +355,9 @@ impl LineRequest<'_, '_> {
         }
         let rest = decision.outcomes.iter_mut().skip(last.count);
         rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
-        self.apply_forms(session, &restored.forms, decision)?;
+        // The forms of messages that come back are only looked for among the revisions.
+        let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
+        self.apply_forms(session, &forms, decision)?;
         let has_returned = restored.count > 0;
         let hidden = self.restore_known(&mut restored, summarised);
         if hidden > 0 {
@@ -373,7 +391,7 @@ impl LineRequest<'_, '_> {
                     ));
                 }
             }
-        } else if self.diff.has_short_beginning && last.count == 0 && has_new {
+        } else if self.diff.has_short_beginning && !is_placed && has_new {
             decision.notices.push(
                 "branch-in-doubt: the list begins like the stored messages, but the common \
                  beginning is short; all of the list is stored after them"
@@ -481,8 +499,11 @@ impl LineRequest<'_, '_> {
                 let is_text = message_form::is_text(entry);
                 let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
                 if is_equal {
-                    (matched.count, texts) = (place + 1, 0);
-                    matched.forms.append(&mut forms);
+                    // A text that differs needs an equal text behind it.
+                    if texts == 0 || entry.is_strong_anchor() {
+                        (matched.count, texts) = (place + 1, 0);
+                        matched.forms.append(&mut forms);
+                    }
                 } else if is_form {
                     texts += usize::from(is_text);
                     forms.push(place);

@@ -3,7 +3,7 @@
 //! In: an entry and the message at its place, which say different things. Out: which form holds the
 //! other whole. A form is not a message of its own, so a mistake here would hide what was said.
 
-use lcm_text::message::Role;
+use lcm_text::message::{Role, meaning};
 
 use super::{alignment::AlignableEntry, stored_line::ComparedMessage};
 
@@ -30,18 +30,26 @@ pub(super) fn compare_forms(
     if entry.role != message.role || entry.is_known() || differs {
         return None;
     }
-    let is_user = entry.role == Role::User;
-    if let (Some(text), Some(stored)) = (text, message.said.as_deref()) {
-        if !is_user && !stored.is_empty() && text.len() > stored.len() && text.starts_with(stored) {
+    if let Some(stored) = message.said.as_deref() {
+        let begins = text.is_some_and(|text| text.len() > stored.len() && text.starts_with(stored));
+        if begins && entry.role != Role::User && !stored.is_empty() {
             return Some(MessageForm::Longer);
         }
-        let is_held = stored.starts_with(text) || stored.ends_with(text);
-        if is_held && text.len() < stored.len() && entry.is_discriminating {
+        if entry.is_discriminating && is_held(entry, stored) {
             return Some(MessageForm::Other);
         }
     }
     let is_result = entry.role == Role::Tool && mark.has_same_call(stored_mark);
     is_result.then_some(MessageForm::Other)
+}
+
+/// Returns whether a longer stored text begins or ends with the text of an entry.
+fn is_held(entry: &AlignableEntry, stored: &str) -> bool {
+    let Some((bytes, said)) = entry.text.filter(|(bytes, _)| *bytes < stored.len()) else {
+        return false;
+    };
+    let ends = [stored.get(..bytes), stored.get(stored.len() - bytes..)];
+    ends.into_iter().flatten().any(|text| meaning::hash_text(entry.role, text) == said)
 }
 
 /// Returns whether an entry may be another form of the message at its place, between two neighbours
@@ -68,11 +76,13 @@ mod tests {
         let entry = AlignableEntry {
             mark: mark(calls[0]),
             role,
+            text: Some((text.len(), meaning::hash_text(role, text))),
             list_hash: [0; 16],
             known_seq: None,
             position: None,
             is_discriminating: text.len() >= 24,
             redacted_copy: None,
+            may_be_form: core::cell::Cell::new(false),
         };
         let message = ComparedMessage {
             mark: mark(calls[1]),

@@ -149,7 +149,7 @@ impl ComparedRange<'_> {
         let ends = (entries.len(), stored.len());
         let kept = match self.is_enclosed {
             true => keep_proven(entries, &pairs, is_whole.then_some(ends)),
-            false => keep_ending(entries, &pairs, stored.len()),
+            false => keep_beginning(entries, &pairs),
         };
         Ok(kept
             .into_iter()
@@ -225,25 +225,18 @@ fn keep_proven(
 }
 
 /// Returns the pairs that are evidence in ranges that nothing follows, of which the first messages
-/// differ: the runs with an anchor, if the last of them ends with the last of `stored` messages.
-/// Else the list goes another way, and what it says again is new.
-fn keep_ending(
-    entries: &[AlignableEntry],
-    pairs: &[(usize, usize)],
-    stored: usize,
-) -> Vec<(usize, usize)> {
+/// differ: those up to the last run with a strong anchor. After it the list goes another way, and
+/// what it says again is new.
+fn keep_beginning(entries: &[AlignableEntry], pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let is_next =
         |left: &(usize, usize), right: &(usize, usize)| (left.0 + 1, left.1 + 1) == *right;
-    let has_anchor = |run: &&[(usize, usize)]| {
+    let is_strong = |run: &[(usize, usize)]| {
         let mut entries = run.iter().filter_map(|(index, _)| entries.get(*index));
         entries.any(AlignableEntry::is_strong_anchor)
     };
-    let runs: Vec<&[(usize, usize)]> = pairs.chunk_by(is_next).filter(has_anchor).collect();
-    let last = runs.last().and_then(|run| run.last());
-    match last {
-        Some((_, place)) if place + 1 == stored => runs.concat(),
-        _ => Vec::new(),
-    }
+    let runs: Vec<&[(usize, usize)]> = pairs.chunk_by(is_next).collect();
+    let count = runs.iter().rposition(|run| is_strong(run)).map_or(0, |last| last + 1);
+    keep_proven(entries, &runs.get(..count).unwrap_or(&[]).concat(), None)
 }
 
 #[cfg(test)]
@@ -264,11 +257,13 @@ mod tests {
             .map(|letter| AlignableEntry {
                 mark: mark(letter),
                 role: Role::User,
+                text: None,
                 list_hash: [0; 16],
                 known_seq: None,
                 position: None,
                 is_discriminating: letter.is_ascii_uppercase(),
                 redacted_copy: None,
+                may_be_form: core::cell::Cell::new(false),
             })
             .collect();
         let message = |letter| ComparedMessage {
@@ -281,7 +276,7 @@ mod tests {
         let pairs = find_common(&entries, 1, &stored);
         match is_enclosed {
             true => keep_proven(&entries, &pairs, Some((entries.len(), stored.len()))),
-            false => keep_ending(&entries, &pairs, stored.len()),
+            false => keep_beginning(&entries, &pairs),
         }
     }
 
@@ -300,10 +295,11 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_follows_is_one_list_only_up_to_the_newest_message() {
+    fn what_is_said_again_behind_the_last_long_text_is_new() {
         assert_eq!(align("XAB", "AB", false), [(1, 0), (2, 1)]);
         assert_eq!(align("XABY", "AB", false), [(1, 0), (2, 1)]);
-        assert_eq!(align("XAY", "ZAB", false), []);
+        assert_eq!(align("XAokY", "ZAB", false), [(1, 1)]);
+        assert_eq!(align("XokY", "ZokB", false), []);
         assert_eq!(align("Xok", "Yok", false), []);
     }
 }

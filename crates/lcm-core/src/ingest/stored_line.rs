@@ -47,7 +47,7 @@ impl ComparedMessage {
     /// Returns whether an entry without a stored id is this message or a redacted copy of it.
     pub(super) fn matches_entry(&self, entry: &AlignableEntry) -> bool {
         !entry.is_known()
-            && (entry.mark.is_same_message(&self.mark) || entry.may_be_copy_of(&self.text))
+            && (entry.is_same(&self.mark) || entry.may_be_copy_of(&self.text))
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct TranscriptEntry {
     pub(super) event_key: Option<String>,
     /// What each part of the message says; at least one part.
     pub(super) said: Vec<SaidPart>,
+    /// Bytes of the text, if the message says one text only; `None`: something else.
+    pub(super) text_bytes: Option<u32>,
     pub(super) mark: MessageMark,
     pub(super) role: Role,
     /// Whether equal content is evidence that two messages are the same.
@@ -63,6 +65,7 @@ impl TranscriptEntry {
             entry_id,
             event_key,
             said,
+            text_bytes: meaning::read_text(raw, message).map(|text| int::to_u32(text.len())),
             role: message.role,
             is_discriminating: message.is_discriminating,
             call_id: message.unique_call_id.filter(|_| !has_host_id).map(text),
@@ -78,6 +81,7 @@ impl TranscriptEntry {
             entry_id: None,
             event_key: None,
             said: Vec::new(),
+            text_bytes: None,
             mark: MessageMark::default(),
             role: Role::System,
             is_discriminating: false,
@@ -100,6 +104,7 @@ impl TranscriptEntry {
         entry.add_optional_text("event_key", self.event_key.as_deref());
         let said = self.said.iter().flat_map(|part| [&part.said[..], &part.call[..]]);
         entry.add_text("said", &hash::hex(&said.collect::<Vec<_>>().concat()));
+        entry.add_optional_number("text_bytes", self.text_bytes.map(u64::from));
         entry.add_text("role", self.role.as_str());
         entry.add_flag("discriminating", self.is_discriminating);
         entry.add_optional_text("call_id", self.call_id.as_deref());
@@ -218,6 +223,7 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
         entry_id,
         event_key,
         said,
+        text_bytes: fields.take_optional_u32("text_bytes"),
         role: ROLES.get(role).copied().unwrap_or(Role::System),
         is_discriminating: fields.take_flag("discriminating"),
         call_id: fields.take_optional_text("call_id"),

@@ -21,7 +21,8 @@ pub(crate) struct MessageMark {
     pub(crate) meaning: [u8; 8],
     /// Hash of the host's ids; zeros: the message has no id.
     pub(crate) id: [u8; 4],
-    /// Hash of the call ids; zeros: the message has none.
+    /// Hash of the call ids; zeros: the message has none. The lowest bit tells whether all of them
+    /// look globally unique.
     pub(crate) call: [u8; 4],
 }
 
@@ -43,7 +44,7 @@ impl MessageMark {
         let calls: Vec<[u8; 4]> = parts.iter().map(|part| part.call).collect();
         let call = match calls.iter().all(|call| *call == [0; 4]) {
             true => [0; 4],
-            false => meaning::hash_id(&[b"lcm calls", calls.as_flattened()]),
+            false => join_calls(&calls),
         };
         let id = match (entry_id, event_key) {
             (None, None) => [0; 4],
@@ -71,15 +72,23 @@ impl MessageMark {
         are_different(self.id, other.id)
     }
 
-    /// Returns whether both messages have the same call ids.
+    /// Returns whether both messages have the same call ids, and these look globally unique.
     pub(crate) fn has_same_call(&self, other: &Self) -> bool {
-        self.call != [0; 4] && self.call == other.call
+        self.call[3] & 1 == 1 && self.call == other.call
     }
 
     /// Returns whether both messages have call ids, and these differ.
     pub(crate) fn has_other_call(&self, other: &Self) -> bool {
         are_different(self.call, other.call)
     }
+}
+
+/// Returns the hash of the call ids of a message, of which at least one is not zeros.
+fn join_calls(calls: &[[u8; 4]]) -> [u8; 4] {
+    let [first, second, third, last] =
+        meaning::hash_id(&[b"lcm calls", calls.as_flattened()]);
+    let are_unique = calls.iter().filter(|call| **call != [0; 4]).all(|call| call[3] & 1 == 1);
+    [first, second, third, (last & !1) | u8::from(are_unique)]
 }
 
 /// Returns whether two hashes of ids differ; zeros are no id.
@@ -134,6 +143,8 @@ mod tests {
         };
         let [one, two, none] = ["\"call_1\"", "\"call_2\"", "null"].map(result);
         assert!(!one.is_same_message(&two) && one.says_the_same(&two) && one.has_other_call(&two));
-        assert!(one.is_same_message(&none) && one.has_same_call(&one) && !none.has_same_call(&none));
+        assert!(one.is_same_message(&none) && !one.has_same_call(&one) && !none.has_same_call(&none));
+        let unique = result("\"call_abcdefghijkl\"");
+        assert!(unique.has_same_call(&unique) && !unique.has_same_call(&one));
     }
 }

@@ -29,7 +29,7 @@ use crate::{
         json::{self, ByteSpan, JsonKind},
         sort,
     },
-    message::{ParsedMessage, Part, Role},
+    message::{ParsedMessage, Part, Role, is_unique_call_id},
 };
 
 /// Version of these rules. Hashes of different versions are not compared.
@@ -44,12 +44,16 @@ const SILENT_MEMBERS: [&str; 4] = ["cache_control", "id", "index", "status"];
 /// Types of blocks that are only text.
 const TEXT_TYPES: [&str; 3] = ["text", "input_text", "output_text"];
 
+/// Fewest letters and digits of a call id that looks unique.
+const CALL_ID_CHARACTERS_MIN: usize = 8;
+
 /// What one part of a message says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SaidPart {
     /// Hash of what the part says.
     pub said: [u8; 16],
-    /// Hash of the id of a tool call or result; zeros: the part has no id.
+    /// Hash of the id of a tool call or result; zeros: the part has no id. The lowest bit tells
+    /// whether the id looks globally unique.
     pub call: [u8; 4],
 }
 
@@ -59,9 +63,9 @@ pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<SaidPart> {
     let role = message.role;
     let parts = message.parts.iter().filter_map(|part| {
         let said = hash_part(raw, role, part)?;
-        let id = part.call_id(raw).or_else(|| part.result_id(raw));
-        let id = id.filter(|id| !id.is_empty());
-        Some(SaidPart { said, call: id.map_or([0; 4], |id| hash_id(&[b"lcm call", id.as_bytes()])) })
+        let call = part.call_id(raw).map(|id| hash_call_id(b"lcm call", &id));
+        let result = || part.result_id(raw).map(|id| hash_call_id(b"lcm result", &id));
+        Some(SaidPart { said, call: call.or_else(result).unwrap_or_default() })
     });
     let mut said: Vec<SaidPart> = parts.collect();
     if said.is_empty() {
@@ -104,6 +108,16 @@ pub fn read_text(raw: &str, message: &ParsedMessage) -> Option<String> {
     Some(normalize_text(&text).into_owned())
 }
 
+/// Returns the hash of a part that says only this text: the text of a tool result for the role
+/// `tool`, else a text. The text is as [`read_text`] returns it.
+#[must_use]
+pub fn hash_text(role: Role, text: &str) -> [u8; 16] {
+    let kind = if role == Role::Tool { b'o' } else { b't' };
+    let mut hasher = start_hash(kind, role);
+    add_text(&mut hasher, text);
+    finish_hash(hasher)
+}
+
 /// Returns the running hash of a sequence of parts after one more part. The hash starts with
 /// zeros, and does not depend on where messages begin.
 #[must_use]
@@ -117,6 +131,25 @@ pub fn hash_id(fields: &[&[u8]]) -> [u8; 4] {
     let [first, rest @ ..]: [u8; 4] = hash::hash_prefix(&hash::hash_fields(fields));
     // Zeros are kept for messages without an id.
     [first | 1, rest[0], rest[1], rest[2]]
+}
+
+/// Returns the hash of a call id; zeros: the id is empty.
+fn hash_call_id(kind: &[u8], id: &str) -> [u8; 4] {
+    if id.is_empty() {
+        return [0; 4];
+    }
+    let [first, second, third, last] = hash_id(&[kind, id.as_bytes()]);
+    [first, second, third, (last & !1) | u8::from(looks_unique(id))]
+}
+
+/// Returns whether a call id looks globally unique: it does not only count the calls of a list or
+/// turn, as `call_1` and `functions.exec:0` do.
+fn looks_unique(id: &str) -> bool {
+    let stem = id.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_counted = stem.len() < id.len() && !stem.bytes().any(|b| b.is_ascii_digit());
+    let characters = id.bytes().filter(u8::is_ascii_alphanumeric).count();
+    is_unique_call_id(id)
+        || (!is_counted && characters >= CALL_ID_CHARACTERS_MIN && id.bytes().any(|b| b.is_ascii_digit()))
 }
 
 /// Returns the hash of a part; `None`: the part says nothing.
@@ -328,6 +361,34 @@ mod tests {
     fn hashes(dialect: Dialect, raw: &str) -> Vec<[u8; 16]> {
         let parts = hash_parts(raw, &message::parse(dialect, raw).expect("a message"));
         parts.iter().map(|part| part.said).collect()
+    }
+
+    #[test]
+    fn ids_that_count_calls_do_not_look_unique() {
+        let unique = [
+            "toolu_01A2b3C4d5E6f7",
+            "chatcmpl-tool-9f8e7d6c5b4a",
+            "a1b2c3d4e",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "call_abcdefghijklmnop",
+        ];
+        assert!(unique.iter().all(|id| looks_unique(id)), "{unique:?}");
+        for id in ["", "1", "call_0", "functions.exec:0", "get_current_weather_17", "search"] {
+            assert!(!looks_unique(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_text_alone_has_the_hash_of_its_part() {
+        let raws = [
+            r#"{"role":"assistant","content":" Ship it\n"}"#,
+            r#"{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"done "}]}"#,
+        ];
+        for raw in raws {
+            let message = message::parse(Dialect::OpenaiChat, raw).expect("a message");
+            let text = read_text(raw, &message).expect("a text");
+            assert_eq!(hash_parts(raw, &message)[0].said, hash_text(message.role, &text), "{raw}");
+        }
     }
 
     /// Checks that all these messages of Chat say the same, and no other one does.
