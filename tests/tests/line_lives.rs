@@ -57,6 +57,8 @@ struct Form {
     anthropic: bool,
     stubs: bool,
     reminder: bool,
+    /// The last answer is still being streamed: the list has its first half.
+    half: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -182,6 +184,11 @@ impl Life {
                 let clock = if self.has_clock { self.now.to_string() } else { String::new() };
                 json!({"role": "system", "content": format!("You help people. {clock}")})
             }
+            Said::Text { role, text, .. }
+                if form.half && place + 1 == count && *role == "assistant" =>
+            {
+                json!({"role": role, "content": text[..text.len() / 2]})
+            }
             Said::Text { role, text, .. } => {
                 let is_newest = self.newest_user(place, count);
                 match form.reminder && *role == "user" && is_newest {
@@ -227,6 +234,11 @@ impl Life {
             {
                 format!("{text} <reminder>")
             }
+            Said::Text { role, text, .. }
+                if form.half && place + 1 == count && *role == "assistant" =>
+            {
+                text[..text.len() / 2].to_owned()
+            }
             Said::Text { text, .. } => text.clone(),
             Said::Result { .. }
                 if form.stubs && place + 6 < count && self.handed.contains(&number) =>
@@ -240,7 +252,7 @@ impl Life {
 
     fn random_form(&mut self) -> Form {
         let mut form = Form::default();
-        match self.random.between(0, 11) {
+        match self.random.between(0, 13) {
             0 => form.nulls = true,
             1 => form.parts = true,
             2 => form.newline = true,
@@ -250,6 +262,13 @@ impl Life {
             6 => form.anthropic = !self.has_clock,
             7 => form.stubs = self.has_ids,
             8 => form.reminder = self.may_remind(),
+            9 => {
+                let last = self.hosts[0].list.last();
+                let is_long = |number: &usize| self.token(*number).is_some();
+                form.half = self.hosts.len() == 1
+                    && self.hosts[0].window.is_none()
+                    && last.is_some_and(|number| is_long(number) && !self.handed.contains(number));
+            }
             _ => {}
         }
         form
@@ -259,6 +278,14 @@ impl Life {
     /// an old one is an edit.
     fn may_remind(&self) -> bool {
         let [host] = &*self.hosts else { return false };
+        // A beginning with a form of its own needs two long texts before, to be known again.
+        let is_long = |number: &&usize| {
+            matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty())
+        };
+        let before = host.list.len().saturating_sub(2);
+        if host.list[..before].iter().filter(is_long).count() < 2 {
+            return false;
+        }
         let newest = host.list.iter().rev().take(2);
         let is_user = |number: &&usize| {
             matches!(self.said[**number], Said::Text { role: "user", .. })
@@ -275,7 +302,20 @@ impl Life {
         if let Some(window) = host.window
             && list.len() > window
         {
-            list = list[list.len() - window..].to_vec();
+            // The window overlaps what was handed over, and begins with no result.
+            let new = list.iter().position(|number| !self.handed.contains(number));
+            let most = new.unwrap_or(list.len()).saturating_sub(6);
+            let mut from = (list.len() - window).min(most);
+            while from > 0 && matches!(self.said[list[from]], Said::Result { .. }) {
+                from -= 1;
+            }
+            list = list[from..].to_vec();
+            // Without a long text, an overlap may be said again.
+            let is_long = |number: &&usize| {
+                matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty())
+            };
+            let again = list.iter().filter(|number| self.handed.contains(number));
+            self.in_doubt |= again.filter(is_long).count() == 0;
         }
         let count = list.len();
         if count < 2 {
@@ -444,6 +484,9 @@ impl Life {
         let mut pending = 0;
         for number in list {
             match (&self.said[*number], self.token(*number)) {
+                // A stub of a result that was stored before, in a list that shares nothing.
+                (Said::Result { .. }, Some(token))
+                    if self.in_doubt && !context.contains(token) => {}
                 (_, Some(token)) => {
                     let Some(at) = context[from..].find(token) else {
                         return Err(match context.contains(token) {

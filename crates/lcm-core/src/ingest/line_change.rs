@@ -144,10 +144,12 @@ fn ensure_valid(
     change: &LineChange,
 ) -> Result<()> {
     let LineChange { fork, is_grown, restored } = change;
-    if *fork > head.messages || (*is_grown && *fork + 1 != head.messages) {
+    let count = |seq: u64| withdrawals.count_through(seq.min(head.messages));
+    let left = count(head.messages) - count(*fork);
+    if *fork > head.messages || (*is_grown && left != 1) {
         return Err(Error::invalid_input(format_args!(
-            "`line.fork` must be at most {}, the number of messages, and one less with \
-             `line.grown`; got {fork}",
+            "`line.fork` must be at most {}, the number of messages; with `line.grown` one message \
+             of the line must follow; got {fork}",
             head.messages
         )));
     }

@@ -256,17 +256,20 @@ impl LineRequest<'_, '_> {
         let position_first = position_end - int::to_u64(length);
         let stored = self.read_messages(session, position_first, length)?;
         let (mut forms, mut equal, mut texts) = (Vec::new(), Vec::new(), 0);
+        let mut is_certain = true;
         for ((offset, entry), message) in entries.take(length).zip(&stored) {
             if entry.mark.says_the_same(&message.mark) && !entry.is_known() {
                 equal.push(start + offset);
             } else if message_form::may_be_form(entry, message) {
                 texts += usize::from(message_form::is_text(entry));
+                is_certain &= entry.role == Role::System
+                    || message_form::compare_forms(entry, None, message).is_some();
                 forms.push((start + offset, position_first + int::to_u64(offset)));
             } else {
                 return Ok(Vec::new());
             }
         }
-        if texts > 0 && !self.has_anchor_after(start + length) {
+        if !is_certain && !self.has_anchor_after(start + length) {
             return Ok(Vec::new());
         }
         if texts > 1 || stored.len() < length {
@@ -373,7 +376,8 @@ impl LineRequest<'_, '_> {
         if self.diff.grown.is_some() && left == 1 && fork >= summarised {
             (change.fork, change.is_grown) = (fork, true);
             decision.notices.push(format!(
-                "revision: a longer form replaces message {messages} in the context"
+                "revision: a longer form replaces message {} in the context",
+                self.line.seq_at(last.position + 1)
             ));
         } else if is_placed && left > 0 && (has_new || has_returned) {
             let newest = self.line.seq_at(self.line.count_messages());
@@ -448,18 +452,17 @@ impl LineRequest<'_, '_> {
         let mut after = fork;
         while found.ranges.len() < RESTORED_MAX {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
-            let mut best = (MatchedBranch::default(), 0, false);
+            let mut best = (MatchedBranch::default(), 0);
             for range in self.withdrawals.ranges_after(after) {
                 if range.seq_first <= summarised || rest.is_empty() {
                     continue;
                 }
                 let matched = self.match_range(session, rest, range)?;
                 if matched.count > best.0.count {
-                    let is_whole = int::to_u64(matched.count) == range.count();
-                    best = (matched, range.seq_first, is_whole);
+                    best = (matched, range.seq_first);
                 }
             }
-            let (MatchedBranch { count, forms }, seq_first, is_whole) = best;
+            let (MatchedBranch { count, forms }, seq_first) = best;
             if count == 0 {
                 break;
             }
@@ -467,9 +470,6 @@ impl LineRequest<'_, '_> {
             found.forms.extend(forms.into_iter().map(|place| start + found.count + place));
             found.count += count;
             found.ranges.push((seq_first, after));
-            if !is_whole {
-                break;
-            }
         }
         Ok(found)
     }
@@ -484,7 +484,7 @@ impl LineRequest<'_, '_> {
     ) -> Result<MatchedBranch> {
         let most = int::to_usize(range.count()).min(entries.len());
         let (mut matched, mut place) = (MatchedBranch::default(), 0);
-        let (mut forms, mut texts) = (Vec::new(), 0);
+        let (mut forms, mut texts, mut open) = (Vec::new(), 0, 0);
         while place < most {
             let first = range.seq_first + int::to_u64(place);
             let last = first + int::to_u64((most - place).min(PAGE_MESSAGES)) - 1;
@@ -497,14 +497,19 @@ impl LineRequest<'_, '_> {
                 };
                 // Of texts of people and models, only one may differ between two equal messages.
                 let is_text = message_form::is_text(entry);
+                let is_certain = message_form::compare_forms(entry, None, &message).is_some();
                 let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
-                if is_equal {
-                    // A text that differs needs an equal text behind it.
-                    if texts == 0 || entry.is_strong_anchor() {
-                        (matched.count, texts) = (place + 1, 0);
+                if is_equal || is_certain {
+                    if is_certain && !is_equal {
+                        forms.push(place);
+                    }
+                    // A message that differs needs an equal text behind it.
+                    if open == 0 || entry.is_strong_anchor() {
+                        (matched.count, texts, open) = (place + 1, 0, 0);
                         matched.forms.append(&mut forms);
                     }
                 } else if is_form {
+                    open += 1;
                     texts += usize::from(is_text);
                     forms.push(place);
                 } else {
