@@ -150,11 +150,13 @@ impl LineComparison<'_, '_> {
     fn find_forms(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
         for (index, entry) in self.entries.iter().enumerate().filter(|it| it.1.may_be_form.get()) {
             let Some(position) = diff.positions.get(index).copied().flatten() else { continue };
-            let mark = match self.line.mark_at(position) {
-                Some(mark) => Some(*mark),
-                None => self.line.read_page(session, position)?.first().map(|it| it.mark),
+            let is_form = match self.line.mark_at(position) {
+                Some(mark) if entry.redacted_copy.is_none() => !mark.says_the_same(&entry.mark),
+                _ => self.line.read_page(session, position)?.first().is_some_and(|message| {
+                    let is_copy = entry.may_be_copy_of(&message.text);
+                    !is_copy && !message.mark.says_the_same(&entry.mark)
+                }),
             };
-            let is_form = mark.is_some_and(|mark| !mark.says_the_same(&entry.mark));
             if is_form && !diff.other_forms.contains(&index) {
                 diff.other_forms.push(index);
             }

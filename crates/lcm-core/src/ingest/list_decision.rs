@@ -261,9 +261,9 @@ impl LineRequest<'_, '_> {
             if entry.mark.says_the_same(&message.mark) && !entry.is_known() {
                 equal.push(start + offset);
             } else if message_form::may_be_form(entry, message) {
-                texts += usize::from(message_form::is_text(entry));
-                is_certain &= entry.role == Role::System
-                    || message_form::compare_forms(entry, None, message).is_some();
+                let is_held = message_form::compare_forms(entry, None, message).is_some();
+                texts += usize::from(message_form::is_text(entry) && !is_held);
+                is_certain &= entry.role == Role::System || is_held;
                 forms.push((start + offset, position_first + int::to_u64(offset)));
             } else {
                 return Ok(Vec::new());
