@@ -329,3 +329,147 @@ fn short_lists_are_told_apart() {
     let again = [long("user", 20), chat[4].clone(), chat[5].clone()];
     assert_eq!(host.append(Dialect::OpenaiChat, &again).ingested, 3);
 }
+
+/// A poll: a call and its result that say the same each time, under an id of their own.
+fn poll(number: usize) -> [Value; 2] {
+    let id = format!("call_abcdefghij{number:04}");
+    [
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
+            "function": {"name": "status", "arguments": "{\"job\":\"the nightly build of main\"}"}}]}),
+        json!({"role": "tool", "tool_call_id": id, "content": "The job is still in the queue."}),
+    ]
+}
+
+/// Calls whose ids differ are different calls, in windows and in whole lists.
+#[test]
+fn polls_are_never_taken_for_one() {
+    let mut host = Host::new();
+    let polls: Vec<Value> = (0..12).flat_map(poll).collect();
+    for window in polls.chunks(4) {
+        assert_eq!(host.append(Dialect::OpenaiChat, window).ingested, 4, "{:?}", host.warnings);
+    }
+    let mut whole = Host::new();
+    for count in [2, 6, 24] {
+        whole.append(Dialect::OpenaiChat, &polls[..count]);
+    }
+    assert_eq!((host.stored().len(), whole.stored().len()), (24, 24));
+    assert_eq!(host.context().len(), 24);
+}
+
+/// After mode `new`, a list that begins as the list before is the new one.
+#[test]
+fn mode_new_begins_a_list_anew() {
+    let mut host = Host::new();
+    let chat: Vec<Value> =
+        (0..4).map(|number| long(["user", "assistant"][number % 2], number)).collect();
+    host.append(Dialect::OpenaiChat, &chat);
+    let options = AppendOptions {
+        append_mode: AppendMode::New,
+        extra_json: Some(json!({"seq_seen": host.seen}).to_string()),
+        ..AppendOptions::default()
+    };
+    let again: Vec<String> = chat[..2].iter().map(Value::to_string).collect();
+    host.now += 1_000;
+    host.store.begin_call();
+    let receipt = host
+        .engine
+        .append(&mut host.store, CHAT, Dialect::OpenaiChat, &again, &options, host.now)
+        .expect("an append");
+    assert_eq!((receipt.ingested, receipt.seq_seen), (2, 6));
+    host.seen = receipt.seq_seen;
+    let next = [chat[0].clone(), chat[1].clone(), long("user", 9)];
+    let receipt = host.append(Dialect::OpenaiChat, &next);
+    assert_eq!((receipt.ingested, &receipt.warnings[..]), (1, &[][..]));
+    // The whole of both lists is the longer match.
+    let mut both = chat.clone();
+    both.extend(next);
+    both.push(long("assistant", 10));
+    let receipt = host.append(Dialect::OpenaiChat, &both);
+    assert_eq!((receipt.ingested, &receipt.warnings[..]), (1, &[][..]));
+    assert_eq!(host.context().len(), 8);
+    host.ensure_sound();
+}
+
+/// What a list has comes back: from a third branch, by id, and if nothing may be set aside.
+#[test]
+fn what_a_list_has_is_never_hidden() {
+    for with_ids in [false, true] {
+        let say = |role: &str, number: usize| {
+            let mut message = long(role, number);
+            if with_ids {
+                message["id"] = json!(format!("m{number}"));
+            }
+            message
+        };
+        let start: Vec<Value> =
+            (0..4).map(|number| say(["user", "assistant"][number % 2], number)).collect();
+        let branch = |at: usize, numbers: [usize; 2]| {
+            let mut list = start[..at].to_vec();
+            list.extend([say("user", numbers[0]), say("assistant", numbers[1])]);
+            list
+        };
+        let lists = [start.clone(), branch(4, [10, 11]), branch(2, [20, 21]), branch(4, [30, 31])];
+        let mut host = Host::new();
+        for list in &lists {
+            host.append(Dialect::OpenaiChat, list);
+        }
+        for turn in 0..3 {
+            for (place, list) in lists.iter().enumerate() {
+                // Every second return is made by a caller that does not say what it saw.
+                let seen = Some(host.seen).filter(|_| turn != 1);
+                host.warnings.clear();
+                let receipt = host.append_seen(Dialect::OpenaiChat, list, seen);
+                host.seen = receipt.seq_seen;
+                assert_eq!(receipt.ingested, 0, "{with_ids} {place} {:?}", host.warnings);
+                let context = host.context();
+                let missing: Vec<String> =
+                    list.iter().map(text_of).filter(|text| !context.contains(text)).collect();
+                assert!(missing.is_empty(), "{with_ids} {place} {missing:?} {:?}", host.warnings);
+            }
+        }
+        assert_eq!(host.stored().len(), 10);
+        host.ensure_sound();
+    }
+}
+
+/// A streamed answer that goes on replaces its first part, even for a caller that says nothing.
+#[test]
+fn a_streamed_answer_grows() {
+    let mut host = Host::new();
+    let question = long("user", 1);
+    let answer = long("assistant", 2);
+    let half = json!({"role": "assistant", "content": text_of(&answer)[..12]});
+    host.append(Dialect::OpenaiChat, &[long("assistant", 0), question.clone(), half]);
+    let whole = [long("assistant", 0), question, answer];
+    let receipt = host.append_seen(Dialect::OpenaiChat, &whole, None);
+    assert!(receipt.warnings[0].starts_with("revision: "), "{:?}", receipt.warnings);
+    assert_eq!(host.context(), whole.iter().map(text_of).collect::<Vec<_>>());
+    assert_eq!(host.stored().len(), 4);
+    host.ensure_sound();
+}
+
+/// What others stored is not seen by a caller whose list does not have it.
+#[test]
+fn a_receipt_says_what_the_caller_saw() {
+    let mut host = Host::new();
+    let start: Vec<Value> =
+        (0..4).map(|number| long(["user", "assistant"][number % 2], number)).collect();
+    let of = |host: &mut Host, numbers: &[usize], seen: Option<u64>| {
+        let mut list = start.clone();
+        list.extend(numbers.iter().map(|number| long("user", *number)));
+        let receipt = host.append_seen(Dialect::OpenaiChat, &list, seen);
+        (receipt.ingested, receipt.seq_seen)
+    };
+    assert_eq!(of(&mut host, &[], None), (4, 4));
+    assert_eq!(of(&mut host, &[10], Some(4)), (1, 5));
+    // Another caller, which never saw message 5.
+    assert_eq!(of(&mut host, &[20], Some(4)), (1, 4));
+    assert_eq!(of(&mut host, &[20, 21], Some(4)), (1, 4));
+    assert_eq!(of(&mut host, &[22], Some(4)), (1, 4));
+    assert_eq!(host.context().len(), 8, "nothing is set aside");
+    // The first caller reads all of it, and may then leave what it read.
+    assert_eq!(of(&mut host, &[10, 20, 21, 22], Some(5)), (0, 8));
+    assert_eq!(of(&mut host, &[11], Some(8)), (1, 9));
+    assert_eq!(host.context().len(), 5);
+    host.ensure_sound();
+}
