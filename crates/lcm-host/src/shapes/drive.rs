@@ -530,34 +530,6 @@ pub struct DeletionResult {
     pub bytes: u64,
 }
 
-/// Arguments of `delete`: deletes the conversation, one bounded piece a call.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct DeleteArguments {
-    /// Whether the call only continues a deletion and never begins one. Default: `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resume: Option<bool>,
-    /// Whether the verb only reports what it would change. Default: `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dry_run: Option<bool>,
-}
-
-/// Answer of `delete`. Counts are of all pieces so far.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct DeleteAnswer {
-    /// Whether the verb wrote, or with `dry_run` would write.
-    pub changed: bool,
-    /// Id of the conversation.
-    pub conversation: String,
-    /// Whether nothing of the conversation is left, and the id is free; false: call the verb again.
-    pub done: bool,
-    /// Messages that the conversation had.
-    pub messages: u64,
-    /// Deleted records, with those of other conversations that named this one.
-    pub records: u64,
-    /// Bytes of keys and values of the deleted records.
-    pub bytes: u64,
-}
-
 /// The outcome of an instruction.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]

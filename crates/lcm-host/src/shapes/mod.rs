@@ -70,6 +70,7 @@ mod drive;
 mod ingest;
 mod recall;
 mod shared;
+mod verbs;
 
 pub use admin::*;
 pub use ask::*;
@@ -80,6 +81,7 @@ pub use drive::*;
 pub use ingest::*;
 pub use recall::*;
 pub use shared::*;
+pub use verbs::*;
 
 /// Reads a member that is present; `Some(None)`: the member is null.
 fn read_nullable<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::document::{Document, Node, NodeType, Ordered};
 
 /// Files of the folder `schema`, in the order in which pages and types are written.
-pub(super) const FILES: [&str; 10] = [
+pub(super) const FILES: [&str; 11] = [
     "common",
     "configuration",
     "ingest",
@@ -20,6 +20,7 @@ pub(super) const FILES: [&str; 10] = [
     "recall",
     "ask",
     "admin",
+    "verbs",
     "drive",
     "packages",
 ];
