@@ -7,6 +7,9 @@
 //! The description of the interface in `schema/`: what is written from it is up to date, and the
 //! JSON of every golden vector is as described.
 
+#[path = "interface/python_shapes.rs"]
+mod python_shapes;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -86,3 +86,30 @@ fn null_is_kept_where_absence_means_something_else() {
     let text = rust::write_member(&member);
     assert!(text.contains("size: Option<u32>,") && !text.contains("serde"), "{text}");
 }
+
+#[test]
+fn files_that_refer_to_each_other_in_a_circle_are_refused() {
+    let file = |name: &str, shape: &str, target: &str| {
+        let text = json!({
+            "$schema": DRAFT, "$id": format!("{name}.json"), "description": "A sample.",
+            "$defs": {shape: {
+                "description": "A sample.", "type": "object", "additionalProperties": false,
+                "properties": {"inner": {"description": "Its inner value.", "$ref": target}}
+            }}
+        });
+        text.to_string()
+    };
+    let a = ("a", file("a", "Apple", "b.json#/$defs/Berry"));
+    let b = ("b", file("b", "Berry", "c.json#/$defs/Cherry"));
+    // A shape may refer to itself, and a file to a later file.
+    let line = [a.clone(), b.clone(), ("c", file("c", "Cherry", "#/$defs/Cherry"))];
+    assert!(Schema::parse(&line).is_ok());
+    let circle = [a, b, ("c", file("c", "Cherry", "b.json#/$defs/Berry"))];
+    let error = Schema::parse(&circle).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "files of schema/ must not refer to each other in a circle, got `Berry` of b.json refers \
+         to `Cherry` of c.json, `Cherry` of c.json refers to `Berry` of b.json; move a shape that \
+         several files use into common.json"
+    );
+}
