@@ -9,6 +9,8 @@
 
 #[path = "interface/python_shapes.rs"]
 mod python_shapes;
+#[path = "interface/rust_shapes.rs"]
+mod rust_shapes;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

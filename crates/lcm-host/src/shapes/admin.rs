@@ -74,6 +74,7 @@ pub struct ConversationStatus {
     /// The newest messages, which are not compacted.
     pub fresh_tail: FreshTail,
     /// Deferred compaction; null: no compaction is deferred.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub debt: Option<DeferredCompaction>,
     /// Sums of all reported usage of models.
     pub usage: UsageTotals,
@@ -82,13 +83,16 @@ pub struct ConversationStatus {
     /// Corrections of token estimates by model.
     pub calibrations: Vec<Calibration>,
     /// The focus brief; null: the conversation has no focus brief.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub focus: Option<FocusBrief>,
     /// Circuit breaker of the configured `summary_model`, which all conversations share; empty: no
     /// answer was ever refused.
     pub breakers: Vec<ModelBreaker>,
     /// Key of the family; null: the conversation has no family.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub archived: Option<ArchiveState>,
     /// Bytes of the conversation by content.
     pub bytes: ByteUsage,
@@ -120,6 +124,7 @@ pub struct FreshTail {
     /// Most messages of the fresh tail, as configured.
     pub messages_max: u32,
     /// Position of the newest user message; null: there is no user message.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub newest_user_seq: Option<u64>,
 }
 
@@ -166,6 +171,7 @@ pub struct ListingPage {
     /// Elements of the page.
     pub items: Vec<ListedItem>,
     /// Cursor of the next page; null: the last page.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub cursor: Option<String>,
 }
 
@@ -203,8 +209,10 @@ pub struct ListedConversation {
     /// Time of the last commit.
     pub updated_at: String,
     /// Key of the family; null: the conversation has no family.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub archived: Option<ArchiveState>,
 }
 
@@ -260,6 +268,7 @@ pub struct CheckReport {
     /// Counts of what was checked.
     pub metrics: CheckMetrics,
     /// Cursor of the next page; null: the last page.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub cursor: Option<String>,
 }
 
@@ -311,8 +320,10 @@ pub struct CheckMetrics {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StoreDigest {
     /// SHA-256 in 64 hex digits; null: further pages follow.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub sha256: Option<String>,
     /// Cursor of the next page; null: the last page.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub cursor: Option<String>,
 }
 
@@ -322,6 +333,7 @@ pub struct ExportPage {
     /// JSON lines without line ends.
     pub lines: Vec<String>,
     /// Cursor of the next page; null: the last page.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub cursor: Option<String>,
 }
 
@@ -345,5 +357,6 @@ pub struct ImportPage {
     /// Summaries that the import has stored so far.
     pub summaries: u64,
     /// Cursor of the next call; null: the import is complete.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub cursor: Option<String>,
 }

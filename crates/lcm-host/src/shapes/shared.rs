@@ -152,6 +152,7 @@ pub struct CompletionRequest {
     /// Sampling temperature in thousandths.
     pub temperature_permille: u32,
     /// Model that the configuration names for this purpose; null: the host chooses.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub model: Option<String>,
 }
 
@@ -194,6 +195,7 @@ pub struct ArchiveState {
     /// Reason for which the conversation was archived.
     pub cause: ArchiveCause,
     /// Id of the conversation that continues this conversation; null: no conversation continues it.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub successor: Option<String>,
     /// Time at which the conversation was archived.
     pub archived_at: String,

@@ -56,6 +56,7 @@ pub struct ArchiveAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// State of the archived conversation; null: nothing was archived.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub archived: Option<ArchiveState>,
 }
 
@@ -85,6 +86,7 @@ pub struct ResetAnswer {
     pub warnings: Option<Vec<String>>,
     /// Id of the archived conversation; null: the conversation has no message and stays, or the
     /// configuration excludes the session from writing.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub archived_conversation: Option<String>,
 }
 
@@ -182,6 +184,7 @@ pub struct MaintainAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Deferred compaction; null: no compaction is deferred.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub debt: Option<DeferredCompaction>,
     /// Whether the host should compact now; false in the answer to a call with `ended`.
     pub drain: bool,
@@ -354,9 +357,11 @@ pub struct AdviseAnswer {
     pub completions_cost_micros: u64,
     /// Number of prompts after which compaction cannot wait; null: no such prompt among those to
     /// come.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub forced_in_turns: Option<u64>,
     /// Number of prompts after which compaction costs least; equal to `turns`: no compaction costs
     /// least; null: the advice is `compact`.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub wait_turns: Option<u64>,
     /// Estimated tokens of the context now.
     pub tokens: u64,
@@ -394,6 +399,7 @@ pub struct FocusAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// The focus brief; null: the conversation has no focus brief.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub focus: Option<FocusBrief>,
 }
 

@@ -84,7 +84,27 @@ fn null_is_kept_where_absence_means_something_else() {
     assert!(rust::write_member(&member).contains("size: Option<u32>,"));
     (member.default, member.is_required) = (None, true);
     let text = rust::write_member(&member);
-    assert!(text.contains("size: Option<u32>,") && !text.contains("serde"), "{text}");
+    assert!(text.contains("size: Option<u32>,") && !text.contains("default"), "{text}");
+}
+
+/// Serde reads an absent `Option` as `None`, and any text as a `String`.
+#[test]
+fn a_required_member_is_read_with_the_values_that_it_may_have() {
+    let mut member = Member {
+        name: "state".into(),
+        description: "Its state.".into(),
+        kind: Kind::Nullable(Box::new(Kind::Number)),
+        is_required: true,
+        default: None,
+        group: None,
+        only: None,
+    };
+    let reader = |name: &str| format!("#[serde(deserialize_with = \"{name}\")]");
+    assert!(rust::write_member(&member).contains(&reader("Option::deserialize")));
+    member.kind = Kind::Constant("half-open".into());
+    assert!(rust::write_member(&member).contains(&reader("read_half_open")));
+    member.kind = Kind::Number;
+    assert!(!rust::write_member(&member).contains("serde"));
 }
 
 #[test]
