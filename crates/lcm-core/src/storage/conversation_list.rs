@@ -86,8 +86,9 @@ pub(crate) fn next_conversation(
     decode_id(&entry.key, &entry.value).map(Some)
 }
 
-/// Reads the page after `cursor`, or the first page, with at most `count_max` conversations.
-/// Returns `None` if `cursor` does not begin as a key of this list does.
+/// Reads the page after `cursor`, or the first page if `cursor` is `None`. A page has at most
+/// `count_max` conversations, and may have fewer, even none, although more pages follow. Returns
+/// `None` if `cursor` does not begin as a key of this list does.
 ///
 /// # Errors
 ///
@@ -124,8 +125,9 @@ pub(crate) fn read_conversation_page(
     Ok(Some(ConversationPage { conversations: listed, cursor }))
 }
 
-/// Reads a page of the ids of conversations that are being deleted, with the cursor of the next
-/// page; `None`: the cursor is not a cursor of this list.
+/// Reads a page of the ids of conversations that are being deleted: the page after `cursor`, or the
+/// first page. Returns the ids and the cursor of the next page (`None`: this is the last page). The
+/// outer `None`: `cursor` is not a cursor of this list.
 ///
 /// # Errors
 ///

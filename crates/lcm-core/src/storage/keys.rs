@@ -96,7 +96,8 @@ impl ConversationKeys {
         format!("msg_{}{seq:010x}", hex(&self.id_tag))
     }
 
-    /// Parses the seq in a printed id; `None`: the text is no message id of this conversation.
+    /// Parses the seq in a printed id, without a check that this message exists. `None`: the text
+    /// is no message id, or the message id of another conversation.
     pub(crate) fn parse_message_id(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix("msg_")?.strip_prefix(hex(&self.id_tag).as_str())?;
         if digits.len() != 10 || decode_hex(digits).is_none() {
@@ -120,7 +121,8 @@ impl ConversationKeys {
         format!("{DELETIONS_PREFIX}{}", self.root)
     }
 
-    /// Returns the key of the journal entry that tells one life of the id from the next.
+    /// Returns the key of the life: the first journal entry, by which a conversation differs from a
+    /// later conversation with the same id.
     pub(crate) fn life_key(&self) -> String {
         self.journal_key(1)
     }
