@@ -403,8 +403,8 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
-    /// Reads the time of a message that a segment covers, so that the result is not `None`. For any
-    /// other message the error is `corrupt`.
+    /// Reads the time of a message that a segment covers; the result is never `None`. A message
+    /// that no segment covers gives the error `corrupt`.
     pub(super) fn read_time(
         &self,
         session: &mut StoreSession<'_>,

@@ -85,7 +85,8 @@ impl<'s> VectorSearch<'s> {
         Self { context, query, vector, scorer, bytes_left, notes: Vec::new() }
     }
 
-    /// Returns at most [`FUSED_HITS_MAX`] nearest documents, nearest first.
+    /// Returns at most [`FUSED_HITS_MAX`] nearest documents, nearest first. A document whose cosine
+    /// is not positive is never returned.
     ///
     /// # Errors
     ///
@@ -120,7 +121,13 @@ impl<'s> VectorSearch<'s> {
         Ok(hits)
     }
 
-    /// Reads the vector records whose dimensions and model fit the query vector.
+    /// Reads the vector records whose dimensions and model fit the query vector. Adds the note
+    /// `vectors-limited` if some records do not fit, and `vectors-absent` if no vectors are stored.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: there are vectors, but none with these dimensions and model; `corrupt`: a
+    /// record is damaged; errors of the store.
     fn read_fitting_vectors(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -172,7 +172,8 @@ fn select_best(
     Ok(score::select_top(&mut rows().zip(times).map(rank), bounds.limit))
 }
 
-/// Adds a note if some messages were indexed only in part. For a query that found nothing.
+/// Adds the note `partly-read` if some messages were indexed only in part. Called after a query
+/// found nothing.
 ///
 /// # Errors
 ///
