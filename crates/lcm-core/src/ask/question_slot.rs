@@ -66,7 +66,8 @@ impl QuestionSlot {
         session.read_guarded(QuestionRecord::key(call.keys)).map(Self)
     }
 
-    /// Returns the question if it is open and not expired at the time `now`; else `None`.
+    /// Returns the question if it is open and not expired at the time `now`. `None`: there is no
+    /// question, or the question has ended or expired.
     pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
         let is_open = |record: &&QuestionRecord| {
             matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
