@@ -37,8 +37,8 @@ pub(crate) struct ListingRequest<'a> {
 
 /// Returns one page of a listing as `{"items", "cursor"}`.
 ///
-/// A `cursor` of null ends the listing. `call` has the conversation, which only the listing of
-/// conversations does not need.
+/// A `cursor` of null ends the listing. `call` has the conversation; only the listings of
+/// conversations and of deletions do not need one.
 ///
 /// # Errors
 ///
@@ -74,8 +74,8 @@ pub(crate) fn list_page(
     Ok(answer.end_object())
 }
 
-/// Returns `None` as the next cursor of a listing of grants, which fits one page; any given cursor
-/// is an error.
+/// Returns `None` as the next cursor of a listing of grants, because such a listing fits one page.
+/// For the same reason, any given cursor is an error.
 fn ensure_single_page(cursor: Option<&str>) -> Result<Option<String>> {
     match cursor {
         None => Ok(None),
