@@ -160,7 +160,7 @@ impl CommandRequest {
             _ => {
                 return Err(Error::not_supported(format_args!(
                     "`verb` must be family, reset, new, archive, calibrate, maintain, usage, \
-                     advise, focus or prompts, got `{verb}`"
+                     advise, focus, delete or prompts, got `{verb}`"
                 )));
             }
         })

@@ -95,7 +95,7 @@ fn ensure_valid_range(invocation: &ToolInvocation<'_>) -> Result<()> {
     for ([start, end], name) in [(lines, "endLine"), (bytes, "endByte")] {
         if end.is_some_and(|end| end < start.unwrap_or(0)) {
             return Err(Error::invalid_input(format_args!(
-                "`{name}` must not lie before its start"
+                "`{name}` must not be before the start of the range"
             )));
         }
     }

@@ -34,7 +34,7 @@ pub struct JsonFields<'a> {
     members: Vec<JsonMember>,
     /// Fields that were read, for error messages.
     taken: Vec<JsonMember>,
-    /// The first fault, as an error message without the argument's name.
+    /// The first fault, as an error message without the argument's name; `None`: no fault so far.
     fault: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> JsonFields<'a> {
         self.finish_known(name)
     }
 
-    /// Ends reading as [`JsonFields::finish`], but ignores unknown fields.
+    /// Ends reading as [`JsonFields::finish`], but ignores fields that were not read.
     pub fn finish_known(self, name: &str) -> Result<()> {
         match self.fault {
             None => Ok(()),

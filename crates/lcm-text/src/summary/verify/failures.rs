@@ -17,12 +17,12 @@ use crate::{
     },
 };
 
-/// Most failures that are kept while a source is read. Then a new failure replaces the oldest
-/// closed failure, or the oldest failure if none is closed.
+/// Most failures that are kept while a source is read. A further failure replaces the oldest closed
+/// failure, or the oldest failure if none is closed.
 const FAILURES_MAX: usize = 64;
 /// Most open failures that must be mentioned: the last failures, which show the latest state.
 const REQUIRED_MAX: usize = 6;
-/// Number of subject words of a failed call from which no further words are added.
+/// Number of subject words with which a failed call takes no further words from its output.
 const KEYS_MAX: usize = 48;
 /// Number of lines at the beginning of a tool's error that are read as its cause.
 const ERROR_LINES: usize = 3;
@@ -61,7 +61,8 @@ struct SourceFailure<'a> {
     call_fingerprint: u64,
     /// The line or clause of the source that reports the failure.
     quote: &'a str,
-    /// Whether the source reports no later success of the failed call or subject.
+    /// Whether the source has no later attempt of the failed call, and reports no later success of
+    /// the subject.
     is_open: bool,
 }
 
