@@ -176,8 +176,8 @@ impl PartFields<'_> {
             .filter(|member| member.kind != JsonKind::Null)
     }
 
-    /// Returns a string; `Some(None)`: the field is absent or `null`, `None`: it is no string. fn
-    /// get_string(&self, key: &str) -> Option<Option<ByteSpan>> {
+    /// Returns a string. `Some(None)`: the field is absent or `null`. `None`: it has another type.
+    fn get_string(&self, key: &str) -> Option<Option<ByteSpan>> {
         match self.find_present(key) {
             None => Some(None),
             Some(member) if member.kind == JsonKind::String => Some(Some(member.value)),

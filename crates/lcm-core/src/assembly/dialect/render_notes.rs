@@ -88,8 +88,12 @@ impl RenderNote {
             Self::RenamedCall => "calls got an id or a name that the provider accepts",
             Self::ResultAsText => "results without a call id became text",
             Self::SystemAsUser => "system messages that do not lead the context became user text",
-            Self::ReasoningLeftOut => "reasoning that the dialect or the provider does not accept was omitted",
-            Self::BlockLeftOut => "content that the dialect cannot express was omitted or became text",
+            Self::ReasoningLeftOut => {
+                "reasoning that the dialect or the provider does not accept was omitted"
+            }
+            Self::BlockLeftOut => {
+                "content that the dialect cannot express was omitted or became text"
+            }
             Self::DroppedEmpty => "messages without content were omitted",
         })
     }
