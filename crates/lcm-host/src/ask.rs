@@ -96,7 +96,8 @@ pub struct AskReport {
     /// Tokens spent of the grant; `None`: the question used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantCharge>,
-    /// With `busy`: time at which the other question expires, such as `2026-01-02T03:04:05.000Z`.
+    /// With `busy`: time at which the other question expires, such as `2026-01-02T03:04:05.000Z`;
+    /// `None`: any other status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
@@ -143,6 +144,7 @@ impl Lcm {
     /// # Errors
     ///
     /// - `cancelled`: the caller stopped the question.
+    /// - `internal`: the component returned JSON that this host cannot read.
     /// - errors of the component, such as `not-found` for a summary.
     pub fn ask(
         &self,
@@ -174,7 +176,8 @@ impl Lcm {
     }
 
     /// Completes a request with the model of the handle. After `wait` the model is asked to stop,
-    /// and a failed answer becomes the failure `timeout`.
+    /// and a failed answer becomes the failure `timeout`. If the caller stopped the work, a failed
+    /// answer becomes the failure `other`.
     pub(crate) fn complete_within(
         &self,
         wait: Duration,

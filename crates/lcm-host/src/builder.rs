@@ -176,7 +176,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Errors of [`Builder::open`] but `internal`.
+    /// All errors of [`Builder::open`]; `internal` only if an instance of the component cannot be
+    /// made.
     pub fn open_with(mut self, component: &Component) -> Result<Lcm> {
         let model = self.chain(component);
         self.handle(component, &model)

@@ -93,7 +93,7 @@ impl std::fmt::Debug for Lcm {
 }
 
 impl Lcm {
-    /// Opens the SQLite file at this path, or `memory:`, with the offline model. `wasm` holds the
+    /// Opens the SQLite file at this path, or `memory:`, with the offline model. `wasm` has the
     /// bytes of `lcm.wasm`.
     ///
     /// # Errors
@@ -166,7 +166,8 @@ impl Lcm {
         report
     }
 
-    /// Returns the bytes of the store on disk; `None`: the store is not on a disk.
+    /// Returns the bytes of the store on disk. `None`: the store does not report them, or a panic
+    /// of the store or model ended the handle.
     #[must_use]
     pub fn bytes_on_disk(&self) -> Option<u64> {
         match &self.slot().place {
@@ -176,8 +177,8 @@ impl Lcm {
         }
     }
 
-    /// Returns the most bytes of linear memory that one instance of this handle has had; 0 before
-    /// the first call.
+    /// Returns the most bytes of linear memory that one instance of this handle has had. 0: no call
+    /// so far, or a panic of the store or model ended the handle.
     #[must_use]
     pub fn memory_bytes_peak(&self) -> u64 {
         let peak = match &self.slot().place {

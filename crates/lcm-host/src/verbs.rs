@@ -31,8 +31,9 @@ impl Lcm {
     ///
     /// - `invalid-input`, with an index: the message is not valid; nothing was stored.
     /// - `cancelled`: stored messages stay, and the next ingest continues after them.
-    /// - `exists`: the transcript changes stored messages; nothing was stored.
-    /// - errors of the component; with `refuse_replay` also its refusal.
+    /// - `exists`: the transcript changes stored messages, or with `refuse_replay` looks like a
+    ///   replay; nothing was stored.
+    /// - errors of the component.
     pub fn ingest(
         &self,
         conversation: &str,

@@ -53,7 +53,7 @@ impl Lcm {
         )
     }
 
-    /// Answers a tool call.
+    /// Answers a tool call, or returns the requests that a model must complete first.
     pub fn tool_call(
         &self,
         conversation: &str,
@@ -82,7 +82,8 @@ impl Lcm {
         )
     }
 
-    /// Continues a tool call with the model's answers, in the scope of the call.
+    /// Continues a tool call with the model's answers, one for each request, in order. `scope` is
+    /// that of the call.
     pub fn tool_resume(
         &self,
         conversation: &str,

@@ -18,9 +18,9 @@
 //! revision after it. If the first messages of a grown file have that hash and the conversation has
 //! that revision, the component appends the rest of the file without a comparison. In every other
 //! case (a cut, replaced or rewritten file, an abandoned branch, another writer) the component
-//! compares the whole file. So the checkpoint only saves work. It is not stored, because a stored
-//! checkpoint could belong to another store. If the process ends before the last read of an old
-//! file, ingest the old file under its new name.
+//! compares the whole file. So the checkpoint only saves work. The checkpoint is not stored,
+//! because a stored checkpoint could belong to another store. If the process ends before the last
+//! read of an old file, ingest the old file under its new name.
 
 use std::{
     collections::VecDeque,
@@ -110,8 +110,8 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the file at the path cannot be opened or read. A change of a replaced file
-    /// is returned before this error.
+    /// `invalid-input`: the file at the path cannot be opened, or an open file cannot be read. A
+    /// change of a replaced file is returned before the error of the file at the path.
     pub fn look(&mut self) -> Result<Option<Reading>> {
         let opened = self.open();
         let reading = self.next().map_err(|error| self.failed(&error))?;
