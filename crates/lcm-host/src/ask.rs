@@ -31,8 +31,8 @@ pub struct AskOptions {
     /// Most tokens of the answer; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_tokens_max: Option<u32>,
-    /// Most tokens of the sources of one search, of which the model may ask for a second; at most
-    /// `expand_tokens_max` of the configuration, which is the default.
+    /// Most tokens of the sources of one search; the model may ask for a second search. `None`:
+    /// `expand_tokens_max` of the configuration, which is also the greatest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u32>,
     /// Whether every conversation of the store is read.

@@ -35,7 +35,7 @@ pub(crate) const CONFLICT_RETRIES_MAX: u32 = 256;
 /// all three.
 ///
 /// Every method may be called from any thread. `now` is the time in milliseconds since the Unix
-/// epoch; if it is before the last commit of the conversation, the time of that commit counts.
+/// epoch. If `now` is before the last commit of the conversation, the time of that commit counts.
 #[derive(Clone)]
 pub struct Lcm {
     shared: Arc<SharedEngine>,

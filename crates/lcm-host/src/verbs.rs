@@ -103,8 +103,8 @@ impl Lcm {
     /// Deletes the conversation with all its records, and what other conversations have of it:
     /// grants that cover it, questions and answers with evidence from it. Then the id is free.
     ///
-    /// A deletion that a crash or `cancel` interrupted goes on with the next call, whoever makes
-    /// it; until then every other call on the id is refused with `denied`.
+    /// A deletion that a crash or `cancel` interrupted goes on with the next call of any caller.
+    /// Until then every other call on the id is refused with `denied`.
     ///
     /// # Errors
     ///

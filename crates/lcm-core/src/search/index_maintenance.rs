@@ -293,8 +293,8 @@ impl<'k> IndexMaintenance<'k> {
     /// Writes a segment of `documents`, numbered from `first`.
     ///
     /// If not all terms fit the commit, only the terms of the first half of the messages are
-    /// written, or of the first quarter, and so on down to none. The other messages are searched
-    /// without the index.
+    /// written. If these do not fit either, the half becomes a quarter, and so on down to none. The
+    /// other messages are searched without the index.
     fn write_messages(
         &mut self,
         head: &ConversationHead,

@@ -137,8 +137,8 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds the score of a named speaker to the messages `spoken` of the speaker, and to all
-    /// messages of the sessions `in_sessions`, in which the speaker speaks.
+    /// Adds the score of a named speaker to the messages of the speaker (`spoken`), and to all
+    /// messages of the sessions in which the speaker speaks (`in_sessions`).
     ///
     /// Both lists ascend. `weights`: for messages and for sessions. `names`: number of words of the
     /// query that are names of speakers.

@@ -1,8 +1,8 @@
 //! Reads of stored messages by seq: from the head and the directory to packs and chunks.
 //!
 //! In: a head and seqs. Out: messages with their texts. All operations read messages through this
-//! module. The head lists the newest packs, directory nodes the older packs. The number of the node
-//! of a seq is (seq - 1) / 1,024, rounded down, so the cost of a lookup does not grow with the
+//! module. The head lists the newest packs, directory nodes the older packs. The node of a seq has
+//! the number (seq - 1) / 1,024, rounded down. So the cost of a lookup does not grow with the
 //! history.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};

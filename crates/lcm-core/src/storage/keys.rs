@@ -342,8 +342,8 @@ mod tests {
     }
 
     /// Goal: the table in docs/store-format.md lists exactly the keys of this module. Method:
-    /// compares a key of each function with the rows. To find a function without a key in this
-    /// test, the letters in the text of this file are compared with the letters in the rows.
+    /// compares a key of each function with the rows. The letters in the text of this file must
+    /// equal the letters in the rows, so that no function is without a key in this test.
     #[test]
     fn the_document_draws_every_key() {
         let (_, table) = include_str!("../../../../docs/store-format.md")

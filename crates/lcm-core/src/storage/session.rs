@@ -77,8 +77,8 @@ pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
     head.family.is_some_and(|known| known != keys::family_hash(family))
 }
 
-/// Returns a family key for a conversation without a family: its id, or the id with a number if the
-/// family with the key `id` has other members.
+/// Returns a family key for a conversation without a family. The key is the conversation's id, or
+/// the id with a number if the family with the key `id` has other members.
 ///
 /// A deleted conversation with the same id may have left successors in the family `id`. Calls on
 /// this conversation must not read these successors.

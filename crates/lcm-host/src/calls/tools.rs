@@ -23,8 +23,8 @@ const fn scope_name(scope: ToolScope) -> &'static str {
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
     /// Returns the tool definitions, as JSON in the format of `dialect`. `grant` and `scope` are
-    /// those of the calls: a sub-agent with a grant also has `lcm_expand`, and only tools of the
-    /// scope `Store` have arguments that name other conversations.
+    /// those of the calls. A sub-agent with a grant also has `lcm_expand`. Only tools of the scope
+    /// `Store` have arguments that name other conversations.
     pub fn tool_definitions(
         &self,
         dialect: Dialect,

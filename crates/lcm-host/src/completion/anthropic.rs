@@ -34,7 +34,7 @@ const VERSION: &str = "2023-06-01";
 const TEMPERATURE: &str = "temperature";
 
 /// A model behind the Messages interface. If the server refuses the parameter `temperature`, the
-/// request is sent again without a temperature, and so are all later requests.
+/// request is sent again without a temperature. All later requests are sent in the same way.
 #[derive(Debug)]
 pub struct Anthropic {
     endpoint: Endpoint,

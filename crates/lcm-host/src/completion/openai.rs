@@ -39,7 +39,7 @@ const EXCHANGES_MAX: u32 = 3;
 ///
 /// Requests to OpenAI have `max_completion_tokens`, requests to other base URLs `max_tokens`. If
 /// the server refuses this name or `temperature`, the request is sent again with the other name or
-/// without a temperature, and so are all later requests.
+/// without a temperature. All later requests are sent in the same way.
 #[derive(Debug)]
 pub struct OpenAi {
     endpoint: Endpoint,

@@ -14,7 +14,8 @@
 //!
 //! Lines with `isSidechain` belong to sub-agents and are skipped. In a file with only such lines,
 //! the session of a sub-agent, they are read. Messages that the program itself wrote (`isMeta`,
-//! errors of the API) were visible to the model or the person, so they are kept with their mark.
+//! errors of the API) were visible to the model or the person. So these messages are kept with
+//! their mark.
 
 use std::collections::HashSet;
 

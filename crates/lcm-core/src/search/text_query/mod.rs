@@ -236,8 +236,9 @@ impl QueryTermOccurrence {
     }
 }
 
-/// Returns how many forms each word may have: in a query of up to 16 words all forms, of up to 48
-/// words two (as typed, and the stem), of more words one.
+/// Returns how many forms each word may have. In a query of up to 16 words, these are all forms. In
+/// a query of up to 48 words there are two, the word as typed and the stem. In a longer query there
+/// is one.
 fn count_forms_max(text: &str) -> usize {
     // A longer text is taken to have more words than all limits.
     if text.len() > TEXT_BYTES_COUNTED_MAX {

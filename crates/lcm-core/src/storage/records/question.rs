@@ -98,9 +98,9 @@ pub(crate) struct ConversationShare {
     pub(crate) candidates: u32,
     /// Number of summaries that the caller named.
     pub(crate) named: u32,
-    /// Most tokens of the conversation's passages from the newest search: an equal share of the
-    /// evidence tokens, and the tokens that the conversation before left unused. 0: this search
-    /// left the conversation out.
+    /// Most tokens of the conversation's passages from the newest search. This is an equal share of
+    /// the evidence tokens, plus the tokens that the conversation before left unused. 0: this
+    /// search left the conversation out.
     pub(crate) tokens_max: u32,
     /// Tokens of the conversation's passages from all searches; can exceed `tokens_max`.
     pub(crate) tokens: u32,

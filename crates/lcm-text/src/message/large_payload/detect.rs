@@ -130,8 +130,8 @@ impl PayloadFinder<'_> {
         }
     }
 
-    /// Finds the file blocks of a text, if it is a user's and reaches the threshold, and adds the
-    /// text outside blocks and the small blocks as candidates.
+    /// Finds the file blocks of a user's text that reaches the threshold. Adds the text outside
+    /// blocks and the small blocks as candidates.
     fn scan_text(&mut self, text: ByteSpan, role: Role) {
         let (first, end) = self.inner_range(text);
         let mut from = first;

@@ -105,8 +105,8 @@ fn yaml_key(line: &str) -> Option<&str> {
     (spaced && plain).then_some(bare)
 }
 
-/// Returns whether the first lines of a text look like YAML: only keys, lists, comments and
-/// indented lines, with at least two keys, or with `---` and one key.
+/// Returns whether the first lines of a text look like YAML. They have only keys, lists, comments
+/// and indented lines: at least two keys, or `---` at the start and one key.
 pub(super) fn is_yaml(text: &str) -> bool {
     let starts = text.starts_with("---");
     let mut keys = 0;

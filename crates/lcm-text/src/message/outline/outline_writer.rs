@@ -17,8 +17,8 @@ const ITEM_MAX: u64 = 120;
 /// Fewest quarter tokens to which a long list shortens its items.
 const ITEM_MIN: u64 = 44;
 
-/// Appends at most `max` quarter tokens of a text, with each run of whitespace and control
-/// characters as one space, and without such a run at the start and the end.
+/// Appends at most `max` quarter tokens of a text. Each run of whitespace and control characters
+/// becomes one space; such a run at the start or the end is removed.
 ///
 /// A text that does not fit ends with `...`. With `max` below 3, nothing is appended. Returns the
 /// number of quarter tokens appended.

@@ -415,8 +415,9 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         self.failures.push(failure);
     }
 
-    /// Closes the failures that share enough subject words with a success: three, more than half of
-    /// the words of the shorter subject, or for a success of everything (`is_general`) one.
+    /// Closes the failures that share enough subject words with a success. Enough are three words,
+    /// or more than half of the words of the shorter subject. For a success of everything
+    /// (`is_general`), one word is enough.
     fn resolve_failures(&mut self, keys: &[u64], is_general: bool) {
         for failure in &mut self.failures {
             let shared = count_shared_keys(&failure.keys, keys);

@@ -90,9 +90,10 @@ impl<'s> VectorSearch<'s> {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: all stored vectors have other dimensions or another model; `conflict`: a
-    /// conversation or its vectors changed during the call; `corrupt`: a vector or the index is
-    /// damaged; errors of the store.
+    /// - `invalid-input`: all stored vectors have other dimensions or another model.
+    /// - `conflict`: a conversation or its vectors changed during the call.
+    /// - `corrupt`: a vector or the index is damaged.
+    /// - errors of the store.
     pub(super) fn find_nearest(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -265,7 +265,7 @@ impl<'q> FileScan<'q> {
     /// holds the file. If the newest holder matches, the file is scanned there only. If a grant, a
     /// filter or the time window excludes the newest holder, the file is scanned at the first older
     /// holder that the scan reaches. Then the file is not scanned again, neither in this call nor
-    /// on later pages.
+    /// on later pages. At a message that only names the file, the file is never scanned.
     fn is_newest_holder(
         &mut self,
         session: &mut StoreSession<'_>,
