@@ -45,7 +45,8 @@ const OPTION_ARGUMENTS: [(&str, &str); 5] = [
 ///
 /// # Errors
 ///
-/// The errors of [`recall::describe_uncharged`]; `invalid-input`: the range.
+/// The errors of [`recall::describe_uncharged`]; `invalid-input`: the range has both lines and
+/// bytes, or its end is before its start.
 pub(super) fn describe(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,

@@ -164,7 +164,8 @@ fn into_outcome(
 ///
 /// # Errors
 ///
-/// `denied`: the grant; `invalid-input`: an id; errors of the store.
+/// `denied`: the grant is unknown, revoked or expired, or does not cover the named conversation;
+/// `invalid-input`: a conversation is no id; errors of the store.
 fn resolve_access(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

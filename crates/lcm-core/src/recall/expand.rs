@@ -64,8 +64,12 @@ pub(crate) struct ExpandOptions {
 ///
 /// # Errors
 ///
-/// `not-found`: the id; `invalid-input`: the id or the options; `denied` and `conflict`: the grant;
-/// errors of the store.
+/// - `not-found`: no summary or message that the call may read has the id.
+/// - `invalid-input`: the id or an option is malformed, or the cursor belongs to another expansion.
+/// - `denied`: the conversation is being deleted; or the grant is unknown, revoked or expired, does
+///   not cover the conversation, or has too few tokens left.
+/// - `conflict`: another call changed the grant.
+/// - errors of the store.
 pub(crate) fn expand(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

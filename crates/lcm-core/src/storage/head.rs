@@ -63,7 +63,8 @@ pub(crate) struct CompletionLedger {
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
-    /// Rejected answers since the start of the window, the last accepted answer or the last pause.
+    /// Rejected answers since the latest of three times: the start of the window, the last accepted
+    /// answer and the last pause.
     pub(crate) window_rejected: u32,
     /// End of a pause, in which no model is asked unless compaction is forced; 0: no pause.
     pub(crate) paused_until: Timestamp,

@@ -55,7 +55,7 @@ impl ConversationLinks {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: an id; errors of the store.
+    /// `invalid-input`: one of `others` is no id; errors of the store.
     pub(crate) fn read<'n>(
         session: &mut StoreSession<'_>,
         call: Call<'_>,

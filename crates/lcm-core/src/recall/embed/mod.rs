@@ -59,7 +59,8 @@ impl EmbedRequest {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a field, or both `forget` and `vectors`.
+    /// `invalid-input`: a field is malformed or unknown, or the request has both `forget` and
+    /// `vectors`.
     fn read(vectors_json: &str) -> Result<Self> {
         let mut fields = JsonFields::parse_argument(VECTORS_ARGUMENT, vectors_json)?;
         let (model, forget) = (fields.take_optional_text("model"), fields.take_flag("forget"));

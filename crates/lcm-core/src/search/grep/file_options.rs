@@ -31,8 +31,8 @@ impl FileSearchOptions {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: more than 64 files; `start_byte` without exactly one file, or beside
-    /// `cursor`; or `file_ids` or `start_byte` with a scope other than `files`.
+    /// `invalid-input`: there are more than 64 files, `start_byte` is without exactly one file or
+    /// beside `cursor`, or the scope is not `files`, although `file_ids` or `start_byte` is given.
     pub(super) fn read(fields: &mut JsonFields<'_>, scope: GrepScope) -> Result<Self> {
         let ids = fields.take_optional_texts("file_ids");
         let start_byte = fields.take_optional_u64("start_byte");

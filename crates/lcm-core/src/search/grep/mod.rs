@@ -61,7 +61,8 @@ use lcm_text::{
 ///   cursor does not belong to the query.
 /// - `not-found`: the conversation, a named file or the file of `cursor` does not exist.
 /// - `limit-exceeded`: the pattern is too large or too costly.
-/// - `denied`: the grant does not cover the conversation, is not valid, or has no tokens left.
+/// - `denied`: the conversation is being deleted; or the grant does not cover the conversation, is
+///   not valid, or has no tokens left.
 /// - `conflict`: the conversation or the grant changed during the call.
 /// - `corrupt`: a record or the index is damaged.
 /// - Errors of the store.
