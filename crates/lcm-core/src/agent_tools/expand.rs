@@ -192,7 +192,7 @@ fn read_root(
     let id = fields.take_text("id");
     if !id.starts_with("sum_") {
         return Err(Error::invalid_input(format_args!(
-            "`summaryIds` must name summaries, got `{id}`; lcm_describe gives its text"
+            "`summaryIds` must name summaries, got `{id}`; lcm_describe gives the text of that id"
         )));
     }
     let messages = invocation.arguments.is_set("includeMessages");

@@ -117,6 +117,7 @@ pub(crate) fn call_tool(
 /// - `denied`: the grant of the question is no longer valid.
 /// - `conflict`: another call answered first.
 /// - `corrupt`: a record is damaged.
+/// - `unsupported`: a record has a newer format.
 /// - Errors of the store.
 pub(crate) fn resume_call(
     session: &mut StoreSession<'_>,

@@ -100,7 +100,8 @@ pub(crate) enum NeighbourHits {
 /// # Errors
 ///
 /// `limit-exceeded`: the words of an excluded phrase are too frequent; `conflict`: the conversation
-/// has changed; `corrupt`: the index is damaged; errors of the store.
+/// has changed; `corrupt`: the index is damaged; `unsupported`: a record has a newer format; errors
+/// of the store.
 pub(crate) fn gather_matches(
     session: &mut StoreSession<'_>,
     search: &FullTextContext<'_>,
@@ -189,7 +190,8 @@ impl CorpusMatches {
     /// # Errors
     ///
     /// `limit-exceeded`: too many messages for a filter `speaker:` without words; `conflict`: the
-    /// conversation has changed; `corrupt`: the index is damaged; errors of the store.
+    /// conversation has changed; `corrupt`: the index is damaged; `unsupported`: a record has a
+    /// newer format; errors of the store.
     pub(crate) fn rank_documents(
         &self,
         session: &mut StoreSession<'_>,
@@ -221,7 +223,8 @@ impl CorpusMatches {
     /// # Errors
     ///
     /// `limit-exceeded`: too many messages for a filter `speaker:` without words; `conflict`: the
-    /// conversation has changed; `corrupt`: the index is damaged; errors of the store.
+    /// conversation has changed; `corrupt`: the index is damaged; `unsupported`: a record has a
+    /// newer format; errors of the store.
     pub(crate) fn retain_admissible(
         &self,
         session: &mut StoreSession<'_>,
@@ -467,8 +470,8 @@ impl CorpusMatches {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_times(
         &self,
         session: &mut StoreSession<'_>,

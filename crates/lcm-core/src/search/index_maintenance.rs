@@ -136,8 +136,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged; errors
-    /// of the store.
+    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged;
+    /// `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn read_append_inputs(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -189,8 +189,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged; errors
-    /// of the store.
+    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged;
+    /// `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn prepare_summary(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -94,7 +94,8 @@ impl<'q> ItemLookup<'q> {
     /// # Errors
     ///
     /// `limit-exceeded`: an excluded phrase does not fit the budget; `conflict`: the conversation
-    /// has changed; `corrupt`: the index is damaged; errors of the store.
+    /// has changed; `corrupt`: the index is damaged; `unsupported`: a record has a newer format;
+    /// errors of the store.
     pub(super) fn find_postings(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -38,7 +38,8 @@ const MENTIONS_PER_READ: usize = 16;
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(crate) fn find_newest_holder(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -317,7 +317,7 @@ impl<'a> StoreSession<'a> {
     /// # Errors
     ///
     /// `conflict`: the pack is missing, and the head has changed; `corrupt`: the pack is missing or
-    /// damaged; errors of the store.
+    /// damaged; `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn read_pack(
         &mut self,
         key: &str,

@@ -185,7 +185,7 @@ impl Endpoint {
             }
             if cancel.is_cancelled() {
                 agent.shutdown();
-                return Err(self.failure(CompletionErrorCode::Other, "was not waited for"));
+                return Err(self.failure(CompletionErrorCode::Other, "did not answer before the caller stopped"));
             }
             if Instant::now() >= deadline {
                 agent.shutdown();

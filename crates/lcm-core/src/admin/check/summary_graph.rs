@@ -197,7 +197,7 @@ fn check_derived(
 ///
 /// # Errors
 ///
-/// `corrupt`: a text is damaged; errors of the store.
+/// `corrupt`: a text is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(in crate::admin) fn least_trust(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

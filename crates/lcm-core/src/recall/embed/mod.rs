@@ -132,6 +132,7 @@ struct EmbedUpdate<'a> {
 /// - `denied`: the configuration stores nothing for the session.
 /// - `conflict`: another call committed first.
 /// - `corrupt`: a record is damaged.
+/// - `unsupported`: a record has a newer format.
 /// - Errors of the store.
 pub(crate) fn embed(
     session: &mut StoreSession<'_>,

@@ -65,6 +65,7 @@ use lcm_text::{
 ///   not valid, or has no tokens left.
 /// - `conflict`: the conversation or the grant changed during the call.
 /// - `corrupt`: a record or the index is damaged.
+/// - `unsupported`: a record has a newer format.
 /// - Errors of the store.
 pub(crate) fn grep(
     session: &mut StoreSession<'_>,

@@ -217,7 +217,7 @@ fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
 /// # Errors
 ///
 /// `conflict`: a value is missing, because the conversation has changed; `corrupt`: a value is
-/// missing or damaged; errors of the store.
+/// missing or damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(super) fn collect_inputs(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

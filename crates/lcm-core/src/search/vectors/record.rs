@@ -103,7 +103,7 @@ impl VectorRecord {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the value is damaged.
+    /// `corrupt`: the value is damaged; `unsupported`: a record has a newer format.
     #[inline(never)]
     pub(crate) fn from_value(key: &str, value: Option<&[u8]>) -> Result<Option<Self>> {
         value.map(|value| codec::decode(key, value)).transpose()

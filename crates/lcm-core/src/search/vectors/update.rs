@@ -62,8 +62,9 @@ impl<'a> VectorUpdate<'a> {
     ///
     /// # Errors
     ///
-    /// `corrupt`: a block is missing or damaged; `conflict`: the vectors changed since the record
-    /// was read; `limit-exceeded`: a value would be too large; errors of the store.
+    /// `corrupt`: a block is missing or damaged; `unsupported`: a record has a newer format;
+    /// `conflict`: the vectors changed since the record was read; `limit-exceeded`: a value would
+    /// be too large; errors of the store.
     pub(crate) fn attach_vectors(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -122,8 +123,8 @@ impl<'a> VectorUpdate<'a> {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the block is missing or damaged; `conflict`: the vectors changed since the record
-    /// was read; errors of the store.
+    /// `corrupt`: the block is missing or damaged; `unsupported`: a record has a newer format;
+    /// `conflict`: the vectors changed since the record was read; errors of the store.
     pub(crate) fn read_covered(
         &mut self,
         session: &mut StoreSession<'_>,

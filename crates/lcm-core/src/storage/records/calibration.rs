@@ -255,7 +255,7 @@ fn read_all(
 ///
 /// # Errors
 ///
-/// `corrupt`: a record is damaged; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn evict_oldest(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

@@ -161,7 +161,8 @@ impl UsageRecord {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the record is damaged; errors of the store.
+    /// `corrupt`: the record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read(session: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
         Ok(session.read_record(&Self::key(keys))?.unwrap_or_default())
     }

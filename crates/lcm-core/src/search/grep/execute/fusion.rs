@@ -93,6 +93,7 @@ impl<'s> VectorSearch<'s> {
     /// - `invalid-input`: all stored vectors have other dimensions or another model.
     /// - `conflict`: a conversation or its vectors changed during the call.
     /// - `corrupt`: a vector or the index is damaged.
+    /// - `unsupported`: a record has a newer format.
     /// - errors of the store.
     pub(super) fn find_nearest(
         &mut self,
@@ -128,7 +129,7 @@ impl<'s> VectorSearch<'s> {
     /// # Errors
     ///
     /// `invalid-input`: there are vectors, but none with these dimensions and model; `corrupt`: a
-    /// record is damaged; errors of the store.
+    /// record is damaged; `unsupported`: a record has a newer format; errors of the store.
     fn read_fitting_vectors(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -41,6 +41,7 @@ use lcm_text::base::{error::Result, int, sort};
 ///   `start`.
 /// - `conflict`: the conversation has changed.
 /// - `corrupt`: a record or the index is damaged.
+/// - `unsupported`: a record has a newer format.
 /// - Errors of the store.
 pub(super) fn scan_with_regex(
     session: &mut StoreSession<'_>,

@@ -63,6 +63,7 @@ struct NamedFile {
 ///   costs too much.
 /// - `conflict`: the conversation has changed.
 /// - `corrupt`: a record or the index is damaged.
+/// - `unsupported`: a record has a newer format.
 /// - Errors of the store.
 pub(super) fn search_files(
     session: &mut StoreSession<'_>,
