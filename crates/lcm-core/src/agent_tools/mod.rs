@@ -47,8 +47,8 @@ type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<Tool
 ///
 /// # Errors
 ///
-/// `conflict`: another call committed first; `corrupt`; errors of the store. Errors that the model
-/// may have caused are answers.
+/// `conflict`: another call committed first; `corrupt`: a record or the index is damaged; errors of
+/// the store. Errors that the model may have caused are answers.
 pub(crate) fn call_tool(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

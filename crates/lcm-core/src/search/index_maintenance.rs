@@ -267,8 +267,8 @@ impl<'k> IndexMaintenance<'k> {
         for (seq, stored) in &stored {
             let RawText::Inline(raw) = &stored.raw else {
                 return Err(Error::corrupt_store(format_args!(
-                    "message {seq} is stored in chunks, so the search index must contain it, but \
-                     ends before it"
+                    "message {seq} is stored in chunks, so the search index must contain it; the \
+                     index ends before that message"
                 )));
             };
             let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);

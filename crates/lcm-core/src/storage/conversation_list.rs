@@ -42,7 +42,7 @@ fn decode_id(key: &str, value: &[u8]) -> Result<String> {
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn list_all_conversations(session: &mut StoreSession<'_>) -> Result<Vec<String>> {
     let mut ids: Vec<String> = Vec::new();
     session.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
@@ -72,7 +72,7 @@ pub(crate) fn count_conversations(session: &mut StoreSession<'_>) -> Result<u64>
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn next_conversation(
     session: &mut StoreSession<'_>,
     previous: Option<&ConversationKeys>,
@@ -92,7 +92,7 @@ pub(crate) fn next_conversation(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_conversation_page(
     session: &mut StoreSession<'_>,
     cursor: Option<&str>,
@@ -131,7 +131,7 @@ pub(crate) fn read_conversation_page(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_deletion_page(
     session: &mut StoreSession<'_>,
     cursor: Option<&str>,

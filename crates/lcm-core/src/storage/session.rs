@@ -322,7 +322,7 @@ pub(crate) fn find_successor(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_conversation_names(
     session: &mut StoreSession<'_>,
     hashes: &[[u8; 16]],

@@ -30,7 +30,7 @@ pub(crate) struct SummaryPage {
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_summary_page(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -56,7 +56,7 @@ pub(crate) fn read_summary_page(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_sized_summaries(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -78,7 +78,7 @@ pub(crate) fn read_sized_summaries(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn scan_sized_summaries(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

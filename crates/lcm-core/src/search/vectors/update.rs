@@ -190,7 +190,8 @@ impl<'a> VectorUpdate<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: another call committed first; `limit-exceeded`; errors of the store.
+    /// `conflict`: another call committed first; `limit-exceeded`: the commit would be too large;
+    /// errors of the store.
     pub(crate) fn commit(self, session: &mut StoreSession<'_>) -> Result<()> {
         let Self { read, mut record, mut changes, .. } = self;
         if changes.is_empty() && read.stored_value().is_none() {

@@ -212,7 +212,8 @@ impl CalibratedModel {
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read_calibration(
         &self,
         session: &mut StoreSession<'_>,
@@ -236,7 +237,7 @@ impl CalibratedModel {
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 fn read_all(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

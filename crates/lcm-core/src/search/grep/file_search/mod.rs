@@ -157,7 +157,8 @@ fn list_holders(
 ///
 /// # Errors
 ///
-/// `not-found`: a name is found in no conversation; `conflict`; `corrupt`; errors of the store.
+/// `not-found`: a name is found in no conversation; `conflict`: a conversation has changed;
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 fn resolve_files(
     session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],
