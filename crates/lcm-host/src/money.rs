@@ -115,7 +115,7 @@ impl Lcm {
     /// # Errors
     ///
     /// - `invalid-input`: an option is invalid.
-    /// - `not-found`: the conversation does not exist.
+    /// - `not-found`: the conversation does not exist; `denied`: the conversation is being deleted.
     /// - errors of the store.
     pub fn advise(
         &self,

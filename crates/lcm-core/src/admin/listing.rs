@@ -43,7 +43,7 @@ pub(crate) struct ListingRequest<'a> {
 /// # Errors
 ///
 /// `invalid-input`: the kind or cursor is unknown, or the conversation is missing; `not-found`: the
-/// conversation does not exist; errors of the store.
+/// conversation does not exist; `denied`: the conversation is being deleted; errors of the store.
 pub(crate) fn list_page(
     session: &mut StoreSession<'_>,
     call: Option<Call<'_>>,

@@ -181,8 +181,8 @@ fn sort_newest_first(conversations: &mut [SearchedConversation]) {
 ///
 /// # Errors
 ///
-/// `not-found`: the named conversation does not exist; not checked with `all_conversations`. Errors
-/// of the store.
+/// `not-found`: the named conversation does not exist; `denied`: the named conversation is being
+/// deleted. Neither is checked with `all_conversations`. Errors of the store.
 pub(super) fn read_searched_conversations(
     session: &mut StoreSession<'_>,
     conversation: &str,

@@ -433,7 +433,8 @@ pub(crate) fn forget_conversation(
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation does not exist; errors of the store.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// errors of the store.
 pub(crate) fn list_grants(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<JsonWriter> {
     let record = LoadedGrants::read(session, call.conversation, 0)?;
     record.loaded.ensure_exists()?;
