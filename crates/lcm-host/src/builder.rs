@@ -151,7 +151,8 @@ impl Builder {
         self
     }
 
-    /// Sets the log to which calls are written; the default is no log.
+    /// Sets the log to which calls are written, except those of the interface `drive`; the default
+    /// is no log.
     #[must_use]
     pub fn recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);

@@ -120,7 +120,7 @@ impl Lcm {
     }
 
     /// Creates a handle on `store`, without a call of the component. With a `recorder`, every call
-    /// is written to its log.
+    /// except those of the interface `drive` is written to the log.
     #[must_use]
     pub fn recorded(
         component: &Component,

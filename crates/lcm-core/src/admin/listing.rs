@@ -31,7 +31,8 @@ pub(crate) struct ListingRequest<'a> {
     pub(crate) kind: &'a str,
     /// Cursor of the page; `None`: the first page.
     pub(crate) cursor: Option<&'a str>,
-    /// Most bytes of a page of summaries or messages; a page always has at least one row.
+    /// Most bytes of a page of summaries or messages. If rows are left, a page has at least one
+    /// row, however large the row is.
     pub(crate) bytes_max: u32,
 }
 

@@ -14,8 +14,8 @@
 //! - Numbers are compared as values, and rounded where the answer rounds (decimals, `12k`, `about`,
 //!   another unit).
 //! - Whole numbers up to 12 may be counts made by the summary and are not checked. Exit codes and
-//!   numbers with a unit of measure, `#` or a currency sign are always checked. Of the units of
-//!   time, only `ms`, `s` and `sec` count as units of measure.
+//!   numbers with a unit of measure, `#` or a currency sign are checked at any size. Of the units
+//!   of time, only `ms`, `s` and `sec` count as units of measure.
 //! - A time on the full or half hour may be 30 minutes off.
 //!
 //! **Failures of the source must be mentioned.** A failure is a tool's error or an exit code other
