@@ -185,7 +185,7 @@ impl Endpoint {
             }
             if cancel.is_cancelled() {
                 agent.shutdown();
-                return Err(self.failure(CompletionErrorCode::Other, "did not answer before the caller stopped"));
+                return Err(self.failure(CompletionErrorCode::Other, "was stopped by the caller"));
             }
             if Instant::now() >= deadline {
                 agent.shutdown();

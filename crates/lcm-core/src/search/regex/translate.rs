@@ -302,7 +302,7 @@ impl RegexFlags {
 }
 
 fn not_text_error(span: &Span) -> Error {
-    regex_error("under `(?-u)` the expression could match bytes that are not UTF-8; omit `(?-u)`", span)
+    regex_error("under `(?-u)` this part could match bytes that are not UTF-8; omit `(?-u)`", span)
 }
 
 fn property_error(span: &Span) -> Error {
