@@ -30,7 +30,7 @@ pub struct IngestOptions {
     /// the list goes another way, what it no longer has is set aside only if the caller has seen
     /// all of that; `None`: nothing is set aside.
     pub seq_seen: Option<u64>,
-    /// Messages that are known to be stored, which saves a comparison.
+    /// Messages that are known to be stored, which saves a comparison; `None`: not known.
     pub proven: Option<Proven>,
     /// Key of the family that the conversation belongs to or joins; `None`: no change.
     pub family: Option<String>,

@@ -33,8 +33,8 @@ use lcm_text::base::{
 const RECORDS_PER_PIECE: usize = 250;
 /// Most linked conversations of one commit, each with at most seven writes.
 const LINKS_PER_PIECE: usize = 16;
-/// Bytes of written records after which a commit takes no further linked conversation. One has at
-/// most 120 KiB.
+/// Bytes of written records after which a commit takes no further linked conversation. The largest
+/// record of a linked conversation, that of its grants, has at most 115 KB.
 const LINK_BYTES_MAX: usize = 512 << 10;
 
 /// Arguments of `delete`.
@@ -48,9 +48,11 @@ struct DeleteRequest {
 ///
 /// # Errors
 ///
-/// `invalid-input`: an argument; `not-found`: the conversation does not exist, unless `resume` is
-/// set; `corrupt`: its head is damaged; `conflict`: another call committed first; errors of the
-/// store.
+/// - `invalid-input`: an argument is unknown or malformed.
+/// - `not-found`: the conversation does not exist, unless `resume` is set.
+/// - `corrupt`: the head or the tombstone is damaged, or names another conversation.
+/// - `conflict`: another call committed first.
+/// - Errors of the store.
 pub(super) fn delete_piece(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -105,7 +105,7 @@ impl DialectReading<'_> {
         (has_calls || is_answer).then_some(Dialect::OpenaiChat)
     }
 
-    /// Returns the dialect of the first part that belongs to another dialect.
+    /// Returns the dialect of the first part that belongs to another dialect; `None`: no such part.
     fn find_in_parts(&self) -> Option<Dialect> {
         let other = |part: &Part| match *part {
             Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),
@@ -127,8 +127,8 @@ impl DialectReading<'_> {
         shapes.find(|dialect| *dialect != self.dialect)
     }
 
-    /// Returns a mismatch if a message without content in its parts has content in a member of
-    /// another dialect.
+    /// Returns a mismatch if the message has content in a member of another dialect; `None`: no
+    /// such member. The caller ensures that no part has content.
     fn find_unread_content(&self) -> Option<DialectMismatch> {
         // A member in which another dialect has its content.
         let (key, dialect_of_key) = match self.dialect {
