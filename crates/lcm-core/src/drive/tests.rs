@@ -97,7 +97,7 @@ fn a_plan_is_appended_under_its_revision() {
     assert_eq!(
         done["result"],
         json!({"context_tokens": 7, "ingested": 140, "revision": 6,
-        "seq_first": 1, "seq_last": 80, "skipped": 10})
+        "seq_first": 1, "seq_last": 80, "seq_seen": 0, "skipped": 10})
     );
 }
 

@@ -77,6 +77,9 @@ pub struct MessageIdentity {
     pub call_id: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
+    /// Bytes of the text, if the message says one text only; null: something else.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub text_bytes: Option<u32>,
     /// Whether equal content is evidence that two messages are the same message.
     pub discriminating: bool,
     /// Whether `append` skips the message as a failed turn without content.
@@ -106,6 +109,9 @@ pub struct TranscriptEntry {
     pub call_id: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
+    /// Bytes of the text, if the message says one text only; null: something else. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_bytes: Option<u32>,
     /// Whether equal content is evidence that two messages are the same message. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminating: Option<bool>,
@@ -281,6 +287,10 @@ pub struct PlannedLine {
     /// Set-aside messages that come back, ascending; at most 32 ranges. Default: `[]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<Vec<SeqRange>>,
+    /// Whether a list begins with the messages of the call, because it shares none with the line.
+    /// Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<bool>,
     /// Whether the messages of the call are other forms of stored messages. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<bool>,

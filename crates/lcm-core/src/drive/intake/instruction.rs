@@ -94,12 +94,9 @@ impl IntakeProgress {
         if is_planned {
             extra.add_number("revision", self.revision);
         }
-        if self.route == IntakeRoute::Aligned && !task.is_new {
+        if self.route == IntakeRoute::Aligned && self.line.is_planned {
             let is_revision = range.is_some_and(|range| range.is_revision);
-            let line = self.build_line(is_revision, count);
-            if !line.is_empty() {
-                extra.add_object("line", line);
-            }
+            extra.add_object("line", self.build_line(is_revision, count));
         }
         let mut options = JsonWriter::new_object();
         if !extra.is_empty() {
@@ -140,7 +137,12 @@ impl IntakeProgress {
             }
             line.add_array("restored", ranges);
         }
-        line.add_optional_number("seq_seen", self.line.seen.checked_sub(1));
+        if self.line.is_start {
+            line.add_flag("start", true);
+        }
+        if let Some(seq_seen) = self.line.seen.checked_sub(1) {
+            line.add_number("seq_seen", seq_seen);
+        }
         if is_revision {
             line.add_flag("revision", true);
         }

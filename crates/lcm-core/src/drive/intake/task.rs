@@ -97,12 +97,16 @@ pub(super) struct IndexRange {
 /// What the plan of `reconcile` says of the line; the next append carries the change out.
 #[derive(Default)]
 pub(super) struct PlannedChange {
+    /// Whether there is a plan that says something of the line.
+    pub(super) is_planned: bool,
     /// 1 + seq of the last message that stays; 0: the line does not change.
     pub(super) fork: u64,
     /// Whether the messages after it leave the line as shorter forms of a new message.
     pub(super) is_grown: bool,
     /// First and last seqs of the set-aside messages that come back.
     pub(super) restored: Vec<(u64, u64)>,
+    /// Whether a list begins with the messages of the plan.
+    pub(super) is_start: bool,
     /// Running hash of the whole list; empty: the list is not remembered.
     pub(super) list_hash: String,
     /// 1 + seq up to which the caller has seen every message; 0: it has seen all.
@@ -119,8 +123,10 @@ impl PlannedChange {
             state.visit_number(seq_first);
             state.visit_number(seq_last);
         }
+        state.visit_flag(&mut self.is_planned);
         state.visit_number(&mut self.fork);
         state.visit_flag(&mut self.is_grown);
+        state.visit_flag(&mut self.is_start);
         state.text(&mut self.list_hash);
         state.visit_number(&mut self.seen);
     }
@@ -141,9 +147,11 @@ impl PlannedChange {
             );
         }
         Self {
+            is_planned: true,
             fork: add_one(line.take_optional_u64("fork")),
             is_grown: line.take_flag("grown"),
             restored,
+            is_start: line.take_flag("start"),
             list_hash: line.take_optional_text("list_hash").unwrap_or_default(),
             seen: add_one(line.take_optional_u64("seq_seen")),
         }
@@ -151,7 +159,7 @@ impl PlannedChange {
 
     /// Notes that an append carried the change out.
     pub(super) fn finish_change(&mut self) {
-        (self.fork, self.is_grown) = (0, false);
+        (self.fork, self.is_grown, self.is_start) = (0, false, false);
         self.restored.clear();
     }
 }
