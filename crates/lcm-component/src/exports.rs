@@ -30,6 +30,10 @@ impl setup::Guest for Component {
         with_engine(|engine| engine.configure(&config_json))
     }
 
+    fn resolve(config_json: String, variables_json: String) -> Result<String, Error> {
+        with_engine(|engine| engine.resolve(&config_json, &variables_json))
+    }
+
     fn version() -> String {
         Engine::new().version()
     }

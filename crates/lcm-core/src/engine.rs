@@ -77,12 +77,24 @@ impl Engine {
     /// bounds. The old configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
-        if config.plain_summaries != self.config.plain_summaries {
+        if config.plain_summaries != self.config.plain_summaries
+            || config.time_offsets != self.config.time_offsets
+        {
             // The cache has summaries in the form of the old configuration.
             self.render_cache = RenderCache::default();
         }
         self.config = Rc::new(config);
         Ok(report)
+    }
+
+    /// Makes one configuration of a JSON object and environment variables, and reports their keys.
+    /// Changes nothing: `config` of the result is for [`Engine::configure`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Engine::configure`]; the message names the key or the variable.
+    pub fn resolve(&self, config_json: &str, variables_json: &str) -> Result<String> {
+        config::resolve(config_json, variables_json)
     }
 
     /// Returns the version of the engine.
@@ -777,7 +789,7 @@ impl Engine {
     ///
     /// `invalid-input`: an unknown task or member; `limit-exceeded`: more than 16 KiB.
     pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
-        drive::begin(task_json, now)
+        drive::begin(&self.config, task_json, now)
     }
 
     /// Returns the instruction that follows an event, as JSON. Reads no store.
@@ -787,7 +799,7 @@ impl Engine {
     /// `invalid-input`: a token that no call returned, or an event that does not answer the
     /// instruction.
     pub fn step(&self, token: &str, event_json: &str, now: Timestamp) -> Result<String> {
-        drive::step(token, event_json, now)
+        drive::step(&self.config, token, event_json, now)
     }
 }
 

@@ -34,6 +34,17 @@ pub struct Configuration {
     /// Most sweeps of the mode `until-under`. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_under_rounds_max: Option<u32>,
+    /// Time after which a compaction asks no further model, but for the mode `until-under`, in
+    /// milliseconds; null: no bound. What was made stays. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep_deadline_ms: Option<u32>,
+    /// The same bound for the mode `until-under`. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_under_deadline_ms: Option<u32>,
+    /// When a turn compacts that does not say so: `deferred` leaves what can wait to `maintain`,
+    /// `inline` compacts at once; absent: `inline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_compaction: Option<TurnCompaction>,
     /// Source tokens at which a leaf is full; a call group is not split, so a leaf can have more.
     /// Absent: half the threshold, from 1,000 to 20,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,6 +102,10 @@ pub struct Configuration {
     /// Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at least 6,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_tokens_max: Option<u32>,
+    /// Offsets of local time, in which summaries, prompts and evidence show times, ascending;
+    /// empty: UTC. Results of calls stay in UTC. A host makes the list from `timezone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_offsets: Option<Vec<TimeOffset>>,
     /// Instructions of the operator in every summary prompt. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
@@ -104,13 +119,27 @@ pub struct Configuration {
     /// Model of summaries; empty or null: the host chooses. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_model: Option<String>,
+    /// Provider of `summary_model`: a request asks for `PROVIDER/MODEL`, unless the model names its
+    /// provider. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_provider: Option<String>,
     /// Model of descriptions of large files; no request uses the key in this version. Default:
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large_file_summary_model: Option<String>,
+    /// Provider of `large_file_summary_model`; no request uses the key in this version. Default:
+    /// `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large_file_summary_provider: Option<String>,
     /// Model of answers to questions; empty or null: the host chooses. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expansion_model: Option<String>,
+    /// Provider of `expansion_model`, as `summary_provider`. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expansion_provider: Option<String>,
+    /// Longest time for a question that names none, in milliseconds. Default: 150,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_deadline_ms: Option<u32>,
     /// Whether summary models get 2,048 more output tokens for reasoning. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_summary_thinking: Option<bool>,
@@ -155,6 +184,20 @@ pub struct Configuration {
     /// Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_flood_threshold_internal: Option<u32>,
+    /// Path of the store, if the program names none; empty or null: none. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_path: Option<String>,
+    /// Models that are asked when the model of a request has failed, in order; a variable separates
+    /// `PROVIDER/MODEL` by commas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_models: Option<Vec<FallbackModel>>,
+    /// Longest time for one answer of a model, in milliseconds; absent: 60,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+    /// Name of a time zone, such as `Europe/Berlin`, from which the host makes `time_offsets`;
+    /// empty or null: UTC. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
 }
 
 /// A rule of `context_threshold_overrides`: at least one condition and one setting.
@@ -207,20 +250,26 @@ pub struct PromptOverrides {
 /// The treatment of each key of a configuration.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConfigurationReport {
-    /// Keys that were given and apply, under their own names.
+    /// Keys of the engine that were given, under their own names.
     pub accepted: Vec<String>,
-    /// Accepted keys of a fixed list; of these keys only `large_file_summary_model` has no effect.
+    /// Accepted keys without effect in this version.
     pub reserved: Vec<String>,
-    /// Keys that were not given.
+    /// Keys of the engine that were not given.
     pub defaulted: Vec<String>,
     /// Keys that were given under another name.
     pub aliased: Vec<ConfigurationAlias>,
-    /// Keys that were given and no longer have an effect.
+    /// Keys that were given and have no effect in the reference system either.
     pub deprecated: Vec<String>,
-    /// Keys that were given for a host; the engine ignores them.
+    /// Keys that were given and that the host follows, under their own names.
     pub host: Vec<String>,
+    /// Keys of the reference system that neither the engine nor a host follows.
+    pub not_followed: Vec<String>,
+    /// Keys that were given and do not count, because another name of the same key goes before.
+    pub overridden: Vec<String>,
     /// Keys that were given and do not exist.
     pub unknown: Vec<String>,
+    /// One line for each key without effect, or whose effect needs a word.
+    pub notes: Vec<ConfigurationNote>,
 }
 
 /// A key that was given under another name.
@@ -230,4 +279,67 @@ pub struct ConfigurationAlias {
     pub key: String,
     /// The engine's own name of the key.
     pub r#as: String,
+}
+
+/// An offset of local time to UTC.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct TimeOffset {
+    /// First time of the offset, in milliseconds since the Unix epoch; the first offset of a list
+    /// also applies before.
+    pub since: u64,
+    /// Minutes ahead of UTC, negative behind UTC.
+    pub minutes: i64,
+}
+
+/// A model of a provider.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct FallbackModel {
+    /// Name of the provider; absent or empty: that of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Name of the model.
+    pub model: String,
+}
+
+/// A line about a key.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ConfigurationNote {
+    /// Name of the key or the variable as given.
+    pub key: String,
+    /// Why the key has no effect, or which one.
+    pub note: String,
+}
+
+/// One configuration of an object and of variables.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ResolvedConfiguration {
+    /// The configuration of the engine, for `configure`.
+    pub config: Configuration,
+    /// The settings that the host follows.
+    pub host: HostSettings,
+    /// How each key was treated; a variable has its own name.
+    pub report: ConfigurationReport,
+}
+
+/// Settings that only a host can follow.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct HostSettings {
+    /// Path of the store, if the program names none; null: none.
+    pub database_path: Option<String>,
+    /// Models that are asked after the model of a request, each `PROVIDER/MODEL` or a model alone.
+    pub fallback_models: Vec<String>,
+    /// Longest time for one answer of a model, in milliseconds; null: not given.
+    pub timeout_ms: Option<u32>,
+    /// Name of a time zone; null: UTC.
+    pub timezone: Option<String>,
+}
+
+/// When a turn compacts.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TurnCompaction {
+    /// `deferred`.
+    Deferred,
+    /// `inline`.
+    Inline,
 }

@@ -63,6 +63,10 @@ fn setup(
 ) -> Result<Answer, Misuse> {
     Ok(match function {
         "configure" => instance.engine.configure(&args.json("config_json")?).map(Json::String),
+        "resolve" => {
+            let config = args.json("config_json")?;
+            instance.engine.resolve(&config, &args.json("variables_json")?).map(Json::String)
+        }
         "version" => Ok(Json::String(instance.engine.version())),
         _ => return unknown("setup", function),
     })
