@@ -402,7 +402,8 @@ impl PassageSelection<'_> {
             self.truncated = true;
             return Ok(());
         }
-        let Some(whole) = passage::read_passage_source(session, history, self.offsets, what)? else {
+        let Some(whole) = passage::read_passage_source(session, history, self.offsets, what)?
+        else {
             return Ok(());
         };
         let tokens_max = PASSAGE_TOKENS_MAX.min(self.tokens_left);

@@ -8,6 +8,7 @@ use alloc::{
     vec::Vec,
 };
 
+use super::engine_config::Config;
 use crate::base::json::{self, JsonFields, JsonKind, JsonMember, JsonWriter};
 
 /// Most fallback models.
@@ -28,11 +29,13 @@ pub struct HostSettings {
 }
 
 impl HostSettings {
-    /// Renders the settings as JSON.
-    pub(super) fn to_json(&self) -> JsonWriter {
+    /// Renders the settings as JSON, with the models that requests ask for.
+    pub(super) fn to_json(&self, config: &Config) -> JsonWriter {
         let mut out = JsonWriter::new_object();
         out.add_optional_text("database_path", self.database_path.as_deref());
+        out.add_optional_text("expansion_model", config.expansion_model.as_deref());
         out.add_texts("fallback_models", &self.fallback_models);
+        out.add_optional_text("summary_model", config.summary_model.as_deref());
         out.add_optional_number("timeout_ms", self.timeout_ms.map(Into::into));
         out.add_optional_text("timezone", self.timezone.as_deref());
         out

@@ -63,10 +63,7 @@ const IGNORED_KEYS: [(&str, IgnoredKey); 33] = [
     ("logFileEnabled", IgnoredKey::NotFollowed(LOG)),
     ("logMaxFileBytes", IgnoredKey::NotFollowed(LOG)),
     ("maxColdCacheCatchupPasses", IgnoredKey::Deprecated(CACHE)),
-    (
-        "openclawDir",
-        IgnoredKey::NotFollowed("not followed: `database_path` names the store"),
-    ),
+    ("openclawDir", IgnoredKey::NotFollowed("not followed: `database_path` names the store")),
     (
         "plugins",
         IgnoredKey::NotFollowed(

@@ -7,10 +7,7 @@ use alloc::{
     vec::Vec,
 };
 
-use crate::base::{
-    json::JsonWriter,
-    sort,
-};
+use crate::base::{json::JsonWriter, sort};
 
 /// How each given key was treated; every list is sorted.
 #[derive(Default)]

@@ -219,7 +219,11 @@ pub(super) static SETTINGS: [Setting; 54] = [
         &["largeFileSummaryProvider"],
         Name(|c, v| c.large_file_summary_provider = v),
     ),
-    new_setting("expansion_provider", &["expansionProvider"], Name(|c, v| c.expansion_provider = v)),
+    new_setting(
+        "expansion_provider",
+        &["expansionProvider"],
+        Name(|c, v| c.expansion_provider = v),
+    ),
     new_setting(
         "ask_deadline_ms",
         &["delegationTimeoutMs"],
@@ -284,9 +288,13 @@ pub(super) static SETTINGS: [Setting; 54] = [
     // Settings of hosts, which `HOST_SETTINGS` counts.
     new_setting("database_path", &["dbPath"], Name(|c, v| c.host.database_path = v)),
     new_setting("fallback_models", &["fallbackProviders"], SettingType::Models),
-    new_setting("timeout_ms", &["summaryTimeoutMs"], Number(1, TIMEOUT_MS_MAX, |c, v| {
-        c.host.timeout_ms = Some(v);
-    })),
+    new_setting(
+        "timeout_ms",
+        &["summaryTimeoutMs"],
+        Number(1, TIMEOUT_MS_MAX, |c, v| {
+            c.host.timeout_ms = Some(v);
+        }),
+    ),
     new_setting("timezone", &[], Name(|c, v| c.host.timezone = v)),
 ];
 

@@ -24,8 +24,7 @@ use super::{
         SettingType::{self, Depth, Flag, Name, Number, NumberOrNull, Text, Texts},
         camel_case, find_setting,
     },
-    time_offsets,
-    variables,
+    time_offsets, variables,
 };
 use crate::{
     base::{
@@ -144,7 +143,7 @@ pub fn resolve(config_json: &str, variables_json: &str) -> Result<String> {
     let (config, report, settings_json) = given.settle()?;
     let mut resolved = JsonWriter::new_object();
     resolved.add_object("config", settings_json);
-    resolved.add_object("host", config.host.to_json());
+    resolved.add_object("host", config.host.to_json(&config));
     resolved.add_object("report", report.to_json());
     Ok(resolved.end_object())
 }
@@ -238,7 +237,8 @@ impl<'a> GivenConfig<'a> {
                 None => {
                     report.accepted.push(setting.name);
                     let value = json::slice_span(given.raw, given.value.value);
-                    settings_json.add_json(&given.key, value);
+                    let is_own = given.name_rank == 0;
+                    settings_json.add_json(if is_own { setting.name } else { &given.key }, value);
                 }
             }
             if given.name_rank > 0 || (given.key != setting.name) {
@@ -276,7 +276,11 @@ fn note_effects(config: &mut Config, report: &mut ConfigReport, settings: &[Give
     };
     let models = [
         ("summary", &mut config.summary_model, &config.summary_provider),
-        ("large_file_summary", &mut config.large_file_summary_model, &config.large_file_summary_provider),
+        (
+            "large_file_summary",
+            &mut config.large_file_summary_model,
+            &config.large_file_summary_provider,
+        ),
         ("expansion", &mut config.expansion_model, &config.expansion_provider),
     ];
     for (name, model, provider) in models {

@@ -28,6 +28,7 @@ from .opening import (
     RETRIES,
     Clock,
     checked_scope,
+    chosen_store,
     configured,
     open_store,
     place_of,
@@ -49,7 +50,7 @@ _AROUND: ContextVar[frozenset[Hashable]] = ContextVar("around", default=frozense
 
 
 def open_async(
-    store: str | os.PathLike[str] | Store | AsyncStore = "memory:",
+    store: str | os.PathLike[str] | Store | AsyncStore | None = None,
     complete: Complete | None = None,
     config: Configuration | None = None,
     *,
@@ -58,7 +59,7 @@ def open_async(
     retries: int = RETRIES,
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
-    timeout_ms: int = completions.TIMEOUT_MS,
+    timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
 ) -> Opening:
     """Opens a store for asyncio; the parameters are as for `lcm.open`.
@@ -73,19 +74,20 @@ def open_async(
     """
 
     async def opened() -> AsyncLcm:
-        asking = Asking(models_of(complete), together=True).with_(retries, timeout_ms)
+        asking = Asking(models_of(complete), together=True).given(retries, timeout_ms)
         tool_scope = checked_scope(scope)
         program = await asyncio.to_thread(load, wasm)
-        config_json = configured(program, config, environment)
+        settings = configured(program, config, environment, asking)
+        place = chosen_store(store, settings)
         # The last, so that nothing stays open when something is wrong.
         return AsyncLcm(
             program,
-            open_store(store),
-            asking,
-            config_json,
+            open_store(place),
+            asking.follow(settings.host),
+            settings.config_json,
             clock,
             memory_bytes_max,
-            in_thread=isinstance(store, (str, os.PathLike)),
+            in_thread=isinstance(place, (str, os.PathLike)),
             scope=tool_scope,
         )
 

@@ -156,9 +156,7 @@ impl CompactionProgress {
             is_stopped: false,
             deadline_at: deadline_ms.map_or(Timestamp::MAX, |ms| now.saturating_add(ms.into())),
             is_late: false,
-            defers: task
-                .defer
-                .unwrap_or(config.turn_compaction == Some(TurnCompaction::Deferred)),
+            defers: task.defer.unwrap_or(config.turn_compaction == Some(TurnCompaction::Deferred)),
             end: CompactionEnd::Stopped,
             reason: String::new(),
             result: String::new(),
@@ -256,12 +254,7 @@ impl CompactionProgress {
         }
     }
 
-    fn take_decision(
-        &mut self,
-        json: &str,
-        fields: &mut JsonFields<'_>,
-        reply: &mut DriveReply,
-    ) {
+    fn take_decision(&mut self, json: &str, fields: &mut JsonFields<'_>, reply: &mut DriveReply) {
         let (is_due, must) = (fields.take_flag("due"), fields.take_flag("must"));
         let mut note = JsonWriter::new_object();
         note.add_json("decision", json);

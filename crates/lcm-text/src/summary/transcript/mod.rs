@@ -105,7 +105,10 @@ pub fn render_message(
     for part in parts {
         let Some(text) = render_part(raw, part) else { continue };
         if !is_open {
-            open_block(out, &format!("{} {}", time::iso_minutes(options.offsets.to_local(time)), role.as_str()));
+            open_block(
+                out,
+                &format!("{} {}", time::iso_minutes(options.offsets.to_local(time)), role.as_str()),
+            );
             is_open = true;
         }
         // Memory plugins insert elements into user and system texts. Tool output is never hidden.

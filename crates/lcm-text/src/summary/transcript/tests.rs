@@ -289,7 +289,8 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
         let span = ByteSpan { start: 0, length: u32::try_from(value.len()).unwrap() };
         let mut out = String::new();
         let parts = [Part::Other { value: span }];
-        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[], offsets: &UTC };
+        let reading =
+            TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[], offsets: &UTC };
         let message = TranscriptMessage { raw: value, role: Role::User, parts: &parts, time: TIME };
         assert!(render_message(&mut out, &message, reading));
         String::from(out.split_once('\n').unwrap().1)
