@@ -138,12 +138,11 @@ impl compaction::Guest for Component {
 
 impl drive::Guest for Component {
     fn begin(task_json: String, now: Timestamp) -> Result<String, Error> {
-        // The answer depends only on the arguments, so a new engine can give it.
-        Engine::new().begin(&task_json, now).map_err(Into::into)
+        with_engine(|engine| engine.begin(&task_json, now))
     }
 
     fn step(token: String, event_json: String, now: Timestamp) -> Result<String, Error> {
-        Engine::new().step(&token, &event_json, now).map_err(Into::into)
+        with_engine(|engine| engine.step(&token, &event_json, now))
     }
 }
 

@@ -43,9 +43,11 @@ class Work:
         return arguments | {"options": options, "now": self.now()}
 
 
-def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[results.TurnReport]:
+def turn(
+    work: Work, texts: list[str], options: Fields, defer: bool | None
+) -> Flow[results.TurnReport]:
     """Appends messages, evaluates, and compacts when compaction is due and cannot wait."""
-    if not isinstance(defer, bool):
+    if not isinstance(defer, bool | None):
         raise LcmError("invalid-input", "`defer` must be True or False")
     # An invalid argument is an error before a message is stored.
     decision = yield from evaluate(work.question())

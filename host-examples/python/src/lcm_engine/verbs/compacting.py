@@ -50,14 +50,14 @@ class Compacting(Opened):
         retries: int | None = None,
         timeout_ms: int | None = None,
         lease_ms: int = 0,
-        defer: bool = False,
+        defer: bool | None = None,
         now: int | None = None,
     ) -> Flow[TurnReport]:
         """Stores the messages of a turn, and compacts when compaction is due.
 
         A call with an invalid argument stores nothing. After the append a failure is `failure`
         beside the receipt. `append_mode` and `repeat` are options of `append`. `defer`: compaction
-        that can wait is left for `maintain`.
+        that can wait is left for `maintain`; None: as configured.
 
         ```python
         turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
