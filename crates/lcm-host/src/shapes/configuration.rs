@@ -325,16 +325,21 @@ pub struct ResolvedConfiguration {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct HostSettings {
     /// Path of the store, if the program names none; null: none.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub database_path: Option<String>,
     /// Model that questions ask for, with its provider; null: the host chooses.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub expansion_model: Option<String>,
     /// Models that are asked after the model of a request, each `PROVIDER/MODEL` or a model alone.
     pub fallback_models: Vec<String>,
     /// Model that summaries ask for, with its provider; null: the host chooses.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub summary_model: Option<String>,
     /// Longest time for one answer of a model, in milliseconds; null: not given.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub timeout_ms: Option<u32>,
     /// Name of a time zone; null: UTC.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub timezone: Option<String>,
 }
 

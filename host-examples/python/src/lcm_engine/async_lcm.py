@@ -28,11 +28,12 @@ from .opening import (
     RETRIES,
     Clock,
     checked_scope,
-    chosen_store,
     configured,
+    default_store,
     open_store,
     place_of,
     wall_clock,
+    warn_of_unused_path,
 )
 from .results import CompletionRequest, Configuration, JsonValue, ToolScope
 from .sessions import AsyncSession, Session, ThreadSession
@@ -78,7 +79,11 @@ def open_async(
         tool_scope = checked_scope(scope)
         program = await asyncio.to_thread(load, wasm)
         settings = configured(program, config, environment, asking)
-        place = chosen_store(store, settings)
+        place: str | os.PathLike[str] | Store | AsyncStore = (
+            default_store(settings) if store is None else store
+        )
+        if store is not None:
+            warn_of_unused_path(settings)
         # The last, so that nothing stays open when something is wrong.
         return AsyncLcm(
             program,

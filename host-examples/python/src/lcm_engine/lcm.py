@@ -23,11 +23,12 @@ from .opening import (
     RETRIES,
     Clock,
     checked_scope,
-    chosen_store,
     configured,
+    default_store,
     open_store,
     place_of,
     wall_clock,
+    warn_of_unused_path,
 )
 from .results import CompletionRequest, Configuration, JsonValue, ToolScope
 from .sessions import Session, Turn
@@ -89,8 +90,10 @@ def open(
     settings = configured(program, config, environment, asking)
     asking = asking.follow(settings.host)
     # The last, so that nothing stays open when something is wrong.
-    opened = open_store(chosen_store(store, settings))
-    config_json = settings.config_json
+    place: str | os.PathLike[str] | Store = default_store(settings) if store is None else store
+    if store is not None:
+        warn_of_unused_path(settings)
+    config_json, opened = settings.config_json, open_store(place)
     return Lcm(program, opened, asking, config_json, clock, memory_bytes_max, tool_scope)
 
 

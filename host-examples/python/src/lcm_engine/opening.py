@@ -108,13 +108,12 @@ def check_named_models(settings: Settings, asking: Asking) -> None:
             raise LcmError("invalid-input", f"config: {message}")
 
 
-def chosen_store(
-    store: str | os.PathLike[str] | AnyStore | None, settings: Settings
-) -> str | os.PathLike[str] | AnyStore:
-    """Returns the store of the caller, else that of the configuration, else one in memory."""
-    configured_path = settings.host["database_path"]
-    if store is None:
-        return configured_path or MEMORY
-    if configured_path is not None:
-        warnings.warn("config: `database_path`: not used, `open` has a `store`", stacklevel=4)
-    return store
+def default_store(settings: Settings) -> str:
+    """Returns the store of the configuration, else one in memory."""
+    return settings.host["database_path"] or MEMORY
+
+
+def warn_of_unused_path(settings: Settings) -> None:
+    """Warns when the configuration names a store beside that of the caller."""
+    if settings.host["database_path"] is not None:
+        warnings.warn("config: `database_path`: not used, `open` has a `store`", stacklevel=3)
