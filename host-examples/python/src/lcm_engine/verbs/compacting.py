@@ -82,7 +82,7 @@ class Compacting(Opened):
         }
         moment = self._now(now)
         work = self._work(conversation, budget, options, lambda: moment, retries, timeout_ms)
-        return compaction.turn(work, to_texts(messages), intake, defer)
+        return compaction.turn(work, to_texts(messages), intake, defer, lambda: self._now(now))
 
     @Verb
     def evaluate(
