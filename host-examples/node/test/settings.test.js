@@ -174,6 +174,19 @@ test("fallback models are asked in their order, with the configured timeout", as
   assert.match(JSON.stringify(slow.done), /did not answer in 20 ms/);
 });
 
+test("a compaction ends at its deadline", async () => {
+  let time = 1_700_000_000_000;
+  const now = () => (time += 1000);
+  const config = { sweepDeadlineMs: 6_000, leafChunkTokens: 1_000 };
+  const complete = () => "Words were said.";
+  const lcm = await open({ store: "memory:", config, complete, now, environment: {} });
+  await lcm.append("c", said.map(({ role }, at) => ({ role, content: `word${at} `.repeat(200) })));
+  const { status, reason, passes } = await lcm.compact("c", { budget: 8_000 });
+  assert.deepEqual([status, reason], ["partial", "deadline"]);
+  assert.ok(passes.length > 0);
+  await lcm.close();
+});
+
 test("a turn defers where the configuration says so", async () => {
   const config = { proactiveThresholdCompactionMode: "deferred", fresh_tail_messages_max: 2 };
   const lcm = await open({ store: "memory:", config, environment: {} });

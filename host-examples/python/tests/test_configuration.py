@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 import tempfile
@@ -141,6 +142,16 @@ class Configuration(unittest.TestCase):
                 lcm.configure({"summary_model": "three"})
                 lcm.compact("c", 4_000, force=True)
                 self.assertEqual(asked[0], ("three", 60.0 if not options else seconds))
+
+    def test_a_compaction_ends_at_its_deadline(self):
+        ticks = itertools.count(1_700_000_000_000, 1_000)
+        config = {"sweepDeadlineMs": 6_000, "leafChunkTokens": 1_000}
+        options = {"complete": lambda request: "Words were said.", "clock": lambda: next(ticks)}
+        with opened(config=config, **options) as lcm:
+            lcm.append("c", long(40))
+            done = lcm.compact("c", 8_000)
+            self.assertEqual((done["status"], done["reason"]), ("partial", "deadline"))
+            self.assertGreater(len(done["passes"]), 0)
 
     def test_a_turn_defers_where_the_configuration_says_so(self):
         config = {"proactiveThresholdCompactionMode": "deferred", "fresh_tail_messages_max": 2}
