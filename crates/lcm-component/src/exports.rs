@@ -6,7 +6,10 @@
 use alloc::{string::String, vec::Vec};
 
 use lcm_core::Engine;
-use lcm_text::types::api::{ToolRequest, UploadChunk};
+use lcm_text::{
+    config,
+    types::api::{ToolRequest, UploadChunk},
+};
 
 use crate::{
     bindings::{
@@ -31,7 +34,7 @@ impl setup::Guest for Component {
     }
 
     fn resolve(config_json: String, variables_json: String) -> Result<String, Error> {
-        with_engine(|engine| engine.resolve(&config_json, &variables_json))
+        config::resolve_config(&config_json, &variables_json).map_err(Into::into)
     }
 
     fn version() -> String {

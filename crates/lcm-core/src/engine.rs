@@ -77,24 +77,12 @@ impl Engine {
     /// bounds. The old configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
-        if config.plain_summaries != self.config.plain_summaries
-            || config.time_offsets != self.config.time_offsets
-        {
-            // The cache has summaries in the form of the old configuration.
+        let summary_form = |config: &Config| (config.plain_summaries, config.time_offsets.clone());
+        if summary_form(&config) != summary_form(&self.config) {
             self.render_cache = RenderCache::default();
         }
         self.config = Rc::new(config);
         Ok(report)
-    }
-
-    /// Makes one configuration of a JSON object and environment variables, and reports their keys.
-    /// Changes nothing: `config` of the result is for [`Engine::configure`].
-    ///
-    /// # Errors
-    ///
-    /// As of [`Engine::configure`]; the message names the key or the variable.
-    pub fn resolve(&self, config_json: &str, variables_json: &str) -> Result<String> {
-        config::resolve(config_json, variables_json)
     }
 
     /// Returns the version of the engine.

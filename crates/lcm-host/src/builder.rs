@@ -90,8 +90,8 @@ impl Builder {
         }
     }
 
-    /// Sets the path of the SQLite file, which the first commit creates if absent; `memory:` names a
-    /// store in memory, which ends with its handle. The default is `database_path` of the
+    /// Sets the path of the SQLite file, which the first commit creates if absent. `memory:` names
+    /// a store in memory, which ends with its handle. The default is `database_path` of the
     /// configuration, else `memory:`.
     #[must_use]
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {

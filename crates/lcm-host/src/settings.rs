@@ -45,7 +45,8 @@ impl Settings {
     /// ```
     /// use lcm_host::{Component, LoadOptions, Settings};
     ///
-    /// let component = Component::load(include_bytes!("../../../dist/lcm.wasm"), &LoadOptions::default())?;
+    /// let wasm = include_bytes!("../../../dist/lcm.wasm");
+    /// let component = Component::load(wasm, &LoadOptions::default())?;
     /// let variables = [("LCM_SUMMARY_TIMEOUT_MS".to_owned(), "90s".to_owned())];
     /// let settings = Settings::resolve(&component, "{}", variables)?;
     /// assert_eq!(settings.host.timeout_ms, Some(90_000));

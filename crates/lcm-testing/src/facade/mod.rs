@@ -65,7 +65,8 @@ fn setup(
         "configure" => instance.engine.configure(&args.json("config_json")?).map(Json::String),
         "resolve" => {
             let config = args.json("config_json")?;
-            instance.engine.resolve(&config, &args.json("variables_json")?).map(Json::String)
+            let variables = args.json("variables_json")?;
+            lcm_text::config::resolve_config(&config, &variables).map(Json::String)
         }
         "version" => Ok(Json::String(instance.engine.version())),
         _ => return unknown("setup", function),

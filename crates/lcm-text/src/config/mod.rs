@@ -1,7 +1,7 @@
 //! Reads the configuration, and derives the numbers that apply to one token budget.
 //!
-//! Input: the caller's JSON object, which [`parse`] checks, or the object and environment variables,
-//! which [`resolve`] checks; and the budget of a call. Output: a [`Config`], and a [`BudgetPolicy`]
+//! Input: the caller's JSON object, which [`parse`] checks, or the object and environment
+//! variables, which [`resolve_config`] checks; and the budget of a call. Output: a [`Config`], and a [`BudgetPolicy`]
 //! of plain numbers for compaction and assembly. Hosts read files and the environment.
 
 mod budget_policy;
@@ -22,7 +22,7 @@ pub use self::{
     config_override::{ConfigOverride, OverrideContext},
     engine_config::{Config, TailCap, TurnCompaction},
     host_settings::HostSettings,
-    settings::{parse, resolve},
+    settings::{parse, resolve_config},
 };
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Parses a configuration from JSON and reports how each key was treated.
 //!
-//! Input: a JSON object, and for [`resolve`] environment variables. Output: a [`Config`] and a
+//! Input: a JSON object, and for [`resolve_config`] environment variables. Output: a [`Config`] and a
 //! report as JSON. If several names of a setting are given, a key of the object goes before a
 //! variable, then the own name before aliases, and these in the order of the table of settings.
 
@@ -100,7 +100,7 @@ struct GivenConfig<'a> {
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut given = GivenConfig::default();
     given.add_object(config_json)?;
-    let (config, report, _) = given.settle()?;
+    let (config, report, _) = given.settle_values()?;
     Ok((config, report.to_json().end_object()))
 }
 
@@ -120,11 +120,11 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
 /// ```
 /// use lcm_text::config;
 ///
-/// let resolved = config::resolve("{}", r#"{"LCM_FRESH_TAIL_COUNT": "32"}"#)?;
+/// let resolved = config::resolve_config("{}", r#"{"LCM_FRESH_TAIL_COUNT": "32"}"#)?;
 /// assert!(resolved.contains(r#""config":{"fresh_tail_count":32}"#));
 /// # Ok::<(), lcm_text::base::error::Error>(())
 /// ```
-pub fn resolve(config_json: &str, variables_json: &str) -> Result<String> {
+pub fn resolve_config(config_json: &str, variables_json: &str) -> Result<String> {
     let mut given = GivenConfig::default();
     let mut written = JsonWriter::new_object();
     for (variable, key, text) in &variables::list_variables(variables_json)? {
@@ -140,7 +140,7 @@ pub fn resolve(config_json: &str, variables_json: &str) -> Result<String> {
     let written = written.end_object();
     given.add_object(config_json)?;
     given.add_variables(&written)?;
-    let (config, report, settings_json) = given.settle()?;
+    let (config, report, settings_json) = given.settle_values()?;
     let mut resolved = JsonWriter::new_object();
     resolved.add_object("config", settings_json);
     resolved.add_object("host", config.host.to_json(&config));
@@ -157,7 +157,7 @@ impl<'a> GivenConfig<'a> {
         }
         for (spelled, value) in SortedMap::from_entries(members).into_entries() {
             let camel = camel_case(&spelled);
-            self.add(raw, (spelled.clone(), spelled, camel), value, false);
+            self.add_key(raw, (spelled.clone(), spelled, camel), value, false);
         }
         Ok(())
     }
@@ -168,13 +168,13 @@ impl<'a> GivenConfig<'a> {
             let spelled = json::text(raw, member.key).into_owned();
             let key = variables::find_key(&spelled).unwrap_or_default();
             let camel = camel_case(&key);
-            self.add(raw, (spelled, key, camel), member, true);
+            self.add_key(raw, (spelled, key, camel), member, true);
         }
         Ok(())
     }
 
     /// Adds one key by its names: as given, as a key, and as a key in camel case.
-    fn add(
+    fn add_key(
         &mut self,
         raw: &'a str,
         (spelled, key, camel): (String, String, String),
@@ -212,7 +212,7 @@ impl<'a> GivenConfig<'a> {
 
     /// Sets every value. Returns the configuration, the report, and the settings of the engine that
     /// count, as an object for [`parse`].
-    fn settle(self) -> Result<(Config, ConfigReport, JsonWriter)> {
+    fn settle_values(self) -> Result<(Config, ConfigReport, JsonWriter)> {
         let Self { mut settings, mut report } = self;
         // Every value is checked. The value under the name that wins is set last.
         sort::sort_by(&mut settings, &mut |a, b| {

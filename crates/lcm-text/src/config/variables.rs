@@ -1,6 +1,7 @@
 //! Converts the text of an environment variable into the JSON of its setting.
 //!
-//! Input: variables, a setting and a text. Output: the key of a variable, and JSON, which is checked as a value of the configuration is.
+//! Input: variables, a setting and a text. Output: the key of a variable, and JSON, which is
+//! checked as a value of the configuration is.
 //! A text that does not fit becomes a JSON string, so that the check refuses it by its own words.
 
 use alloc::{
@@ -38,7 +39,7 @@ pub(super) fn find_key(variable: &str) -> Option<String> {
 ///
 /// | setting | text |
 /// |---|---|
-/// | number | `20000`, `20_000`, of tokens also `20k`, `1.5M`, of a time also `500ms`, `90s`, `2min`, `1h` |
+/// | number | `20000`, `20_000`, of tokens also `20k`, `1.5M`, of a time also `90s`, `2min` |
 /// | share | `0.75` or `75%` |
 /// | flag | `true`, `yes`, `on`, `1`, or `false`, `no`, `off`, `0` |
 /// | list of texts or models | commas between the elements, or a JSON array |
@@ -47,8 +48,8 @@ pub(super) fn find_key(variable: &str) -> Option<String> {
 pub(super) fn write_value(setting: &Setting, is_alias: bool, text: &str) -> Option<String> {
     let trimmed = text.trim();
     let written = match setting.value_type {
-        SettingType::Text(_) => return Some(quote(text)),
-        SettingType::Name(_) => return Some(quote(trimmed)),
+        SettingType::Text(_) => return Some(quote_text(text)),
+        SettingType::Name(_) => return Some(quote_text(trimmed)),
         SettingType::Texts(_) | SettingType::Tags | SettingType::Models => {
             return Some(write_list(trimmed));
         }
@@ -60,16 +61,16 @@ pub(super) fn write_value(setting: &Setting, is_alias: bool, text: &str) -> Opti
         SettingType::Flag(_) => write_flag(trimmed),
         SettingType::Eviction if is_alias => write_flag(trimmed),
         SettingType::Eviction | SettingType::TurnCompaction => {
-            Some(quote(&trimmed.to_ascii_lowercase()))
+            Some(quote_text(&trimmed.to_ascii_lowercase()))
         }
         SettingType::Overrides | SettingType::Prompts | SettingType::TimeOffsets => {
             is_json(trimmed).then(|| trimmed.to_string())
         }
     };
-    (!trimmed.is_empty()).then(|| written.unwrap_or_else(|| quote(text)))
+    (!trimmed.is_empty()).then(|| written.unwrap_or_else(|| quote_text(text)))
 }
 
-fn quote(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let mut list = JsonWriter::new_array();
     list.push_text(text);
     let list = list.end_array();

@@ -50,8 +50,6 @@ def turn(
 
     The messages have the time of `work`; compaction goes on by `clock`, as its deadline does.
     """
-    if not isinstance(defer, bool | None):
-        raise LcmError("invalid-input", "`defer` must be True or False")
     # An invalid argument is an error before a message is stored.
     decision = yield from evaluate(work.question())
     task = {"task": "append", "conversation": work.conversation} | options

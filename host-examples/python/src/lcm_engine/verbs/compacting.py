@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from .. import compaction, flows, paging
+from ..errors import LcmError
 from ..flows import Fields, Flow
 from ..opening import Clock
 from ..results import (
@@ -64,6 +65,8 @@ class Compacting(Opened):
         assert turn["receipt"]["ingested"] == 1 and not turn["decision"]["due"]
         ```
         """
+        if not isinstance(defer, bool | None):
+            raise LcmError("invalid-input", "`defer` must be True or False")
         intake = {
             "dialect": dialect,
             "append_mode": append_mode,
