@@ -1,7 +1,7 @@
 //! Parses a configuration from JSON and reports how each key was treated.
 //!
-//! Input: a JSON object, and for [`resolve_config`] environment variables. Output: a [`Config`] and a
-//! report as JSON. If several names of a setting are given, a key of the object goes before a
+//! Input: a JSON object, and for [`resolve_config`] environment variables. Output: a [`Config`] and
+//! a report as JSON. If several names of a setting are given, a key of the object goes before a
 //! variable, then the own name before aliases, and these in the order of the table of settings.
 
 use alloc::{
