@@ -2,7 +2,8 @@
 //!
 //! Input: the caller's JSON object, which [`parse`] checks, or the object and environment
 //! variables, which [`resolve_config`] checks; and the budget of a call. Output: a [`Config`], and
-//! a [`BudgetPolicy`] of plain numbers for compaction and assembly. Hosts read files and the environment.
+//! a [`BudgetPolicy`] of plain numbers for compaction and assembly. Hosts read files and the
+//! environment.
 
 mod budget_policy;
 mod config_override;
