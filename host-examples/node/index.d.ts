@@ -174,14 +174,14 @@ export type ModelsByPurpose = Partial<Record<Purpose | "default", Models>>;
 
 /** The options of `open`. */
 export interface OpenOptions {
-  /** Path of an SQLite file, `memory:`, or a store. */
-  store: string | Store | AsyncStore;
+  /** Path of an SQLite file, `memory:`, or a store; absent: `database_path` of the configuration. */
+  store?: string | Store | AsyncStore;
   /**
    * The model, a fallback chain of models, or models by purpose. Without a model, the engine makes
    * summaries by extraction.
    */
   complete?: Models | ModelsByPurpose;
-  /** Configuration of the engine. A wrong value rejects `open`; an unknown key is a warning. */
+  /** Configuration of the engine. A wrong value rejects `open`; each key without effect is a warning. */
   config?: Configuration | null;
   /** Clock in milliseconds since the epoch. */
   now?: () => number;
@@ -199,7 +199,7 @@ export interface OpenOptions {
   scope?: ToolScope;
   /**
    * Environment whose `LCM_...` variables are configuration; in Node the environment of the
-   * process. A variable takes precedence over `config`, under any name of its key.
+   * process. A key of `config` goes before its variable, under any name.
    */
   environment?: { [name: string]: string | undefined };
 }

@@ -25,15 +25,9 @@ pub(crate) struct Arguments {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Global {
     /// Store of the conversations: a file, or memory: for a store that ends with the program
-    #[arg(
-        long,
-        global = true,
-        env = "LCM_STORE",
-        hide_env_values = true,
-        value_name = "PATH",
-        default_value = "./default.lcm.db"
-    )]
-    pub(crate) store: String,
+    /// [default: database_path of the configuration, else ./default.lcm.db]
+    #[arg(long, global = true, env = "LCM_STORE", hide_env_values = true, value_name = "PATH")]
+    pub(crate) store: Option<String>,
     /// Id of the conversation
     #[arg(long, global = true, value_name = "ID", default_value = "default")]
     pub(crate) conversation: String,
@@ -107,6 +101,8 @@ pub(crate) enum Command {
     Usage(Usage),
     /// Compare the cost of compacting now and of waiting; changes nothing
     Advise(Advise),
+    /// Print the configuration that counts, and how each key and variable was treated
+    Config,
     /// List, show, replace and compare the prompts of summaries
     #[command(subcommand)]
     Prompts(Prompts),
@@ -193,16 +189,18 @@ pub(crate) struct Maintain {
 #[derive(Args, Debug, Default)]
 pub(crate) struct Models {
     /// Model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL], or
-    /// PURPOSE=SPEC; several models form a fallback chain
+    /// PURPOSE=SPEC; several models form a fallback chain [default: summary_model of the
+    /// configuration, else offline]
     #[arg(long, value_name = "SPEC")]
     pub(crate) llm: Vec<String>,
     /// Retries of a failing model before the next model
     #[arg(long, value_name = "N", default_value = "2", allow_negative_numbers = true)]
     pub(crate) retries: u32,
-    /// Time limit of one answer, in seconds from 1 to 86400
-    #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true,
+    /// Time limit of one answer, in seconds from 1 to 86400 [default: timeout_ms of the
+    /// configuration, else 60]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub(crate) timeout: u32,
+    pub(crate) timeout: Option<u32>,
 }
 
 #[derive(Args, Debug)]

@@ -6,7 +6,10 @@
 use alloc::{string::String, vec::Vec};
 
 use lcm_core::Engine;
-use lcm_text::types::api::{ToolRequest, UploadChunk};
+use lcm_text::{
+    config,
+    types::api::{ToolRequest, UploadChunk},
+};
 
 use crate::{
     bindings::{
@@ -28,6 +31,10 @@ pub(crate) struct Component;
 impl setup::Guest for Component {
     fn configure(config_json: String) -> Result<String, Error> {
         with_engine(|engine| engine.configure(&config_json))
+    }
+
+    fn resolve(config_json: String, variables_json: String) -> Result<String, Error> {
+        config::resolve_config(&config_json, &variables_json).map_err(Into::into)
     }
 
     fn version() -> String {
@@ -134,12 +141,11 @@ impl compaction::Guest for Component {
 
 impl drive::Guest for Component {
     fn begin(task_json: String, now: Timestamp) -> Result<String, Error> {
-        // The answer depends only on the arguments, so a new engine can give it.
-        Engine::new().begin(&task_json, now).map_err(Into::into)
+        with_engine(|engine| engine.begin(&task_json, now))
     }
 
     fn step(token: String, event_json: String, now: Timestamp) -> Result<String, Error> {
-        Engine::new().step(&token, &event_json, now).map_err(Into::into)
+        with_engine(|engine| engine.step(&token, &event_json, now))
     }
 }
 

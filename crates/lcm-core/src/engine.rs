@@ -77,8 +77,8 @@ impl Engine {
     /// bounds. The old configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
-        if config.plain_summaries != self.config.plain_summaries {
-            // The cache has summaries in the form of the old configuration.
+        let summary_form = |config: &Config| (config.plain_summaries, config.time_offsets.clone());
+        if summary_form(&config) != summary_form(&self.config) {
             self.render_cache = RenderCache::default();
         }
         self.config = Rc::new(config);
@@ -777,7 +777,7 @@ impl Engine {
     ///
     /// `invalid-input`: an unknown task or member; `limit-exceeded`: more than 16 KiB.
     pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
-        drive::begin(task_json, now)
+        drive::begin(&self.config, task_json, now)
     }
 
     /// Returns the instruction that follows an event, as JSON. Reads no store.
@@ -787,7 +787,7 @@ impl Engine {
     /// `invalid-input`: a token that no call returned, or an event that does not answer the
     /// instruction.
     pub fn step(&self, token: &str, event_json: &str, now: Timestamp) -> Result<String> {
-        drive::step(token, event_json, now)
+        drive::step(&self.config, token, event_json, now)
     }
 }
 

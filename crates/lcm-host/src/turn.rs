@@ -19,22 +19,25 @@ pub struct TurnOptions {
     pub ingest: IngestOptions,
     /// Options of the compaction.
     pub compact: CompactOptions,
-    /// Whether compaction that can wait is deferred to [`Lcm::maintain`](crate::Lcm::maintain).
-    pub defer: bool,
+    /// Whether compaction that can wait is deferred to [`Lcm::maintain`](crate::Lcm::maintain);
+    /// `None`: as `turn_compaction` of the configuration says.
+    pub defer: Option<bool>,
 }
 
 impl TurnOptions {
-    /// Returns options that compact at once when compaction is due.
+    /// Returns options that defer compaction as configured.
     #[must_use]
     pub const fn new(ingest: IngestOptions, compact: CompactOptions) -> Self {
-        Self { ingest, compact, defer: false }
+        Self { ingest, compact, defer: None }
     }
 
     /// Returns the task that decides after the append.
     pub(crate) fn build_task(&self, conversation: &str) -> Value {
         let mut task = self.compact.build_task("turn", conversation);
         if let Some(members) = task.as_object_mut() {
-            members.insert("defer".to_owned(), self.defer.into());
+            if let Some(defer) = self.defer {
+                members.insert("defer".to_owned(), defer.into());
+            }
         }
         task
     }

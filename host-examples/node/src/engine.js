@@ -16,6 +16,7 @@ import { mapCall, mapStream, mapSyncCall } from "./names.js";
 import { checkAsking, requireBudget, rest } from "./options.js";
 import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
 import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
+import { resolveSettings } from "./settings.js";
 import { LISTINGS } from "./shapes.js";
 
 /** Bytes of one page of texts. */
@@ -67,11 +68,16 @@ export class Engine {
     return this.#backend.pure("setup.version", {});
   }
 
-  /** Replaces the configuration; reports the treatment of each key. */
+  /**
+   * Replaces the configuration; reports the treatment of each key. The store stays the one that
+   * was opened, and `LCM_...` variables do not count.
+   */
   async configure(config) {
-    const json = toJson(config, "config");
-    return this.#calls.begin(() => {
-      const report = JSON.parse(this.#backend.pure("setup.configure", { config_json: json }));
+    const given = toJson(config, "config");
+    return this.#calls.begin(async () => {
+      const call = (name, args) => this.#backend.pure(name, args);
+      const { json, host, report } = await resolveSettings(given, {}, call);
+      this.#models.follow(host);
       this.#backend.restart(json);
       return report;
     });

@@ -5,8 +5,9 @@ import { Backend } from "./backend.js";
 import { Calls, placeOfObject } from "./calls.js";
 import { Engine } from "./engine.js";
 import { invalid, LcmError } from "./errors.js";
+import { Component } from "./component.js";
 import { modelsOf } from "./models.js";
-import { settingsOf } from "./settings.js";
+import { linesOf, settingsOf } from "./settings.js";
 import { storeOf } from "./store-async.js";
 import { MemoryStore } from "./store-memory.js";
 
@@ -29,17 +30,27 @@ export async function openWith(runtime, options) {
   for (const key of Object.keys(options)) {
     if (!OPTIONS.includes(key)) throw invalid(`open has no option \`${key}\``);
   }
-  const { store, complete, config, now = Date.now, environment = {}, worker = false } = options;
+  const { complete, config, now = Date.now, environment = {}, worker = false } = options;
   const { scope = "conversation" } = options;
   if (!SCOPES.includes(scope)) {
     throw invalid(`\`scope\` must be \`conversation\` or \`store\`, got \`${scope}\``);
   }
-  if (store === undefined || store === null) throw invalid("open needs `store`");
   if (typeof worker !== "boolean") throw invalid("`worker` must be true or false");
   const models = modelsOf(complete);
+  const named = options.store ?? null;
+  const store = named ?? (await configuredStore(runtime, config, environment));
   const backend = await (worker ? inThread : besideUs)(runtime, store);
   try {
-    await configured(backend, config, environment, runtime.warn);
+    const resolve = (name, args) => backend.compute(name, args);
+    const settings = await settingsOf(config, environment, resolve);
+    if (settings !== null) {
+      models.follow(settings.host);
+      for (const line of linesOf(settings.report)) runtime.warn(line);
+      if (named !== null && settings.host.database_path !== null) {
+        runtime.warn("config: `database_path`: not used, `open` has a `store`");
+      }
+      backend.restart(settings.json);
+    }
   } catch (error) {
     // A store that the caller opened stays open.
     if (typeof store === "string") await backend.close();
@@ -50,12 +61,14 @@ export async function openWith(runtime, options) {
   return new Engine({ backend, calls: new Calls({ backend, place }), models, clock: now, scope });
 }
 
-/** Configures every instance of `backend`; rejects when the configuration is invalid. */
-async function configured(backend, config, environment, warn) {
-  const configure = (config_json) => backend.compute("setup.configure", { config_json });
-  const { json, unknown } = await settingsOf(config, environment, configure);
-  for (const key of unknown) warn(`config: unknown key \`${key}\``);
-  if (json !== null) backend.restart(json);
+/** Resolves to the path of the store that the configuration names. */
+async function configuredStore({ instantiate }, config, environment) {
+  const component = new Component({ instantiate, store: new MemoryStore() });
+  const resolve = async (name, args) => component.invoke(name, args);
+  const settings = await settingsOf(config, environment, resolve);
+  const path = settings?.host.database_path ?? null;
+  if (path === null) throw invalid("open needs `store`, or `database_path` in its configuration");
+  return path;
 }
 
 async function besideUs({ instantiate, openPath }, store) {

@@ -196,7 +196,10 @@ export interface TurnOptions {
    * `false`.
    */
   repeat?: boolean;
-  /** Whether compaction that can wait is left for `maintain`. Default: `false`. */
+  /**
+   * Whether compaction that can wait is left for `maintain`; absent: as `turn_compaction` of the
+   * configuration says.
+   */
   defer?: boolean;
 }
 

@@ -6,6 +6,7 @@ mod admin;
 mod ask;
 mod assemble;
 mod compact;
+mod configuration;
 mod demo;
 mod grant;
 mod grep;
@@ -71,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Calibrate(options) => life::calibrate(global, options),
         Command::Usage(options) => money::usage(global, options),
         Command::Advise(options) => money::advise(global, options),
+        Command::Config => configuration::run(global),
         Command::Prompts(command) => prompts::run(global, command),
         Command::Export(options) => portable::export(global, options),
         Command::Import(options) => portable::import(global, options),

@@ -464,7 +464,9 @@ fn render_passages(
     let history = MessageHistory::new(call, &loaded.head);
     let mut blocks: Vec<(u64, String)> = Vec::new();
     for passage in passages {
-        if let Some(whole) = passage::read_passage_source(session, &history, passage.source)? {
+        let offsets = &call.config.time_offsets;
+        let source = passage.source;
+        if let Some(whole) = passage::read_passage_source(session, &history, offsets, source)? {
             let text = whole.render_passage(int::to_usize(passage.offset), passage.tokens_max);
             blocks.push((whole.seq, text));
         }

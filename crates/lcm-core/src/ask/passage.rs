@@ -18,7 +18,7 @@ use crate::{
     },
 };
 use lcm_text::{
-    base::{error::Result, int, json, time, tokens},
+    base::{error::Result, int, json, time, time_offsets::TimeOffsets, tokens},
     message::{Part, Role},
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
@@ -52,6 +52,7 @@ pub(super) struct PassageSource {
 pub(super) fn read_passage_source(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
+    offsets: &TimeOffsets,
     what: EvidenceSource,
 ) -> Result<Option<PassageSource>> {
     let whole = match what {
@@ -59,14 +60,14 @@ pub(super) fn read_passage_source(
             let placed = history.read_messages(session, seq, seq)?;
             history.prefetch_texts(session, &placed)?;
             let Some(placed) = placed.first() else { return Ok(None) };
-            read_message(session, history, placed)?
+            read_message(session, history, offsets, placed)?
         }
         EvidenceSource::Summary(id) => {
             let Some(record) = session.read_record(&Summary::key(history.keys, id))? else {
                 return Ok(None);
             };
-            let (from, to) =
-                (time::iso_minutes(record.earliest_at), time::iso_minutes(record.latest_at));
+            let local = |at| time::iso_minutes(offsets.to_local(at));
+            let (from, to) = (local(record.earliest_at), local(record.latest_at));
             let (name, depth) = (summary::format_summary_id(id), record.depth);
             let header = format!("[{name} {from} to {to} summary depth {depth}]");
             PassageSource { seq: record.seq_first, header, body: record.text }
@@ -79,11 +80,13 @@ pub(super) fn read_passage_source(
 fn read_message(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
+    offsets: &TimeOffsets,
     placed: &PlacedMessage,
 ) -> Result<PassageSource> {
     let stored = &placed.stored;
     let name = history.keys.message_id(placed.seq);
-    let header = format!("[{name} {} {}]", time::iso_minutes(stored.time), stored.role.as_str());
+    let time = time::iso_minutes(offsets.to_local(stored.time));
+    let header = format!("[{name} {time} {}]", stored.role.as_str());
     let raw = history.read_text(session, stored)?;
     let is_own = |part: &&Part| is_engine_tool_result(&raw, stored.role, part);
     let parts: Vec<Part> = stored.parts.iter().filter(|part| !is_own(part)).cloned().collect();
@@ -95,7 +98,7 @@ fn read_message(
         });
     } else {
         let mut block = String::new();
-        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
+        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[], offsets };
         let (role, time) = (stored.role, stored.time);
         let message = TranscriptMessage { raw: &raw, role, parts: &parts, time };
         transcript::render_message(&mut block, &message, reading);

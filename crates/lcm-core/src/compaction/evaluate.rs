@@ -76,7 +76,7 @@ pub(crate) fn evaluate(
     if !exists {
         goal.current = 0;
     }
-    let closed = if config.enabled { closed } else { Some("disabled") };
+    let closed = if config.enabled { closed } else { Some(reason::DISABLED) };
     let compared = match (setup.options.mode, closed) {
         (CompactionMode::Incremental, None) if exists => {
             let policy = setup.policy.with_reserve(0);
@@ -100,7 +100,7 @@ pub(crate) fn evaluate(
     explanation.add_texts("warnings", &warnings);
     Ok(Decision {
         due,
-        must: closed.is_none_or(|reason| reason == "disabled")
+        must: closed.is_none_or(|reason| reason == reason::DISABLED)
             && goal.current > u64::from(setup.policy.budget),
         reason: reason.into(),
         tokens: int::saturate_tokens(compared.tokens),

@@ -68,6 +68,7 @@ pub(crate) fn plan(
             seq_first: gathered.seq_first,
             depth: task.depth,
             injected_tags: &call.config.strip_injected_context_tags,
+            offsets: &call.config.time_offsets,
         };
         let previous = previous.read(session, &history)?;
         requests.push(request::build_request(
@@ -149,7 +150,11 @@ pub(crate) fn decide_next(
     let goal = derive_goal(&loaded.head, &policy, options, &sweep);
     let is_incremental = options.mode == CompactionMode::Incremental;
     let is_start = given.is_none() && !options.force;
-    if !config.enabled || (is_start && !is_incremental && !goal.is_due()) {
+    if !config.enabled {
+        let end = PlanDecision::end_with(PlanStatus::NothingDue, reason::DISABLED);
+        return Ok((loaded, end));
+    }
+    if is_start && !is_incremental && !goal.is_due() {
         return Ok((loaded, nothing_due()));
     }
     let breaker = values.decode(&breaker)?.unwrap_or_default();

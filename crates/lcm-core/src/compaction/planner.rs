@@ -158,9 +158,10 @@ impl<'a> Planner<'a> {
     }
 
     fn transcript_options(&self) -> TranscriptOptions<'a> {
-        let injected_tags = &self.input.call.config.strip_injected_context_tags;
+        let config = self.input.call.config;
+        let (injected_tags, offsets) = (&config.strip_injected_context_tags, &config.time_offsets);
         let part_tokens_max = self.input.policy.leaf_chunk_tokens_max;
-        TranscriptOptions { part_tokens_max, injected_tags }
+        TranscriptOptions { part_tokens_max, injected_tags, offsets }
     }
 
     /// Returns the tokens of the fresh tail and the pinned message.

@@ -17,7 +17,9 @@ use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        hash, limits, tokens,
+        hash, limits,
+        time_offsets::TimeOffsets,
+        tokens,
     },
     message::{large_payload, trust::Trust},
     summary::{
@@ -252,8 +254,8 @@ pub(crate) fn gather_items(
         };
         let summary = TranscriptSummary {
             id: &summary::format_summary_id(source.id),
-            earliest: record.earliest_at,
-            latest: record.latest_at,
+            earliest: options.offsets.to_local(record.earliest_at),
+            latest: options.offsets.to_local(record.latest_at),
             depth: record.depth,
             text: &record.text,
         };
@@ -326,6 +328,8 @@ pub(crate) struct PreviousContext<'a> {
     pub(crate) depth: u32,
     /// Tags of injected context, which is left out.
     pub(crate) injected_tags: &'a [String],
+    /// Offsets of local time.
+    pub(crate) offsets: &'a TimeOffsets,
 }
 
 impl PreviousContext<'_> {
@@ -377,7 +381,11 @@ impl PreviousContext<'_> {
         history: &MessageHistory<'_>,
     ) -> Result<Option<String>> {
         let (seq_first, injected_tags) = (self.seq_first, self.injected_tags);
-        let options = TranscriptOptions { part_tokens_max: PREVIOUS_TOKENS_MAX, injected_tags };
+        let options = TranscriptOptions {
+            part_tokens_max: PREVIOUS_TOKENS_MAX,
+            injected_tags,
+            offsets: self.offsets,
+        };
         if seq_first <= 1 {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 //!
 //! A commit that changes messages, summaries, context or lifecycle writes the head with the next
 //! revision, guarded by the old bytes of the head. A commit that loses a race writes nothing.
-//! Grants, questions and vectors have records that guard themselves. A head has at most 4 KiB: each
+//! Grants, questions and vectors have records that guard themselves. A head has at most 5 KiB: each
 //! of its lists has a bound in [`lcm_text::base::limits`].
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
@@ -526,7 +526,7 @@ mod tests {
     /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
     /// real conversation.
     #[test]
-    fn a_head_with_every_list_full_has_at_most_4_kib() {
+    fn a_head_with_every_list_full_has_at_most_5_kib() {
         let far = 1u64 << 34;
         // Tokens of a message, completions of ten minutes and messages of a list are fewer.
         let many = (1 << 28) - 1;

@@ -53,6 +53,10 @@ pub enum CompactionReason {
     Cancelled,
     /// `conflict`.
     Conflict,
+    /// `disabled`.
+    Disabled,
+    /// `deadline`.
+    Deadline,
 }
 
 /// Further options of `compaction.evaluate`, `plan`, `run` and `apply`.

@@ -245,7 +245,8 @@ pub struct TurnTask {
     /// Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts_refusals: Option<bool>,
-    /// Whether compaction that can wait is left for `maintain`. Default: `false`.
+    /// Whether compaction that can wait is left for `maintain`; absent: as `turn_compaction` of the
+    /// configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defer: Option<bool>,
 }

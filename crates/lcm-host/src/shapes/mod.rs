@@ -14,6 +14,8 @@
 //! ```
 //!
 //! - `setup.configure` takes `config-json`: [`Configuration`]; returns [`ConfigurationReport`]
+//! - `setup.resolve` takes `config-json`: [`Configuration`]; `variables-json`: object, passed
+//!   unread; returns [`ResolvedConfiguration`]
 //! - `ingest.append` takes `options.extra-json`: [`AppendExtra`]
 //! - `ingest.stage` takes `extra-json`: [`StageExtra`]
 //! - `ingest.identify` returns list of [`MessageIdentity`]

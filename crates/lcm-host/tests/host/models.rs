@@ -188,7 +188,7 @@ fn what_the_host_adds_counts_when_it_is_reported_until_a_summary_was_made() {
     let report = copy.compact("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!((report.status, report.reason.as_str()), (CompactStatus::Done, "reached-target"));
     let intake = IngestOptions::new(Dialect::Lcm, NOW);
-    let turn = TurnOptions { defer: true, ..TurnOptions::new(intake, options.clone()) };
+    let turn = TurnOptions { defer: Some(true), ..TurnOptions::new(intake, options.clone()) };
     let deferred = lcm.turn("c", &messages, &turn, &Cancel::default()).unwrap();
     assert!(deferred.deferred, "{deferred:?}");
     let done = lcm.maintain("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
@@ -293,7 +293,7 @@ fn maintain(lcm: &Lcm, budget: u32, minutes: u64) -> Result<MaintainReport> {
 fn a_turn_leaves_for_later_what_can_wait_and_nothing_else() {
     let lcm = open(Memory::new());
     let messages = transcript(120, 60);
-    let options = |budget| TurnOptions { defer: true, ..turn_options(budget) };
+    let options = |budget| TurnOptions { defer: Some(true), ..turn_options(budget) };
     let turn = |count: usize, options: &TurnOptions| {
         lcm.turn("c", &messages[..count], options, &Cancel::default()).unwrap()
     };

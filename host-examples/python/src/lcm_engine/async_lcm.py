@@ -29,9 +29,11 @@ from .opening import (
     Clock,
     checked_scope,
     configured,
+    default_store,
     open_store,
     place_of,
     wall_clock,
+    warn_of_unused_path,
 )
 from .results import CompletionRequest, Configuration, JsonValue, ToolScope
 from .sessions import AsyncSession, Session, ThreadSession
@@ -49,7 +51,7 @@ _AROUND: ContextVar[frozenset[Hashable]] = ContextVar("around", default=frozense
 
 
 def open_async(
-    store: str | os.PathLike[str] | Store | AsyncStore = "memory:",
+    store: str | os.PathLike[str] | Store | AsyncStore | None = None,
     complete: Complete | None = None,
     config: Configuration | None = None,
     *,
@@ -58,7 +60,7 @@ def open_async(
     retries: int = RETRIES,
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
-    timeout_ms: int = completions.TIMEOUT_MS,
+    timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
 ) -> Opening:
     """Opens a store for asyncio; the parameters are as for `lcm.open`.
@@ -73,19 +75,24 @@ def open_async(
     """
 
     async def opened() -> AsyncLcm:
-        asking = Asking(models_of(complete), together=True).with_(retries, timeout_ms)
+        asking = Asking(models_of(complete), together=True).given(retries, timeout_ms)
         tool_scope = checked_scope(scope)
         program = await asyncio.to_thread(load, wasm)
-        config_json = configured(program, config, environment)
+        settings = configured(program, config, environment, asking)
+        place: str | os.PathLike[str] | Store | AsyncStore = (
+            default_store(settings) if store is None else store
+        )
+        if store is not None:
+            warn_of_unused_path(settings)
         # The last, so that nothing stays open when something is wrong.
         return AsyncLcm(
             program,
-            open_store(store),
-            asking,
-            config_json,
+            open_store(place),
+            asking.follow(settings.host),
+            settings.config_json,
             clock,
             memory_bytes_max,
-            in_thread=isinstance(store, (str, os.PathLike)),
+            in_thread=isinstance(place, (str, os.PathLike)),
             scope=tool_scope,
         )
 

@@ -7,7 +7,7 @@ decides which task is due, what an answer is worth, and when a task is tried aga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from . import results
@@ -43,10 +43,13 @@ class Work:
         return arguments | {"options": options, "now": self.now()}
 
 
-def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[results.TurnReport]:
-    """Appends messages, evaluates, and compacts when compaction is due and cannot wait."""
-    if not isinstance(defer, bool):
-        raise LcmError("invalid-input", "`defer` must be True or False")
+def turn(
+    work: Work, texts: list[str], options: Fields, defer: bool | None, clock: Callable[[], int]
+) -> Flow[results.TurnReport]:
+    """Appends messages, evaluates, and compacts when compaction is due and cannot wait.
+
+    The messages have the time of `work`; compaction goes on by `clock`, as its deadline does.
+    """
     # An invalid argument is an error before a message is stored.
     decision = yield from evaluate(work.question())
     task = {"task": "append", "conversation": work.conversation} | options
@@ -58,7 +61,7 @@ def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[res
         result = (yield from drive(work.task("turn", defer=defer), work.now)).result
         done["decision"], done["deferred"] = read_decision(result["decision"]), result["deferred"]
         if result["compact"]:
-            compacted = done["compacted"] = yield from compact(work)
+            compacted = done["compacted"] = yield from compact(replace(work, now=clock))
             done["failure"] = read_failure(compacted["failure"])
     except LcmError as error:
         # An exception would hide that the messages are stored.

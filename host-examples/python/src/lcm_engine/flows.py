@@ -21,6 +21,7 @@ from .results import (
     Decision,
     ModelFailure,
 )
+from .settings import ResolvedConfiguration, Settings, settings_of
 from .texts import batches, to_json
 
 T = TypeVar("T")
@@ -130,11 +131,12 @@ def parsed(name: str, arguments: Fields) -> Flow[Any]:
     return json.loads((yield Call(name, arguments)))
 
 
-def configure(config_json: str, keep: Callable[[str], None]) -> Flow[ConfigurationReport]:
-    """Checks a configuration, gives the configuration to all instances, returns the report."""
-    report: ConfigurationReport = yield from parsed("setup.configure", {"config_json": config_json})
-    keep(config_json)
-    return report
+def configure(config_json: str, keep: Callable[[Settings], None]) -> Flow[ConfigurationReport]:
+    """Checks a configuration, gives the settings to `keep`, returns the report."""
+    arguments = {"config_json": config_json, "variables_json": "{}"}
+    resolved: ResolvedConfiguration = yield from parsed("setup.resolve", arguments)
+    keep(settings_of(resolved))
+    return resolved["report"]
 
 
 def estimate(dialect: str, texts: list[str]) -> Flow[int]:

@@ -24,9 +24,11 @@ from .opening import (
     Clock,
     checked_scope,
     configured,
+    default_store,
     open_store,
     place_of,
     wall_clock,
+    warn_of_unused_path,
 )
 from .results import CompletionRequest, Configuration, JsonValue, ToolScope
 from .sessions import Session, Turn
@@ -51,7 +53,7 @@ def _compaction(place: str, conversation: str) -> Turn:
 
 
 def open(
-    store: str | os.PathLike[str] | Store = "memory:",
+    store: str | os.PathLike[str] | Store | None = None,
     complete: Complete | None = None,
     config: Configuration | None = None,
     *,
@@ -60,33 +62,38 @@ def open(
     retries: int = RETRIES,
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
-    timeout_ms: int = completions.TIMEOUT_MS,
+    timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
 ) -> Lcm:
     """Opens a store with the engine over it.
 
-    - `store`: path of a `*.lcm.db` file, made when absent; `memory:`; or any `Store`.
+    - `store`: path of a `*.lcm.db` file, made when absent; `memory:`; or any `Store`. None: the
+      `database_path` of the configuration, else `memory:`.
     - `complete`: asks a model (`completions.answered` says what it may return, `CompletionFailed`
       how it fails); a list is a fallback chain, a dict has either by purpose, with `default` for
       the rest. None: summaries are made without a model, deterministically.
-    - `config`: the configuration object; `LCM_*` variables of `environment` (None: of the
-      process) come before it.
+    - `config`: the configuration object, whose keys go before `LCM_*` variables of `environment`
+      (None: of the process). A key without effect is a warning.
     - `clock`: the time of every call that names none.
     - `retries`: how often a failing model is asked again.
     - `memory_bytes_max`: bound of an instance.
-    - `timeout_ms`: how long one answer may take. A `complete` with a parameter `timeout` is given
+    - `timeout_ms`: how long one answer may take; None: as configured, else a minute. A `complete` with a parameter `timeout` is given
       it in seconds, to hand it to its HTTP client.
     - `scope`: what the tools of an agent may read: the conversation of the call with its family,
       or the `store`. `tools` and `call_tool` take another one for one call.
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
-    asking = Asking(models_of(complete)).with_(retries, timeout_ms)
+    asking = Asking(models_of(complete)).given(retries, timeout_ms)
     tool_scope = checked_scope(scope)
     program = load(wasm)
-    config_json = configured(program, config, environment)
+    settings = configured(program, config, environment, asking)
+    asking = asking.follow(settings.host)
     # The last, so that nothing stays open when something is wrong.
-    opened = open_store(store)
+    place: str | os.PathLike[str] | Store = default_store(settings) if store is None else store
+    if store is not None:
+        warn_of_unused_path(settings)
+    config_json, opened = settings.config_json, open_store(place)
     return Lcm(program, opened, asking, config_json, clock, memory_bytes_max, tool_scope)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 
 from . import completions
 from .completions import Answered
@@ -22,7 +23,7 @@ def ask(
     asked = 0
     end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     answer: Answered = {}
-    for model in models:
+    for asked_for, model in product(asking.requests_of(request), models):
         for attempt in range(1, asking.asks + 1):
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
@@ -30,7 +31,7 @@ def ask(
                 return completions.failed(late, request), asked
             asked += 1
             seconds = asking.timeout_seconds
-            answer = yield Complete(request, model, min(seconds, left or seconds))
+            answer = yield Complete(asked_for, model, min(seconds, left or seconds))
             if completions.failure_code(answer) not in completions.RETRIED:
                 return answer, asked
             pause = completions.pause_seconds(answer, attempt)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from .errors import LcmError
 from .flows import Effect, Flow, Page
 from .models import Asking
-from .opening import Clock
+from .opening import Clock, check_named_models
 from .results import ToolScope
+from .settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +35,12 @@ class Opened:
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError
+
+    def _follow(self, settings: Settings) -> None:
+        """Follows the settings of a new configuration."""
+        check_named_models(settings, self._asking)
+        self._asking = self._asking.follow(settings.host)
+        self._reconfigure(settings.config_json or "{}")
 
     def _now(self, now: int | None) -> int:
         return self._clock() if now is None else now

@@ -118,8 +118,12 @@ impl<'a> TaskSettlement<'a> {
     /// Returns how the sources are rendered: parts cut to the limit of the task, without injected
     /// context.
     fn transcript_options(&self) -> TranscriptOptions<'a> {
-        let injected_tags = &self.call.config.strip_injected_context_tags;
-        TranscriptOptions { part_tokens_max: self.task.part_tokens_max, injected_tags }
+        let config = self.call.config;
+        TranscriptOptions {
+            part_tokens_max: self.task.part_tokens_max,
+            injected_tags: &config.strip_injected_context_tags,
+            offsets: &config.time_offsets,
+        }
     }
 
     /// Builds an outcome that leaves the context as it is; a commit adjusts the outcome.

@@ -18,6 +18,8 @@ use lcm_text::{
     base::error::Result,
     base::int,
     base::json::{JsonFields, JsonKind, JsonWriter},
+    config::{Config, TurnCompaction},
+    types::api::Timestamp,
 };
 
 use super::{
@@ -110,6 +112,12 @@ pub(super) struct CompactionProgress {
     is_served: bool,
     /// Whether the caller stopped the task.
     is_stopped: bool,
+    /// Time from which no further model is asked.
+    deadline_at: Timestamp,
+    /// Whether `deadline_at` is over.
+    is_late: bool,
+    /// Whether `turn` leaves compaction that can wait to `maintain`.
+    defers: bool,
     end: CompactionEnd,
     /// Why the compaction ended; empty while the compaction continues.
     reason: String,
@@ -121,7 +129,11 @@ pub(super) struct CompactionProgress {
 
 impl CompactionProgress {
     /// Returns the progress of a task that has not started.
-    pub(super) fn begin(task: &CompactionTask) -> Self {
+    pub(super) fn begin(config: &Config, task: &CompactionTask, now: Timestamp) -> Self {
+        let deadline_ms = match task.mode.as_deref() {
+            Some("until-under") => config.until_under_deadline_ms,
+            _ => config.sweep_deadline_ms,
+        };
         let phase = match task.kind {
             CompactionTaskKind::Compact => CompactionPhase::Plan,
             CompactionTaskKind::Maintain => CompactionPhase::ReadDeferred,
@@ -142,6 +154,9 @@ impl CompactionProgress {
             failure: CallFailure::default(),
             is_served: false,
             is_stopped: false,
+            deadline_at: deadline_ms.map_or(Timestamp::MAX, |ms| now.saturating_add(ms.into())),
+            is_late: false,
+            defers: task.defer.unwrap_or(config.turn_compaction == Some(TurnCompaction::Deferred)),
             end: CompactionEnd::Stopped,
             reason: String::new(),
             result: String::new(),
@@ -167,6 +182,8 @@ impl CompactionProgress {
         state.text(&mut self.result);
         state.visit_flag(&mut self.is_served);
         state.visit_flag(&mut self.is_stopped);
+        state.visit_flag(&mut self.defers);
+        state.visit_number(&mut self.deadline_at);
         state.visit_number(&mut self.place);
         state.visit_number(&mut self.count);
         state.visit_number(&mut self.empty_plans);
@@ -174,6 +191,11 @@ impl CompactionProgress {
         state.visit_number(&mut self.completions);
         state.visit_number(&mut self.tokens_before);
         state.visit_number(&mut self.tokens_after);
+    }
+
+    /// Takes the time of a step, which may be beyond the deadline of the task.
+    pub(super) fn note_time(&mut self, now: Timestamp) {
+        self.is_late = now >= self.deadline_at;
     }
 
     /// Advances the progress by one event.
@@ -196,7 +218,7 @@ impl CompactionProgress {
             (DriveEvent::Returned(json), phase) if phase != CompactionPhase::Complete => {
                 let mut fields = JsonFields::parse_argument(EVENT, &json)?;
                 match phase {
-                    CompactionPhase::Decide => self.take_decision(task, &json, &mut fields, reply),
+                    CompactionPhase::Decide => self.take_decision(&json, &mut fields, reply),
                     CompactionPhase::ReadDeferred => self.take_deferred(task, &mut fields, reply),
                     CompactionPhase::Plan => self.take_plan(task, &mut fields),
                     CompactionPhase::Apply => self.take_outcome(task, &mut fields, reply),
@@ -232,18 +254,12 @@ impl CompactionProgress {
         }
     }
 
-    fn take_decision(
-        &mut self,
-        task: &CompactionTask,
-        json: &str,
-        fields: &mut JsonFields<'_>,
-        reply: &mut DriveReply,
-    ) {
+    fn take_decision(&mut self, json: &str, fields: &mut JsonFields<'_>, reply: &mut DriveReply) {
         let (is_due, must) = (fields.take_flag("due"), fields.take_flag("must"));
         let mut note = JsonWriter::new_object();
         note.add_json("decision", json);
         reply.note = Some(note);
-        let waits = is_due && !must && task.defer;
+        let waits = is_due && !must && self.defers;
         self.result = build_turn_result(is_due && !waits, false);
         self.phase = if waits { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
     }
@@ -290,6 +306,8 @@ impl CompactionProgress {
             self.empty_plans = self.empty_plans.saturating_add(1);
             if self.empty_plans >= EMPTY_PLANS_MAX {
                 self.finish(task, CompactionEnd::Stopped, reason::NO_PROGRESS);
+            } else if self.is_late {
+                self.finish(task, CompactionEnd::Stopped, reason::DEADLINE);
             }
         }
     }
@@ -344,6 +362,8 @@ impl CompactionProgress {
             self.phase = CompactionPhase::Plan;
             if self.is_stopped {
                 self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
+            } else if self.is_late {
+                self.finish(task, CompactionEnd::Stopped, reason::DEADLINE);
             }
         } else if refusal.is_empty() || task.counts_refusals {
             self.phase = CompactionPhase::Apply;
@@ -382,7 +402,7 @@ impl CompactionProgress {
         }
         match applied {
             3 if why.starts_with("model-") => self.finish(task, CompactionEnd::Refused, &why),
-            1 if has_next && !self.is_stopped => {
+            1 if has_next && !self.is_stopped && !self.is_late => {
                 if let Some(state) = self.answers.get_mut(int::to_usize(self.place)) {
                     *state = UNASKED;
                 }

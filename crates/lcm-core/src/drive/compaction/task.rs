@@ -22,8 +22,8 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) extra_json: Option<String>,
     /// Whether `apply` is told that a model refused its key or the content.
     pub(super) counts_refusals: bool,
-    /// Whether `turn` leaves compaction that can wait to `maintain`.
-    pub(super) defer: bool,
+    /// Whether `turn` leaves compaction that can wait to `maintain`; `None`: as configured.
+    pub(super) defer: Option<bool>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -55,7 +55,7 @@ impl CompactionTask {
             model: fields.take_optional_text("model"),
             extra_json: fields.take_optional_text("extra_json"),
             counts_refusals: fields.take_optional_flag("counts_refusals").unwrap_or(true),
-            defer: fields.take_flag("defer"),
+            defer: fields.take_optional_flag("defer"),
         }
     }
 

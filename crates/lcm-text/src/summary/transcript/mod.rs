@@ -29,6 +29,7 @@ use crate::{
     base::{
         json::{self, ByteSpan, JsonKind, JsonValue},
         time,
+        time_offsets::TimeOffsets,
     },
     message::{JsonObject, Part, Role},
 };
@@ -45,6 +46,8 @@ pub struct TranscriptOptions<'a> {
     pub part_tokens_max: u32,
     /// Names of elements to remove, from `strip_injected_context_tags` of the configuration.
     pub injected_tags: &'a [String],
+    /// Offsets of local time, in which times are rendered.
+    pub offsets: &'a TimeOffsets,
 }
 
 /// A message to render.
@@ -102,7 +105,10 @@ pub fn render_message(
     for part in parts {
         let Some(text) = render_part(raw, part) else { continue };
         if !is_open {
-            open_block(out, &format!("{} {}", time::iso_minutes(time), role.as_str()));
+            open_block(
+                out,
+                &format!("{} {}", time::iso_minutes(options.offsets.to_local(time)), role.as_str()),
+            );
             is_open = true;
         }
         // Memory plugins insert elements into user and system texts. Tool output is never hidden.

@@ -6,6 +6,7 @@ use super::*;
 use crate::base::tokens;
 use crate::message::trust::Trust;
 
+const UTC: TimeOffsets = TimeOffsets::new(Vec::new());
 const TIME: u64 = 1_767_323_096_000; // 2026-01-02 03:04:56
 
 /// A message under construction: the values of its parts, one after the other.
@@ -68,7 +69,7 @@ impl Draft {
     /// What is appended to an empty text; `None` when nothing is.
     fn render(&self, role: Role, part_tokens_max: u32) -> Option<String> {
         let mut out = String::new();
-        let reading = TranscriptOptions { part_tokens_max, injected_tags: &[] };
+        let reading = TranscriptOptions { part_tokens_max, injected_tags: &[], offsets: &UTC };
         let message = TranscriptMessage { raw: &self.raw, role, parts: &self.parts, time: TIME };
         render_message(&mut out, &message, reading).then_some(out)
     }
@@ -92,7 +93,7 @@ fn a_block_has_a_header_and_the_texts_of_its_parts() {
 fn blocks_are_separated_by_one_empty_line() {
     let draft = Draft::default().text("hi");
     let mut out = draft.user();
-    let reading = TranscriptOptions { part_tokens_max: 100, injected_tags: &[] };
+    let reading = TranscriptOptions { part_tokens_max: 100, injected_tags: &[], offsets: &UTC };
     let role = Role::Assistant;
     let message = TranscriptMessage { raw: &draft.raw, role, parts: &draft.parts, time: TIME };
     assert!(render_message(&mut out, &message, reading));
@@ -288,7 +289,8 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
         let span = ByteSpan { start: 0, length: u32::try_from(value.len()).unwrap() };
         let mut out = String::new();
         let parts = [Part::Other { value: span }];
-        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
+        let reading =
+            TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[], offsets: &UTC };
         let message = TranscriptMessage { raw: value, role: Role::User, parts: &parts, time: TIME };
         assert!(render_message(&mut out, &message, reading));
         String::from(out.split_once('\n').unwrap().1)

@@ -189,7 +189,9 @@ class TurnOptions(TypedDict):
     `now`. Default: `false`.
     """
     defer: NotRequired[bool]
-    """Whether compaction that can wait is left for `maintain`. Default: `false`."""
+    """Whether compaction that can wait is left for `maintain`; absent: as
+    `turn_compaction` of the configuration says.
+    """
 
 
 class CompactReport(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from .. import compaction, flows, paging
+from ..errors import LcmError
 from ..flows import Fields, Flow
 from ..opening import Clock
 from ..results import (
@@ -51,20 +52,22 @@ class Compacting(Opened):
         retries: int | None = None,
         timeout_ms: int | None = None,
         lease_ms: int = 0,
-        defer: bool = False,
+        defer: bool | None = None,
         now: int | None = None,
     ) -> Flow[TurnReport]:
         """Stores the messages of a turn, and compacts when compaction is due.
 
         A call with an invalid argument stores nothing. After the append a failure is `failure`
         beside the receipt. `append_mode` and `repeat` are options of `append`. `defer`: compaction
-        that can wait is left for `maintain`.
+        that can wait is left for `maintain`; None: as configured.
 
         ```python
         turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
         assert turn["receipt"]["ingested"] == 1 and not turn["decision"]["due"]
         ```
         """
+        if not isinstance(defer, bool | None):
+            raise LcmError("invalid-input", "`defer` must be True or False")
         intake = {
             "dialect": dialect,
             "append_mode": append_mode,
@@ -84,7 +87,7 @@ class Compacting(Opened):
         }
         moment = self._now(now)
         work = self._work(conversation, budget, options, lambda: moment, retries, timeout_ms)
-        return compaction.turn(work, to_texts(messages), intake, defer)
+        return compaction.turn(work, to_texts(messages), intake, defer, lambda: self._now(now))
 
     @Verb
     def evaluate(

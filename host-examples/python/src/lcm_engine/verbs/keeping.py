@@ -34,14 +34,14 @@ class Keeping(Opened):
     def configure(self, config: Configuration) -> Flow[ConfigurationReport]:
         """Replaces the configuration, including values of the environment.
 
-        The report lists the treatment of each key.
+        The report lists the treatment of each key. The store stays the one that was opened.
 
         ```python
         report = lcm.configure({"enabled": True})
         assert report["accepted"] == ["enabled"]
         ```
         """
-        return flows.configure(to_json(dict(config), "config"), self._reconfigure)
+        return flows.configure(to_json(dict(config), "config"), self._follow)
 
     @Verb
     def version(self) -> Flow[str]:
