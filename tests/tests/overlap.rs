@@ -225,7 +225,7 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
         let what = format!("{ids:?} {edit:?} of {new}, {length} messages");
         let before = conversation.counts();
         let stored = conversation.ingest(&file).map_err(|why| format!("{what}: {why}"))?;
-        figures.long += u64::from(length > 119);
+        figures.long += u64::from(length > 118);
         let Some(stored) = stored else {
             figures.refused += 1;
             if ids == Ids::All || matches!(edit, Edit::Append | Edit::Delete | Edit::Cut) && sure {

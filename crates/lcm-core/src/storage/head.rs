@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::{Clock, ClockReading},
     codec::{self, SoundRecord},
     context::Context,
     keys::{self, ConversationKeys},
@@ -58,14 +59,15 @@ pub(crate) struct CompletionLedger {
     pub(crate) saved_tokens: u64,
     /// Tokens that new sessions withdrew from the stored context.
     pub(crate) withdrawn_tokens: u64,
-    /// Start of the newest window of the spend limit. The next three fields count within this
+    /// Start of the newest window of the spend limit, in ticks. The next three fields count within this
     /// window.
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
     /// Rejected answers since the start of the window, the last accepted answer or the last pause.
     pub(crate) window_rejected: u32,
-    /// End of a pause, in which no model is asked unless compaction is forced; 0: no pause.
+    /// End of a pause in ticks, in which no model is asked unless compaction is forced; 0: no
+    /// pause.
     pub(crate) paused_until: Timestamp,
 }
 
@@ -95,8 +97,8 @@ pub(crate) struct ConversationHead {
     pub(crate) origin: Option<ForkOrigin>,
     /// Number of commits that wrote the head.
     pub(crate) revision: u64,
-    /// Greatest `now` of all commits that wrote the head, in milliseconds since 1970.
-    pub(crate) time: Timestamp,
+    /// Clock of the commits that wrote the head, by which the deadlines of the conversation run.
+    pub(crate) clock: Clock,
     /// Number of messages, which is the seq of the newest message.
     pub(crate) messages: u64,
     pub(crate) raw_bytes: u64,
@@ -112,7 +114,7 @@ pub(crate) struct ConversationHead {
     pub(crate) compressed_through: u64,
     /// Running hash after the last message in compressed packs.
     pub(crate) compressed_frontier: [u8; 16],
-    /// Beginnings of the hashes of the newest messages, at most 119, oldest first.
+    /// Beginnings of the hashes of the newest messages, at most 118, oldest first.
     pub(crate) recent_hashes: Vec<[u8; 12]>,
     pub(crate) recent_batches: Vec<BatchRecord>,
     pub(crate) ledger: CompletionLedger,
@@ -137,11 +139,10 @@ impl SoundRecord for ConversationHead {
             newest_user_seq,
         ]) && self.raw_bytes < 1 << 50
             && self.compressed_through <= self.messages
-            && self.time <= time::MS_MAX
+            && self.clock.is_sound()
             && self.indexed.messages <= self.messages
             && self.indexed.raw_bytes <= self.raw_bytes
-            && ledger.window_start <= time::MS_MAX
-            && ledger.paused_until < 1 << 60
+            && ledger.window_start.max(ledger.paused_until) < 1 << 60
             && ledger.saved_tokens.max(ledger.withdrawn_tokens) < 1 << 60
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
@@ -169,7 +170,7 @@ impl ConversationHead {
             conversation: conversation.into(),
             origin: None,
             revision: 0,
-            time: 0,
+            clock: Clock::default(),
             messages: 0,
             raw_bytes: 0,
             raw_tokens: 0,
@@ -325,26 +326,19 @@ impl LoadedHead {
         Err(Self::missing_error(&self.head.conversation))
     }
 
-    /// Returns the effective time of a call: the later of `now` and the time of the head.
+    /// Reads the clock of the conversation at the `now` of a call.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: `now` is after the year 9999; stored, it would stop the conversation's
-    /// clock.
-    pub(crate) fn effective_time(&self, now: Timestamp) -> Result<Timestamp> {
-        if now > time::MS_MAX {
-            return Err(Error::invalid_input(format_args!(
-                "`now` is in milliseconds since 1970 and must be at most {} (the year 9999), got \
-                 {now}",
-                time::MS_MAX
-            )));
-        }
-        Ok(now.max(self.head.time))
+    /// `invalid-input`: `now` is after the year 9999.
+    pub(crate) fn read_clock(&self, now: Timestamp) -> Result<ClockReading> {
+        ensure_time(now)?;
+        Ok(self.head.clock.read_at(now))
     }
 
     /// Commits the changed head, its journal entry and `changes`; returns the new head. This must
-    /// be the last store call of an exported call. Head and entry get the effective time of the
-    /// call.
+    /// be the last store call of an exported call. The head gets the clock at the time of the call,
+    /// the entry gets this time.
     ///
     /// # Errors
     ///
@@ -388,12 +382,12 @@ impl LoadedHead {
         changes: &mut Changes,
     ) -> Result<ConversationHead> {
         let keys = call.keys;
-        let time = self.effective_time(call.now)?;
+        let clock = self.read_clock(call.now)?.clock;
         let mut head = self.head;
-        head.time = head.time.max(time);
+        head.clock = clock;
         head.revision += 1;
         let puts = &mut changes.puts;
-        let entry = codec::encode(&JournalEntry { time, act })?;
+        let entry = codec::encode(&JournalEntry { time: call.now, act })?;
         puts.push(Put { key: keys.journal_key(head.revision), value: Some(entry) });
         if self.bytes.is_none() {
             let name = (head.tenant.as_str(), head.conversation.as_str());
@@ -410,6 +404,21 @@ impl LoadedHead {
     pub(crate) fn add_guard(self, call: Call<'_>, changes: &mut Changes) {
         changes.guards.push(Guard { key: call.keys.head_key(), value: self.bytes });
     }
+}
+
+/// Refuses a time after the year 9999.
+///
+/// # Errors
+///
+/// `invalid-input`: `now` is later.
+pub(crate) fn ensure_time(now: Timestamp) -> Result<()> {
+    if now <= time::MS_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid_input(format_args!(
+        "`now` is in milliseconds since 1970 and must be at most {} (the year 9999), got {now}",
+        time::MS_MAX
+    )))
 }
 
 /// Builds the refusal of a call on a conversation that is being deleted.
@@ -524,11 +533,12 @@ mod tests {
         let mut head = ConversationHead::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
         head.origin = Some(ForkOrigin { conversation: [255; 16], revision: far, seq: far });
         head.revision = far;
-        head.time = 253_402_300_799_999;
+        // A thousand years of steps back.
+        head.clock = Clock { time: 253_402_300_799_999, ahead: 1 << 45 };
         head.indexed = IndexedExtent { messages: far, raw_bytes: 1 << 45 };
         head.family = Some([255; 16]);
         let (cause, successor) = (ArchiveCause::ManualReset, Some([255; 16]));
-        head.archived = Some(ArchiveRecord { cause, time: head.time, successor });
+        head.archived = Some(ArchiveRecord { cause, time: head.clock.time, successor });
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
         head.newest_user = Some(UserMessageRef { seq: far, tokens: many });
         (head.summaries, head.compressed_through) = (far, far);
@@ -540,7 +550,7 @@ mod tests {
             completions: far,
             input_tokens: 1 << 43,
             output_tokens: 1 << 43,
-            window_start: head.time,
+            window_start: 1 << 48,
             window_completions: many,
             window_tokens: 1 << 43,
             saved_tokens: 1 << 43,
@@ -549,9 +559,9 @@ mod tests {
             paused_until: 1 << 50,
         };
         head.deferred = Some(DeferredCompaction {
-            since: head.time,
+            since: head.clock.time,
             failures: many,
-            next_attempt_at: head.time,
+            next_attempt_at: 1 << 48,
             exhausted_tokens: Some(1 << 43),
         });
         head.context = Context::full(|seq| {

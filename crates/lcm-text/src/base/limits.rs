@@ -43,7 +43,7 @@ pub const DIRECTORY_SPAN: u64 = 1_024;
 pub const RECENT_PACKS_MAX: usize = 28;
 /// Most identities in the head: those of the newest messages, for alignment. The number is above
 /// [`BATCH_MESSAGES_MAX`], so that the head recognises a whole repeated batch.
-pub const RECENT_HASHES_MAX: usize = 119;
+pub const RECENT_HASHES_MAX: usize = 118;
 /// Most records of `append` calls in the head; a repeated call is recognised by its record.
 pub const RECENT_BATCHES_MAX: usize = 8;
 /// Most context items in the head itself; context nodes hold the others.

@@ -37,7 +37,7 @@ struct RunningTotals {
     tokens: u64,
     frontier: [u8; 16],
     newest_user_seq: Option<u64>,
-    /// Beginnings of the hashes of the newest messages, at most 119.
+    /// Beginnings of the hashes of the newest messages, at most 118.
     hashes: Vec<[u8; 12]>,
     other_versions: OtherVersionCounts,
 }

@@ -15,8 +15,9 @@ use super::{
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::{ClockReading, TICKS_MAX},
     codec,
-    head::{LoadedHead, deletion_error},
+    head::{ConversationHead, LoadedHead, deletion_error},
     keys::ConversationKeys,
     links::ConversationLinks,
     store_session::StoreSession,
@@ -27,7 +28,6 @@ use lcm_text::{
         error::{Error, Result},
         int,
         json::{JsonFields, JsonWriter},
-        time,
     },
     config::Config,
     types::api::Timestamp,
@@ -92,6 +92,8 @@ fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
 /// A conversation that a new grant covers.
 struct CoveredConversation {
     keys: ConversationKeys,
+    /// The clock of its grants record at the time of the call.
+    clock: ClockReading,
     /// The grants record, with its encoded value (`None`: absent). The outer `None`: the
     /// conversation issues the new grant, so its record needs no reference.
     record: Option<(GrantRecord, Option<Vec<u8>>)>,
@@ -133,28 +135,31 @@ pub(crate) fn create_grant(
         ConversationLinks::read(session, call, names.iter().map(String::as_str))
     })?;
     let issuer = ConversationKeys::new(issuer)?.conversation_hash();
-    let mut covered = load_conversations(session, &names, issuer)?;
+    let mut covered = load_conversations(session, &names, issuer, now)?;
     grant.conversations = covered.iter().map(|one| one.keys.conversation_hash()).collect();
     grant.summaries = resolve_summaries(session, &request, &covered, parent.as_ref())?;
-    let LoadedGrants { keys, bytes, mut grants, now, .. } = match parent {
+    let LoadedGrants { keys, bytes, mut grants, clock, .. } = match parent {
         Some(parent) => parent.record,
         None => own,
     };
+    grants.clock = clock.clock;
     grant.issued_at = now;
     let ttl_ms = request.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
-    grant.expires_at = grant.expires_at.min(now.saturating_add(ttl_ms)).min(time::MS_MAX);
-    let index = insert_grant(&mut grants, grant, &keys, now)?;
+    grant.expires_at = grant.expires_at.min(clock.deadline_after(ttl_ms));
+    let left_ms = grant.expires_at.saturating_sub(clock.ticks);
+    let index = insert_grant(&mut grants, grant, &keys, clock.ticks)?;
     let Some(grant) = grants.own_grants.get(index) else {
         return Err(Error::corrupt_store("the new grant is missing in its record"));
     };
-    let (id, expires_at) = (grant.id, grant.expires_at);
+    let id = grant.id;
     let answer = build_object(&grants, grant, &names).end_object();
     let mut changes = Changes::default();
     links.add_to(&mut changes)?;
-    grants.write_to(&keys, now, bytes, &mut changes)?;
+    grants.write_to(&keys, clock.clock, bytes, &mut changes)?;
     for conversation in &mut covered {
         let Some((mut grants, bytes)) = conversation.record.take() else { continue };
-        grants.remove_expired(now);
+        let clock = conversation.clock;
+        grants.remove_expired(clock.ticks);
         if grants.foreign_grants.len() >= FOREIGN_GRANTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
                 "`conversations` must name conversations that fewer than {FOREIGN_GRANTS_MAX} \
@@ -164,9 +169,9 @@ pub(crate) fn create_grant(
         grants.foreign_grants.push(ForeignGrant {
             id,
             conversation: keys.conversation_hash(),
-            expires_at,
+            expires_at: clock.deadline_after(left_ms),
         });
-        grants.write_to(&conversation.keys, now, bytes, &mut changes)?;
+        grants.write_to(&conversation.keys, clock.clock, bytes, &mut changes)?;
     }
     session.commit_changes(&changes)?;
     Ok(answer)
@@ -181,7 +186,7 @@ fn derive_limits(
     let default = u64::from(config.expand_tokens_max.min(TOKENS_MAX));
     let mut depth_max = request.depth_max.unwrap_or(DEPTH_DEFAULT.into());
     let mut tokens_max = request.tokens_max.unwrap_or(default);
-    let (mut inherits_from, mut expires_at) = (None, time::MS_MAX);
+    let (mut inherits_from, mut expires_at) = (None, TICKS_MAX);
     if let Some(parent) = parent {
         parent.ensure_tokens_left()?;
         let parent_depth = u64::from(parent.depth_max() - 1);
@@ -213,6 +218,7 @@ fn load_conversations(
     session: &mut StoreSession<'_>,
     names: &[String],
     issuer: [u8; 16],
+    now: Timestamp,
 ) -> Result<Vec<CoveredConversation>> {
     let mut wanted = Vec::new();
     for name in names {
@@ -229,15 +235,11 @@ fn load_conversations(
             return Err(deletion_error(name));
         }
         let keys = ConversationKeys::new(name)?;
-        let record = if keys.conversation_hash() == issuer {
-            None
-        } else {
-            Some((
-                GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?,
-                bytes.clone(),
-            ))
-        };
-        covered.push(CoveredConversation { keys, record });
+        let head: ConversationHead = codec::decode(&keys.head_key(), head)?;
+        let grants = GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?;
+        let clock = grants.clock.read_at(now).with_later_ticks(&head.clock.read_at(now));
+        let record = (keys.conversation_hash() != issuer).then(|| (grants, bytes.clone()));
+        covered.push(CoveredConversation { keys, clock, record });
     }
     Ok(covered)
 }
@@ -315,9 +317,9 @@ fn insert_grant(
     grants: &mut GrantRecord,
     mut grant: Grant,
     keys: &ConversationKeys,
-    now: Timestamp,
+    ticks: u64,
 ) -> Result<usize> {
-    grants.remove_expired(now);
+    grants.remove_expired(ticks);
     if grants.own_grants.len() >= GRANTS_MAX {
         let are_valid: Vec<bool> =
             (0..grants.own_grants.len()).map(|index| !grants.is_revoked(index)).collect();
@@ -349,7 +351,7 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
     let mut w = JsonWriter::new_object();
     w.add_texts("conversations", conversations);
     w.add_number("depth_max", grant.depth_max.into());
-    w.add_time("expires_at", grant.expires_at);
+    w.add_time("expires_at", grants.clock.to_time(grant.expires_at));
     w.add_text("id", &grant_name(grant.id));
     w.add_time("issued_at", grant.issued_at);
     w.add_optional_text("parent", grant.inherits_from.map(grant_name).as_deref());
@@ -385,13 +387,13 @@ pub(crate) fn revoke_grant(
              grant needs no revocation"
         )));
     };
-    let LoadedGrants { keys, bytes, mut grants, now, .. } = record;
+    let LoadedGrants { keys, bytes, mut grants, clock, .. } = record;
     match grants.own_grants.get_mut(index) {
         Some(grant) if !grant.revoked => grant.revoked = true,
         _ => return Ok(()),
     }
     let mut changes = Changes::default();
-    grants.write_to(&keys, now, bytes, &mut changes)?;
+    grants.write_to(&keys, clock.clock, bytes, &mut changes)?;
     session.commit_changes(&changes)
 }
 
