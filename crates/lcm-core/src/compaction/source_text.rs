@@ -17,7 +17,7 @@ use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        hash, limits, tokens,
+        limits, tokens,
     },
     message::{large_payload, trust::Trust},
     summary::{
@@ -401,7 +401,7 @@ impl PreviousContext<'_> {
         blocks.reverse();
         let text = blocks.join("\n\n");
         let end = take_last_tokens(&text, PREVIOUS_TOKENS_MAX);
-        Ok((!end.trim().is_empty()).then(|| end.into()))
+        Ok((!end.trim().is_empty()).then(|| frame_cut_text(&text, end)))
     }
 }
 
@@ -418,6 +418,17 @@ fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
         start = at;
     }
     text.get(start..).unwrap_or("")
+}
+
+/// Returns `end`, the end of the framed `text`. The rest of a line that the cut divided is content.
+fn frame_cut_text(text: &str, end: &str) -> String {
+    let before = text.get(..text.len() - end.len()).unwrap_or("");
+    if before.is_empty() || before.ends_with('\n') {
+        return end.into();
+    }
+    let (line, after) =
+        end.split_at_checked(end.find('\n').unwrap_or(end.len())).unwrap_or((end, ""));
+    [&transcript::frame_content(line), after].concat()
 }
 
 /// Cuts the name of a model to [`limits::MODEL_BYTES_MAX`] bytes, because a host may give any name.
@@ -440,11 +451,4 @@ fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     for id in large_payload::find_ids(text) {
         push_unique(list, &large_payload::format_name(id));
     }
-}
-
-/// Builds the boundary in the tags around texts of a prompt from the hash of the sources. A source
-/// cannot contain the boundary, because the boundary depends on the text of the source.
-pub(crate) fn build_boundary(sources: &[u8; 16]) -> String {
-    let hash = hash::hash_fields(&[b"lcm boundary", sources]);
-    hash::hex(hash.get(..8).unwrap_or(&[]))
 }

@@ -10,7 +10,7 @@ pub struct BlockHeader<'a> {
     pub date: &'a str,
     /// `03:04`.
     pub time: &'a str,
-    /// A role; empty for a summary.
+    /// A role, or `data`; empty for a summary.
     pub role: &'a str,
 }
 
@@ -52,7 +52,7 @@ pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
 }
 
 fn is_role(text: &str) -> bool {
-    matches!(text, "system" | "user" | "assistant" | "tool")
+    matches!(text, "system" | "user" | "assistant" | "tool" | "data")
 }
 
 fn is_date(text: &str) -> bool {

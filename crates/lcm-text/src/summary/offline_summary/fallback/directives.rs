@@ -5,6 +5,8 @@
 
 use alloc::string::String;
 
+use crate::summary::transcript::{LineKind, push_line};
+
 /// Returns the text without sentences that look like instructions, and whether any was removed.
 pub(super) fn remove_directives(text: &str) -> (String, bool) {
     let mut out = String::with_capacity(text.len());
@@ -12,12 +14,18 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
     for line in text.split_inclusive('\n') {
         let start = out.len();
         let mut after_directive = false;
+        // Whether the beginning of the line was removed, so that a quoted bracket may begin it.
+        let mut lost_start = false;
         for sentence in split_sentences(line) {
             let lower = sentence.to_lowercase();
             after_directive =
                 is_directive(&lower, sentence) || (after_directive && continues_directive(&lower));
             removed |= after_directive;
-            if !after_directive {
+            if after_directive {
+                lost_start |= out.len() == start;
+            } else if lost_start && out.len() == start {
+                push_line(&mut out, sentence, LineKind::Content);
+            } else {
                 out.push_str(sentence);
             }
         }
