@@ -250,14 +250,7 @@ pub(crate) fn gather_items(
             }
             ContextItem::Withdrawn { .. } => continue,
         };
-        let summary = TranscriptSummary {
-            id: &summary::format_summary_id(source.id),
-            earliest: record.earliest_at,
-            latest: record.latest_at,
-            depth: record.depth,
-            text: &record.text,
-        };
-        transcript::render_summary(&mut gathered.text, &summary);
+        render_summary_record(&mut gathered.text, &record, source.id, &record.text);
         gathered.derivation_version = derivation_version::common_version([
             gathered.derivation_version,
             record.derivation_version,
@@ -276,6 +269,18 @@ pub(crate) fn gather_items(
     }
     gathered.sources = SummarySources::Summaries(sources);
     Ok(gathered)
+}
+
+/// Appends a summary as a block with its header.
+fn render_summary_record(out: &mut String, record: &Summary, id: [u8; 8], text: &str) {
+    let summary = TranscriptSummary {
+        id: &summary::format_summary_id(id),
+        earliest: record.earliest_at,
+        latest: record.latest_at,
+        depth: record.depth,
+        text,
+    };
+    transcript::render_summary(out, &summary);
 }
 
 fn missing_source_error(id: [u8; 8]) -> Error {
@@ -361,12 +366,12 @@ impl PreviousContext<'_> {
             return if depth == 0 { self.read_raw_text(session, history) } else { Ok(None) };
         }
         let records = summary_items::read_summaries(session, history, &near)?;
-        let texts: Vec<String> = records
-            .iter()
-            .rev()
-            .map(|record| transcript::strip_truncation_notes(&record.text))
-            .collect();
-        Ok(Some(texts.join("\n\n")))
+        let mut out = String::new();
+        for record in records.iter().rev() {
+            let text = transcript::strip_truncation_notes(&record.text);
+            render_summary_record(&mut out, record, record.id(), &text);
+        }
+        Ok(Some(out))
     }
 
     /// Reads the end of the raw text before the sources, at most [`PREVIOUS_TOKENS_MAX`] tokens;

@@ -26,7 +26,7 @@ const COUNTED_NOTES: [(&str, &str); 2] =
 /// Whether a line is of a block or of a summary.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum LineKind {
-    /// A line of a message: no label and no line of omitted details is in it.
+    /// A line of a message, in which no line of omitted details is.
     Content,
     /// A line of a model's summary, which may end with a line of omitted details.
     Answer,
@@ -94,8 +94,8 @@ pub(crate) fn find_frame(line: &str, kind: LineKind) -> Option<usize> {
     let rest = line.get(at..)?;
     let is_frame = rest.starts_with(is_bracket) && !(at == 0 && is_omission_note(line));
     let is_label = || {
-        let labels = LABELS.iter().chain(core::iter::once(&EXPAND_PREFIX));
-        kind == LineKind::Content && labels.into_iter().any(|label| starts_like(rest, label))
+        LABELS.iter().any(|label| starts_like(rest, label))
+            || (kind == LineKind::Content && starts_like(rest, EXPAND_PREFIX))
     };
     (is_frame || is_label()).then_some(at)
 }
@@ -268,8 +268,8 @@ mod tests {
             assert_eq!(frame_content(line), line);
         }
         assert_eq!(
-            frame_answer("[x]\nExpand for details about: a"),
-            "\\[x]\nExpand for details about: a"
+            frame_answer("[x]\ntool call x\nExpand for details about: a"),
+            "\\[x]\n\\tool call x\nExpand for details about: a"
         );
     }
 
