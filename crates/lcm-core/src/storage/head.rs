@@ -480,6 +480,8 @@ pub(crate) enum JournalAction {
     Usage,
     /// Set or removed the focus brief.
     Focus,
+    /// Stored the clock, beside a grant that ends by it.
+    Clock,
 }
 
 #[cfg(test)]
@@ -511,7 +513,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("focus"));
+        assert_eq!(acts.last().map(String::as_str), Some("clock"));
     }
 
     /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any

@@ -15,9 +15,9 @@ use super::{
 use crate::storage::{
     call::Call,
     changes::Changes,
-    clock::{ClockReading, TICKS_MAX},
+    clock::{ClockReading, STEP_BACK_MS_MAX, TICKS_MAX},
     codec,
-    head::{ConversationHead, LoadedHead, deletion_error},
+    head::{ConversationHead, JournalAction, LoadedHead, deletion_error},
     keys::ConversationKeys,
     links::ConversationLinks,
     store_session::StoreSession,
@@ -138,7 +138,7 @@ pub(crate) fn create_grant(
     let mut covered = load_conversations(session, &names, issuer, now)?;
     grant.conversations = covered.iter().map(|one| one.keys.conversation_hash()).collect();
     grant.summaries = resolve_summaries(session, &request, &covered, parent.as_ref())?;
-    let LoadedGrants { keys, bytes, mut grants, clock, .. } = match parent {
+    let LoadedGrants { keys, loaded, bytes, mut grants, clock } = match parent {
         Some(parent) => parent.record,
         None => own,
     };
@@ -155,6 +155,7 @@ pub(crate) fn create_grant(
     let answer = build_object(&grants, grant, &names).end_object();
     let mut changes = Changes::default();
     links.add_to(&mut changes)?;
+    store_head_clock(call, loaded, &clock, &mut changes)?;
     grants.write_to(&keys, clock.clock, bytes, &mut changes)?;
     for conversation in &mut covered {
         let Some((mut grants, bytes)) = conversation.record.take() else { continue };
@@ -175,6 +176,25 @@ pub(crate) fn create_grant(
     }
     session.commit_changes(&changes)?;
     Ok(answer)
+}
+
+/// Adds the clock to the head of the issuer if the head is behind. So the first call after a step
+/// back, of whatever kind, is one from which the grant ends.
+fn store_head_clock(
+    call: Call<'_>,
+    mut loaded: LoadedHead,
+    clock: &ClockReading,
+    changes: &mut Changes,
+) -> Result<()> {
+    let head = loaded.head.clock;
+    if clock.ticks <= head.time.saturating_add(head.ahead).saturating_add(STEP_BACK_MS_MAX) {
+        return Ok(());
+    }
+    loaded.head.clock = clock.clock;
+    let issuer = loaded.head.conversation.clone();
+    call.with_conversation(&issuer, |call| {
+        loaded.append_changes(call, JournalAction::Clock, changes).map(drop)
+    })
 }
 
 /// Derives the limits of a new grant from the request, the defaults and the parent grant.
