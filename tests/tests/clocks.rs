@@ -36,13 +36,14 @@ struct Term {
     lasts: u64,
     /// Milliseconds by which the jumping clock went too fast since then.
     lost: u64,
-    /// True time of the newest commit since then that stored a step back.
-    stepped: Option<u64>,
+    /// True time from which its length counts: its beginning, or if the clock was wrong the first
+    /// call by a right one, or the newest commit that stored a step back. `None`: no such call was.
+    counts_from: Option<u64>,
 }
 
 impl Term {
-    const fn new(began: u64, lasts: u64) -> Self {
-        Self { began, lasts, lost: 0, stepped: None }
+    fn new(began: u64, lasts: u64, is_right: bool) -> Self {
+        Self { began, lasts, lost: 0, counts_from: is_right.then_some(began) }
     }
 
     const fn holds_truly(&self, at: u64) -> bool {
@@ -54,12 +55,13 @@ impl Term {
         at - self.began + self.lost < self.lasts
     }
 
-    /// Its length has passed since the first honest call.
+    /// Its length has passed since the first honest call; a few minutes ahead are no jump.
     fn must_have_ended(&self, at: u64) -> bool {
-        at - self.stepped.unwrap_or(self.began) >= self.lasts
+        self.counts_from.is_some_and(|from| at - from >= self.lasts + SMALL)
     }
 
-    fn check(&self, at: u64, holds: bool, place: &str) {
+    fn check(mut self, at: u64, holds: bool, lost: u64, place: &str) {
+        self.lost += lost;
         assert!(holds || !self.must_hold(at), "{place}: ended too early: {self:?} at {at}");
         assert!(!holds || !self.must_have_ended(at), "{place}: too late: {self:?} at {at}");
     }
@@ -80,6 +82,8 @@ struct Life {
     /// Newest `now` of the jumping clock in any commit, and in a commit of the head, with true times.
     newest: (u64, u64),
     newest_head: (u64, u64),
+    /// Time in the head of the jumping host.
+    reference: u64,
     grants: Vec<Grant>,
     pause: Option<Term>,
     debt: Option<Term>,
@@ -103,6 +107,7 @@ impl Life {
             offset: 0,
             newest: (BEGIN, BEGIN),
             newest_head: (BEGIN, BEGIN),
+            reference: BEGIN,
             grants: Vec::new(),
             pause: None,
             debt: None,
@@ -139,24 +144,33 @@ impl Life {
         self.call(1, "admin.status", json!({})).unwrap()["revision"].as_u64().unwrap()
     }
 
+    /// Milliseconds by which the jumping clock went too fast since the newest commits. The record of
+    /// grants and the head have clocks of their own; either may have gone ahead.
+    fn lost(&self, is_head: bool) -> u64 {
+        let too_fast = |(before, then): (u64, u64)| {
+            self.now(1).saturating_sub(before).saturating_sub(self.at - then)
+        };
+        too_fast(self.newest).max(if is_head { too_fast(self.newest_head) } else { 0 })
+    }
+
     /// Reckons what a commit of the jumping host means for every term.
     fn committed(&mut self, is_head: bool) {
         let (at, now) = (self.at, self.now(1));
-        let too_fast =
-            |(before, then): (u64, u64)| now.saturating_sub(before).saturating_sub(at - then);
-        // The record of grants and the head have clocks of their own; either may have gone ahead.
-        let lost = too_fast(self.newest).max(if is_head { too_fast(self.newest_head) } else { 0 });
-        let is_step = is_head && now + SMALL < self.newest_head.0;
+        let lost = self.lost(is_head);
+        let is_step = is_head && now + SMALL < self.reference;
         let grants = self.grants.iter_mut().map(|grant| &mut grant.term);
         for term in grants.chain(&mut self.pause).chain(&mut self.debt) {
             term.lost += lost;
-            if is_step {
-                term.stepped = Some(at);
+            if is_step || (term.counts_from.is_none() && self.offset == 0) {
+                term.counts_from = Some(at);
             }
         }
         self.newest = (now, at);
         if is_head {
             self.newest_head = (now, at);
+            // Clocks of two hosts differ: a few minutes back are no step.
+            let is_small = now < self.reference && self.reference <= now + SMALL;
+            self.reference = if is_small { self.reference } else { now };
         }
     }
 
@@ -170,7 +184,7 @@ impl Life {
             "content": text}], "options": {"append_mode": "new"}}),
         );
         let is_told = |receipt: &Value| receipt["warnings"].to_string().contains("stepped-back");
-        let is_step = self.now(1) + SMALL < self.newest_head.0;
+        let is_step = self.now(1) + SMALL < self.reference;
         assert_eq!(receipts.each_ref().map(is_told), [false, is_step], "{}", self.place());
         self.times.push(self.now(1));
         self.committed(true);
@@ -188,7 +202,7 @@ impl Life {
         self.committed(is_head);
         self.grants.push(Grant {
             ids: made.map(|grant| grant["id"].as_str().unwrap().to_owned()),
-            term: Term::new(self.at, lasts),
+            term: Term::new(self.at, lasts, self.offset == 0),
             has_ended: false,
         });
     }
@@ -218,7 +232,7 @@ impl Life {
                 self.committed(false);
             }
             if self.offset == 0 {
-                term.check(self.at, holds[1], &place);
+                term.check(self.at, holds[1], self.lost(true), &place);
             }
             // A refusal stores nothing, so one by a wrong clock is not remembered.
             let is_right = self.offset == 0;
@@ -246,10 +260,10 @@ impl Life {
             self.call(host, "compaction.apply", args).unwrap();
         }
         self.committed(true);
-        self.pause = Some(Term::new(self.at, PAUSE));
+        self.pause = Some(Term::new(self.at, PAUSE, self.offset == 0));
     }
 
-    /// Whether the pause and the back-off hold, after an honest call that stored the clock.
+    /// Whether the pause and the back-off hold.
     fn look(&mut self) {
         if self.times.len() < 6 {
             return;
@@ -257,12 +271,19 @@ impl Life {
         let plans = self.both("compaction.plan", &json!({"budget": BUDGET, "options": {}}));
         let paused = plans.each_ref().map(|plan| plan["reason"] == "spend-limit");
         let place = self.place();
-        match self.pause {
+        assert_eq!(
+            plans[0]["reason"] == "below-threshold",
+            plans[1]["reason"] == "below-threshold"
+        );
+        match self.pause.filter(|_| plans[0]["reason"] != "below-threshold") {
             None => assert_eq!(paused, [false, false], "{place}"),
             Some(term) => {
                 assert_eq!(paused[0], term.holds_truly(self.at), "{place}: {term:?}");
-                if self.offset == 0 {
-                    term.check(self.at, paused[1], &place);
+                // A plan stores nothing: from a step back to a commit nothing waits.
+                let is_stored = self.now(1) + SMALL >= self.reference;
+                assert!(is_stored || !paused[1], "{place}: {term:?}");
+                if self.offset == 0 && is_stored {
+                    term.check(self.at, paused[1], self.lost(true), &place);
                 }
             }
         }
@@ -277,10 +298,15 @@ impl Life {
             self.committed(is_head);
         }
         let waits = reports.each_ref().map(|report| report["drain"] == false);
+        assert_eq!(reports[0]["debt"].is_null(), reports[1]["debt"].is_null(), "{place}");
+        if reports[0]["debt"].is_null() {
+            // Nothing is due any more.
+            (self.debt, self.failures) = (None, 0);
+        }
         if let Some(term) = self.debt {
             assert_eq!(waits[0], term.holds_truly(self.at), "{place}: {term:?} {}", reports[0]);
             if self.offset == 0 {
-                term.check(self.at, waits[1], &place);
+                term.check(self.at, waits[1], 0, &place);
             }
         }
     }
@@ -295,11 +321,14 @@ impl Life {
             &json!({"verb": "maintain",
             "arguments_json": {"budget": BUDGET, "ended": "model-unavailable"}}),
         );
-        assert!(reports.iter().all(|report| report["debt"].is_object()), "{reports:?}");
+        if reports[0]["debt"].is_null() {
+            (self.debt, self.failures) = (None, 0);
+            return;
+        }
         self.committed(true);
         let minutes = (5 << self.failures.min(3)).min(30);
         self.failures += 1;
-        self.debt = Some(Term::new(self.at, minutes * MINUTE));
+        self.debt = Some(Term::new(self.at, minutes * MINUTE, self.offset == 0));
     }
 
     fn jump(&mut self, random: &mut Random) {

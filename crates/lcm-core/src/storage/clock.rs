@@ -87,13 +87,6 @@ impl ClockReading {
         Self { step_back_ms: 0, ..self }
     }
 
-    /// Returns this reading with the ticks of `other`, if they are more.
-    pub(crate) fn with_later_ticks(self, other: &Self) -> Self {
-        let more = other.ticks.saturating_sub(self.ticks);
-        let clock = Clock { ahead: self.clock.ahead.saturating_add(more), ..self.clock };
-        Self { ticks: self.ticks + more, clock, ..self }
-    }
-
     /// Returns the warning about the step back; `None`: `now` did not step back.
     pub(crate) fn step_back_warning(&self) -> Option<String> {
         let before = self.clock.time.saturating_add(self.step_back_ms).min(time::MS_MAX);

@@ -92,8 +92,8 @@ fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
 /// A conversation that a new grant covers.
 struct CoveredConversation {
     keys: ConversationKeys,
-    /// The clock of its grants record at the time of the call.
-    clock: ClockReading,
+    /// The clocks of its grants record and of its head at the time of the call.
+    clocks: [ClockReading; 2],
     /// The grants record, with its encoded value (`None`: absent). The outer `None`: the
     /// conversation issues the new grant, so its record needs no reference.
     record: Option<(GrantRecord, Option<Vec<u8>>)>,
@@ -138,7 +138,7 @@ pub(crate) fn create_grant(
     let mut covered = load_conversations(session, &names, issuer, now)?;
     grant.conversations = covered.iter().map(|one| one.keys.conversation_hash()).collect();
     grant.summaries = resolve_summaries(session, &request, &covered, parent.as_ref())?;
-    let LoadedGrants { keys, loaded, bytes, mut grants, clock } = match parent {
+    let LoadedGrants { keys, loaded, bytes, mut grants, clock, head_clock } = match parent {
         Some(parent) => parent.record,
         None => own,
     };
@@ -146,8 +146,9 @@ pub(crate) fn create_grant(
     grant.issued_at = now;
     let ttl_ms = request.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
     grant.expires_at = grant.expires_at.min(clock.deadline_after(ttl_ms));
+    grant.head_expires_at = grant.head_expires_at.min(head_clock.deadline_after(ttl_ms));
     let left_ms = grant.expires_at.saturating_sub(clock.ticks);
-    let index = insert_grant(&mut grants, grant, &keys, clock.ticks)?;
+    let index = insert_grant(&mut grants, grant, &keys, [&clock, &head_clock])?;
     let Some(grant) = grants.own_grants.get(index) else {
         return Err(Error::corrupt_store("the new grant is missing in its record"));
     };
@@ -155,12 +156,12 @@ pub(crate) fn create_grant(
     let answer = build_object(&grants, grant, &names).end_object();
     let mut changes = Changes::default();
     links.add_to(&mut changes)?;
-    store_head_clock(call, loaded, &clock, &mut changes)?;
+    store_head_clock(call, loaded, &head_clock, &mut changes)?;
     grants.write_to(&keys, clock.clock, bytes, &mut changes)?;
     for conversation in &mut covered {
         let Some((mut grants, bytes)) = conversation.record.take() else { continue };
-        let clock = conversation.clock;
-        grants.remove_expired(clock.ticks);
+        let [clock, head_clock] = conversation.clocks;
+        grants.remove_expired(&clock, &head_clock);
         if grants.foreign_grants.len() >= FOREIGN_GRANTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
                 "`conversations` must name conversations that fewer than {FOREIGN_GRANTS_MAX} \
@@ -178,19 +179,18 @@ pub(crate) fn create_grant(
     Ok(answer)
 }
 
-/// Adds the clock to the head of the issuer if the head is behind. So the first call after a step
-/// back, of whatever kind, is one from which the grant ends.
+/// Adds the clock to the head of the issuer if the head is behind or ahead by more than five minutes.
+/// So the first call after a step back, of whatever kind, is one from which the grant ends.
 fn store_head_clock(
     call: Call<'_>,
-    mut loaded: LoadedHead,
+    loaded: LoadedHead,
     clock: &ClockReading,
     changes: &mut Changes,
 ) -> Result<()> {
-    let head = loaded.head.clock;
-    if clock.ticks <= head.time.saturating_add(head.ahead).saturating_add(STEP_BACK_MS_MAX) {
+    let is_behind = clock.clock.time > loaded.head.clock.time.saturating_add(STEP_BACK_MS_MAX);
+    if !is_behind && clock.step_back_ms == 0 {
         return Ok(());
     }
-    loaded.head.clock = clock.clock;
     let issuer = loaded.head.conversation.clone();
     call.with_conversation(&issuer, |call| {
         loaded.append_changes(call, JournalAction::Clock, changes).map(drop)
@@ -206,7 +206,7 @@ fn derive_limits(
     let default = u64::from(config.expand_tokens_max.min(TOKENS_MAX));
     let mut depth_max = request.depth_max.unwrap_or(DEPTH_DEFAULT.into());
     let mut tokens_max = request.tokens_max.unwrap_or(default);
-    let (mut inherits_from, mut expires_at) = (None, TICKS_MAX);
+    let (mut inherits_from, mut expires_at, mut head_expires_at) = (None, TICKS_MAX, TICKS_MAX);
     if let Some(parent) = parent {
         parent.ensure_tokens_left()?;
         let parent_depth = u64::from(parent.depth_max() - 1);
@@ -217,12 +217,14 @@ fn derive_limits(
         tokens_max = tokens_max.min(parent.tokens_left().into());
         let grant = parent.granted_record()?;
         (inherits_from, expires_at) = (Some(grant.id), grant.expires_at);
+        head_expires_at = grant.head_expires_at;
     }
     Ok(Grant {
         id: [0; 8],
         inherits_from,
         issued_at: 0,
         expires_at,
+        head_expires_at,
         revoked: false,
         depth_max: int::saturate_tokens(depth_max),
         tokens_max: int::saturate_tokens(tokens_max),
@@ -257,9 +259,9 @@ fn load_conversations(
         let keys = ConversationKeys::new(name)?;
         let head: ConversationHead = codec::decode(&keys.head_key(), head)?;
         let grants = GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?;
-        let clock = grants.clock.read_at(now).with_later_ticks(&head.clock.read_at(now));
+        let clocks = [grants.clock.read_at(now), head.clock.read_at(now)];
         let record = (keys.conversation_hash() != issuer).then(|| (grants, bytes.clone()));
-        covered.push(CoveredConversation { keys, clock, record });
+        covered.push(CoveredConversation { keys, clocks, record });
     }
     Ok(covered)
 }
@@ -337,9 +339,9 @@ fn insert_grant(
     grants: &mut GrantRecord,
     mut grant: Grant,
     keys: &ConversationKeys,
-    ticks: u64,
+    [clock, head_clock]: [&ClockReading; 2],
 ) -> Result<usize> {
-    grants.remove_expired(ticks);
+    grants.remove_expired(clock, head_clock);
     if grants.own_grants.len() >= GRANTS_MAX {
         let are_valid: Vec<bool> =
             (0..grants.own_grants.len()).map(|index| !grants.is_revoked(index)).collect();

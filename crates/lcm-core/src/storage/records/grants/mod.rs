@@ -81,7 +81,7 @@ struct ForeignGrant {
     id: [u8; 8],
     /// Hash of the issuing conversation.
     conversation: [u8; 16],
-    /// End of the grant, in ticks of the covered conversation.
+    /// End of the grant, in ticks of this record.
     expires_at: u64,
 }
 
@@ -92,8 +92,11 @@ struct Grant {
     /// Id of the parent grant; `None`: the grant has no parent.
     inherits_from: Option<[u8; 8]>,
     issued_at: Timestamp,
-    /// Ticks of the issuing conversation from which the grant is invalid.
+    /// Ticks of the record from which the grant is invalid.
     expires_at: u64,
+    /// Ticks of the issuer's head from which the grant is invalid: a step back of the clock may be
+    /// stored with either record first.
+    head_expires_at: u64,
     /// Whether this grant itself was revoked; grants that inherit from it are not marked.
     revoked: bool,
     /// Most steps down the sources in one expansion.
@@ -141,7 +144,7 @@ impl SoundRecord for Grant {
         let covered = self.summaries.as_deref().unwrap_or(&[]);
         let count = int::to_u32(self.conversations.len());
         self.issued_at <= time::MS_MAX
-            && self.expires_at <= TICKS_MAX
+            && self.expires_at.max(self.head_expires_at) <= TICKS_MAX
             && (1..=DEPTH_MAX).contains(&self.depth_max)
             && (1..=TOKENS_MAX).contains(&self.tokens_max)
             && self.tokens_spent <= self.tokens_max
@@ -153,6 +156,13 @@ impl SoundRecord for Grant {
                     && one.seq_first <= one.seq_last
                     && codec::are_countable(&[one.seq_last])
             })
+    }
+}
+
+impl Grant {
+    /// Returns whether the grant has ended by one of its clocks.
+    const fn has_expired(&self, clock: &ClockReading, head_clock: &ClockReading) -> bool {
+        self.expires_at <= clock.ticks || self.head_expires_at <= head_clock.ticks
     }
 }
 
@@ -201,10 +211,10 @@ impl GrantRecord {
     /// Removes expired grants and references; returns whether any was removed.
     ///
     /// No grant expires after its parent, so no remaining grant loses its parent.
-    fn remove_expired(&mut self, ticks: u64) -> bool {
+    fn remove_expired(&mut self, clock: &ClockReading, head_clock: &ClockReading) -> bool {
         let before = self.own_grants.len() + self.foreign_grants.len();
-        self.own_grants.retain(|grant| grant.expires_at > ticks);
-        self.foreign_grants.retain(|one| one.expires_at > ticks);
+        self.own_grants.retain(|grant| !grant.has_expired(clock, head_clock));
+        self.foreign_grants.retain(|one| one.expires_at > clock.ticks);
         before != self.own_grants.len() + self.foreign_grants.len()
     }
 
@@ -231,8 +241,10 @@ struct LoadedGrants {
     /// The encoded grants record; `None`: the key is absent.
     bytes: Option<Vec<u8>>,
     grants: GrantRecord,
-    /// The clock of the record at the time of the call, with the ticks of the head if they are more.
+    /// The clock of the record at the time of the call.
     clock: ClockReading,
+    /// The clock of the head at the time of the call.
+    head_clock: ClockReading,
 }
 
 impl LoadedGrants {
@@ -243,8 +255,8 @@ impl LoadedGrants {
         let (loaded, mut rest) = LoadedHead::read_with_keys(session, &keys, conversation, wanted)?;
         let bytes = rest.pop().flatten();
         let grants = GrantRecord::decode_or_default(&key, bytes.as_deref())?;
-        let clock = grants.clock.read_at(now).with_later_ticks(&loaded.read_clock(now)?);
-        Ok(Self { keys, loaded, bytes, grants, clock })
+        let (clock, head_clock) = (grants.clock.read_at(now), loaded.read_clock(now)?);
+        Ok(Self { keys, loaded, bytes, grants, clock, head_clock })
     }
 
     /// Finds a grant: its issuer's record and its index there. `conversation` is the issuer, or
@@ -333,10 +345,9 @@ impl GrantAccess {
             return Err(denied_error("the grant was revoked; ask for a new grant"));
         }
         let access = Self { record, index };
-        let expires_at = access.granted_record()?.expires_at;
-        let clock = &access.record.clock;
-        if expires_at <= clock.ticks {
-            let time = time::iso_millis(clock.clock.to_time(expires_at));
+        let (grant, record) = (access.granted_record()?, &access.record);
+        if grant.has_expired(&record.clock, &record.head_clock) {
+            let time = time::iso_millis(record.clock.clock.to_time(grant.expires_at));
             return Err(denied_error(format_args!(
                 "the grant expired at {time}; ask for a new grant"
             )));
@@ -538,8 +549,8 @@ pub(crate) fn remove_expired_grants(
 ) -> Result<Changes> {
     let mut changes = Changes::default();
     if let Some(mut record) = read.record.take() {
-        let clock = record.clock.read_at(now).with_later_ticks(head_clock);
-        if record.remove_expired(clock.ticks) {
+        let clock = record.clock.read_at(now);
+        if record.remove_expired(&clock, head_clock) {
             record.clock = clock.clock;
             changes.replace_record(&read, &record)?;
         }
@@ -611,6 +622,7 @@ mod tests {
             inherits_from: (number > 0).then_some([0; 8]),
             issued_at: time::MS_MAX,
             expires_at: TICKS_MAX,
+            head_expires_at: TICKS_MAX,
             revoked: false,
             depth_max: DEPTH_MAX,
             tokens_max: TOKENS_MAX,
