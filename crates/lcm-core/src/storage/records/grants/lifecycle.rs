@@ -15,7 +15,7 @@ use super::{
 use crate::storage::{
     call::Call,
     changes::Changes,
-    clock::{ClockReading, STEP_BACK_MS_MAX, TICKS_MAX},
+    clock::{Clock, ClockReading, STEP_BACK_MS_MAX, TICKS_MAX},
     codec,
     head::{ConversationHead, JournalAction, LoadedHead, deletion_error},
     keys::ConversationKeys,
@@ -153,7 +153,7 @@ pub(crate) fn create_grant(
         return Err(Error::corrupt_store("the new grant is missing in its record"));
     };
     let id = grant.id;
-    let answer = build_object(&grants, grant, &names).end_object();
+    let answer = build_object(&grants, head_clock.clock, grant, &names).end_object();
     let mut changes = Changes::default();
     links.add_to(&mut changes)?;
     store_head_clock(call, loaded, &head_clock, &mut changes)?;
@@ -368,12 +368,17 @@ fn insert_grant(
 }
 
 /// Returns a grant as JSON, with the ids of its conversations.
-fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> JsonWriter {
+fn build_object(
+    grants: &GrantRecord,
+    head_clock: Clock,
+    grant: &Grant,
+    conversations: &[String],
+) -> JsonWriter {
     let left = grants.find_index(grant.id).map_or(0, |at| grants.tokens_left(at));
     let mut w = JsonWriter::new_object();
     w.add_texts("conversations", conversations);
     w.add_number("depth_max", grant.depth_max.into());
-    w.add_time("expires_at", grants.clock.to_time(grant.expires_at));
+    w.add_time("expires_at", grant.end_time(grants.clock, head_clock));
     w.add_text("id", &grant_name(grant.id));
     w.add_time("issued_at", grant.issued_at);
     w.add_optional_text("parent", grant.inherits_from.map(grant_name).as_deref());
@@ -450,10 +455,11 @@ pub(crate) fn forget_conversation(
 pub(crate) fn list_grants(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<JsonWriter> {
     let record = LoadedGrants::read(session, call.conversation, 0)?;
     record.loaded.ensure_exists()?;
+    let head_clock = record.loaded.head.clock;
     let mut items = JsonWriter::new_array();
     for grant in &record.grants.own_grants {
         let conversations = conversation_names(session, &grant.conversations)?;
-        items.push_object(build_object(&record.grants, grant, &conversations));
+        items.push_object(build_object(&record.grants, head_clock, grant, &conversations));
     }
     Ok(items)
 }

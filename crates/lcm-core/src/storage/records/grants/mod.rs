@@ -160,6 +160,11 @@ impl SoundRecord for Grant {
 }
 
 impl Grant {
+    /// Returns the end of the grant as a time of the hosts' clock: the earlier by both clocks.
+    fn end_time(&self, clock: Clock, head_clock: Clock) -> Timestamp {
+        clock.to_time(self.expires_at).min(head_clock.to_time(self.head_expires_at))
+    }
+
     /// Returns whether the grant has ended by one of its clocks.
     const fn has_expired(&self, clock: &ClockReading, head_clock: &ClockReading) -> bool {
         self.expires_at <= clock.ticks || self.head_expires_at <= head_clock.ticks
@@ -347,7 +352,8 @@ impl GrantAccess {
         let access = Self { record, index };
         let (grant, record) = (access.granted_record()?, &access.record);
         if grant.has_expired(&record.clock, &record.head_clock) {
-            let time = time::iso_millis(record.clock.clock.to_time(grant.expires_at));
+            let end = grant.end_time(record.clock.clock, record.head_clock.clock);
+            let time = time::iso_millis(end);
             return Err(denied_error(format_args!(
                 "the grant expired at {time}; ask for a new grant"
             )));
