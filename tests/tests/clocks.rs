@@ -1,9 +1,14 @@
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
-//! Clocks: however a host's clock jumps, after it is right again grants, pauses, debts and order are
-//! as if it had been right, but for what expired meanwhile.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure"
+)]
+//! Clocks: however a host's clock jumps, after it is right again grants, pauses, debts and order
+//! are as if it had been right, but for what expired meanwhile.
 //!
 //! Two hosts live the same life in two stores. The clock of one is always right; the clock of the
-//! other jumps ahead or back, and is right again. What may differ is reckoned from true times alone.
+//! other jumps ahead or back, and is right again. What may differ is reckoned from true times
+//! alone.
 //!
 //! `LCM_SEEDS=1000` sets how many lives; `LCM_SEED=123` runs one.
 
@@ -79,7 +84,8 @@ struct Life {
     hosts: [Host; 2],
     at: u64,
     offset: i64,
-    /// Newest `now` of the jumping clock in any commit, and in a commit of the head, with true times.
+    /// Newest `now` of the jumping clock in any commit, and in a commit of the head, with true
+    /// times.
     newest: (u64, u64),
     newest_head: (u64, u64),
     /// Time in the head of the jumping host.
@@ -144,8 +150,8 @@ impl Life {
         self.call(1, "admin.status", json!({})).unwrap()["revision"].as_u64().unwrap()
     }
 
-    /// Milliseconds by which the jumping clock went too fast since the newest commits. The record of
-    /// grants and the head have clocks of their own; either may have gone ahead.
+    /// Milliseconds by which the jumping clock went too fast since the newest commits. The record
+    /// of grants and the head have clocks of their own; either may have gone ahead.
     fn lost(&self, is_head: bool) -> u64 {
         let too_fast = |(before, then): (u64, u64)| {
             self.now(1).saturating_sub(before).saturating_sub(self.at - then)
@@ -177,7 +183,7 @@ impl Life {
     fn append(&mut self) {
         let number = self.times.len();
         let text = format!("message {number} {}", "word ".repeat(90));
-        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
         let receipts = self.both(
             "ingest.append",
             &json!({"messages": [{"role": role,

@@ -1,6 +1,6 @@
 //! A lenient reader of prompts and summaries. It shares no rule with the engine: it sees a header
-//! wherever a line begins with anything like a bracket and holds a time or a role, the end of a line
-//! in every character that may end one, and a tag in whatever looks like one.
+//! wherever a line begins with anything like a bracket and holds a time or a role, the end of a
+//! line in every character that may end one, and a tag in whatever looks like one.
 
 use std::sync::LazyLock;
 
@@ -60,7 +60,8 @@ fn seen(line: &str) -> &str {
     &line[UNSEEN.find(line).map_or(0, |found| found.end())..]
 }
 
-/// Reads a prompt: its parts stand once each, in their order, and the words of others in them alone.
+/// Reads a prompt: its parts stand once each, in their order, and the words of others in them
+/// alone.
 pub(crate) fn read_prompt(prompt: &str) -> Result<Reading, String> {
     let (mut reading, mut inside) = (Reading::default(), None::<(String, Vec<&str>)>);
     let mut parts: Vec<String> = Vec::new();

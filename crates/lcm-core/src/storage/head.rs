@@ -59,8 +59,8 @@ pub(crate) struct CompletionLedger {
     pub(crate) saved_tokens: u64,
     /// Tokens that new sessions withdrew from the stored context.
     pub(crate) withdrawn_tokens: u64,
-    /// Start of the newest window of the spend limit, in ticks. The next three fields count within this
-    /// window.
+    /// Start of the newest window of the spend limit, in ticks. The next three fields count within
+    /// this window.
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,

@@ -138,8 +138,8 @@ impl<'a> TranscriptParser<'a> {
         });
     }
 
-    /// Returns the speaker of a line, and whether the engine wrote its beginning. After a label of a
-    /// result, the rest of the block is tool output.
+    /// Returns the speaker of a line, and whether the engine wrote its beginning. After a label of
+    /// a result, the rest of the block is tool output.
     fn speaker_of_line(&mut self, line: &str) -> (Speaker, bool) {
         if line.starts_with("tool call ") {
             return (Speaker::Assistant, self.speaker == Speaker::Assistant);

@@ -36,7 +36,8 @@ pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
 }
 
 /// Parses the header before the first line of an extracted message, such as `[03:04 user] text`,
-/// and returns the header and the text, which may be empty; `None`: any other line. Date and role may be absent.
+/// and returns the header and the text, which may be empty; `None`: any other line. Date and role
+/// may be absent.
 pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
     let line = line.strip_prefix('[')?;
     let whole = || line.strip_suffix(']').map(|inside| (inside, ""));

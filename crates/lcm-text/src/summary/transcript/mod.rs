@@ -2,7 +2,8 @@
 //!
 //! Input: raw messages with their parts, or stored summaries. Output: one block of text for each, a
 //! header line `[2026-01-02 03:04 user]` and then the content. Blocks are separated by one empty
-//! line. No line of content begins with a bracket but notes of what was left out. The module also renders summaries for contexts, and removes reasoning from answers.
+//! line. No line of content begins with a bracket but notes of what was left out. The module also
+//! renders summaries for contexts, and removes reasoning from answers.
 
 mod answer_cleanup;
 mod block_header;

@@ -144,9 +144,7 @@ pub(crate) fn create_grant(
     };
     grants.clock = clock.clock;
     grant.issued_at = now;
-    let ttl_ms = request.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
-    grant.expires_at = grant.expires_at.min(clock.deadline_after(ttl_ms));
-    grant.head_expires_at = grant.head_expires_at.min(head_clock.deadline_after(ttl_ms));
+    grant.set_end(request.ttl_ms.unwrap_or(TTL_MS_DEFAULT), &clock, &head_clock);
     let left_ms = grant.expires_at.saturating_sub(clock.ticks);
     let index = insert_grant(&mut grants, grant, &keys, [&clock, &head_clock])?;
     let Some(grant) = grants.own_grants.get(index) else {
@@ -179,8 +177,9 @@ pub(crate) fn create_grant(
     Ok(answer)
 }
 
-/// Adds the clock to the head of the issuer if the head is behind or ahead by more than five minutes.
-/// So the first call after a step back, of whatever kind, is one from which the grant ends.
+/// Adds the clock to the head of the issuer if the head is behind or ahead by more than five
+/// minutes. So the first call after a step back, of whatever kind, is one from which the grant
+/// ends.
 fn store_head_clock(
     call: Call<'_>,
     loaded: LoadedHead,

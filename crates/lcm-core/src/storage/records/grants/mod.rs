@@ -160,6 +160,12 @@ impl SoundRecord for Grant {
 }
 
 impl Grant {
+    /// Sets the end, which is not later than it was.
+    fn set_end(&mut self, ttl_ms: u64, clock: &ClockReading, head_clock: &ClockReading) {
+        self.expires_at = self.expires_at.min(clock.deadline_after(ttl_ms));
+        self.head_expires_at = self.head_expires_at.min(head_clock.deadline_after(ttl_ms));
+    }
+
     /// Returns the end of the grant as a time of the hosts' clock: the earlier by both clocks.
     fn end_time(&self, clock: Clock, head_clock: Clock) -> Timestamp {
         clock.to_time(self.expires_at).min(head_clock.to_time(self.head_expires_at))
@@ -543,7 +549,8 @@ pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> 
 }
 
 /// Returns the changes that remove expired grants and references from a record; they are empty if
-/// none has expired. `head_clock` is the clock of the conversation. The command `maintain` commits them.
+/// none has expired. `head_clock` is the clock of the conversation. The command `maintain` commits
+/// them.
 ///
 /// # Errors
 ///

@@ -41,8 +41,8 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
     (out, removed)
 }
 
-/// Splits a line into the header of an extract, with the space after it, and the rest; the header is
-/// empty if there is none.
+/// Splits a line into the header of an extract, with the space after it, and the rest; the header
+/// is empty if there is none.
 fn split_inline_header(line: &str) -> (&str, &str) {
     let text = parse_inline_header(line.trim_end()).map(|(_, text)| text);
     let length = text.map_or(0, |text| line.trim_end().len() - text.len());
