@@ -14,6 +14,7 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
+        clock::ClockReading,
         head::{JournalAction, LoadedHead},
         record_key::RecordReads,
         records::{grants::GrantRecord, session::ArchiveCause, usage::UsageReport},
@@ -92,11 +93,11 @@ pub(crate) fn run_command(
     let grants = matches!(request, CommandRequest::Maintain(_))
         .then(|| reads.add_record(GrantRecord::key(call.keys)));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
-    let call = Call { now: loaded.effective_time(call.now)?, ..call };
+    let clock = loaded.read_clock(call.now)?;
     let family = request.family_key();
     let skip_reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     let is_writable = skip_reason.is_none();
-    let command = CommandContext { session, call, loaded, is_writable, dry_run };
+    let command = CommandContext { session, call, clock, loaded, is_writable, dry_run };
     let mut answer = match request {
         CommandRequest::Family { key } => command.join_family(&key),
         CommandRequest::Reset { successor } => command.reset(successor),
@@ -196,8 +197,10 @@ fn read_retain_depth(fields: &mut JsonFields<'_>, config: &Config) -> Result<Opt
 /// The conversation that one command acts on, as read from the store.
 pub(super) struct CommandContext<'a, 's> {
     pub(super) session: &'a mut StoreSession<'s>,
-    /// The call, with the effective time as `now`.
+    /// The call.
     pub(super) call: Call<'a>,
+    /// The clock of the conversation at the time of the call.
+    pub(super) clock: ClockReading,
     pub(super) loaded: LoadedHead,
     /// Whether the configuration stores this session; if not, no command writes.
     pub(super) is_writable: bool,

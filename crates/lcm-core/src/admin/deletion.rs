@@ -10,7 +10,7 @@ use crate::storage::{
     call::Call,
     changes::Changes,
     codec,
-    head::{JournalAction, LoadedHead},
+    head::{JournalAction, LoadedHead, ensure_time},
     keys::ConversationKeys,
     record_key::{RecordReads, RecordSlot, RecordValues},
     records::{
@@ -114,13 +114,13 @@ fn begin_deletion(
     dry_run: bool,
 ) -> Result<String> {
     let keys = call.keys;
-    let time = loaded.effective_time(call.now)?;
+    ensure_time(call.now)?;
     let head = &loaded.head;
     let guard = Guard { key: keys.head_key(), value: loaded.bytes.clone() };
     let tombstone = Tombstone {
         tenant: head.tenant.clone(),
         conversation: head.conversation.clone(),
-        time,
+        time: call.now,
         messages: head.messages,
         records: 0,
         bytes: 0,

@@ -109,7 +109,7 @@ fn list_conversations(session: &mut StoreSession<'_>, cursor: Option<&str>) -> R
         row.add_number("messages", head.messages);
         row.add_number("revision", head.revision);
         row.add_number("summaries", head.summaries);
-        row.add_time("updated_at", head.time);
+        row.add_time("updated_at", head.clock.time);
         items.push_object(row);
     }
     Ok((items, page.cursor))

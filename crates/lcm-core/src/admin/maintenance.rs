@@ -9,7 +9,6 @@ use alloc::string::String;
 use crate::{
     compaction::{self, reason},
     storage::{
-        call::Call,
         changes::Changes,
         head::JournalAction,
         record_key::GuardedRecord,
@@ -84,7 +83,10 @@ impl CommandContext<'_, '_> {
         grants: Option<GuardedRecord<GrantRecord>>,
     ) -> Result<JsonWriter> {
         self.ensure_writable()?;
-        let Call { now, .. } = self.call;
+        let now = self.call.now;
+        // A step back of the clock is stored with the deferral that runs by the clock.
+        let stores_step = self.clock.step_back_ms > 0 && self.is_writable && !self.dry_run;
+        let clock = if stores_step { self.clock.as_stored() } else { self.clock };
         let conversation = self.loaded.head.conversation.clone();
         let options = request.compaction_options();
         let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
@@ -92,9 +94,9 @@ impl CommandContext<'_, '_> {
         let before = self.loaded.head.deferred;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
         let deferred = decision.due.then(|| {
-            let deferred = before.unwrap_or(DeferredCompaction::new(now));
+            let deferred = before.unwrap_or(DeferredCompaction::new(now, clock.ticks));
             match end_reason {
-                Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(now),
+                Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(&clock),
                 Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
                     DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
                 }
@@ -102,20 +104,20 @@ impl CommandContext<'_, '_> {
             }
         });
         let changes = match grants.filter(|_| self.is_writable) {
-            Some(grants) => grants::remove_expired_grants(grants, now)?,
+            Some(grants) => grants::remove_expired_grants(grants, &clock, now)?,
             None => Changes::default(),
         };
-        let deferred_changed = deferred != before && self.is_writable;
+        let deferred_changed = (deferred != before && self.is_writable) || stores_step;
         let changed = deferred_changed || !changes.is_empty();
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
         match &deferred {
-            Some(deferred) => answer.add_object("debt", deferred.to_object()),
+            Some(deferred) => answer.add_object("debt", deferred.to_object(clock.clock)),
             None => answer.add_null("debt"),
         }
         let can_attempt =
-            deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, now));
+            deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, &clock));
         // A context over the budget does not wait for the end of a pause.
         let is_pressing = decision.must
             && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));

@@ -47,7 +47,6 @@ fn describe_prompt(config: &Config, template: PromptTemplate) -> Result<JsonWrit
         previous: compaction::has_previous_context(depth).then_some("[what stands before it]"),
         instructions: &config.custom_instructions,
         findings: None,
-        boundary: "0000000000000000",
     });
     let size = tokens::estimate(&sent.system).saturating_add(tokens::estimate(&sent.prompt));
     let mut row = JsonWriter::new_object();

@@ -186,7 +186,7 @@ fn build_conversation_object(
     ledger.add_number("input_tokens", head.ledger.input_tokens);
     ledger.add_number("output_tokens", head.ledger.output_tokens);
     if head.ledger.paused_until > 0 {
-        ledger.add_time("paused_until", head.ledger.paused_until.min(lcm_text::base::time::MS_MAX));
+        ledger.add_time("paused_until", head.clock.to_time(head.ledger.paused_until));
     }
     ledger.add_number("saved_tokens", head.ledger.saved_tokens);
     ledger.add_number("window_completions", head.ledger.window_completions.into());
@@ -202,7 +202,7 @@ fn build_conversation_object(
     object.add_object("context", context);
     object.add_text("conversation", &head.conversation);
     match &head.deferred {
-        Some(debt) => object.add_object("debt", debt.to_object()),
+        Some(debt) => object.add_object("debt", debt.to_object(head.clock)),
         None => object.add_null("debt"),
     }
     object.add_optional_text("family", details.life.family.as_deref());

@@ -23,7 +23,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 pub(crate) use self::question::DEADLINE_MS_MAX;
 use crate::storage::{
     call::Call,
-    head::LoadedHead,
+    head::{LoadedHead, ensure_time},
     history::MessageHistory,
     links::ConversationLinks,
     read_scope::{self, ReadLimits},
@@ -97,7 +97,7 @@ struct PreparedQuestion {
     asked: PendingQuestion,
     /// The rendered evidence.
     text: String,
-    /// The effective time.
+    /// The time of the call.
     now: Timestamp,
 }
 
@@ -130,8 +130,8 @@ fn prepare_question(
     let question = Question::read(question_json, call.config)?;
     let permit = GrantAccess::for_call(session, call, question.grant.as_deref())?;
     let loaded = LoadedHead::open_existing(session, call)?;
-    let now = loaded.effective_time(call.now)?;
-    let call = Call { now, ..call };
+    ensure_time(call.now)?;
+    let now = call.now;
     let slot = QuestionSlot::read(session, call)?;
     if !question.plan_only {
         ensure_not_skipped(session, call, &loaded.head)?;
@@ -239,8 +239,9 @@ pub(crate) fn apply(
     continuation: &str,
     answers: &[CompletionResult],
 ) -> Result<AskStep> {
-    let now = LoadedHead::open_existing(session, call)?.effective_time(call.now)?;
-    let call = Call { now, ..call };
+    LoadedHead::open_existing(session, call)?;
+    ensure_time(call.now)?;
+    let now = call.now;
     let mut slot = QuestionSlot::read(session, call)?;
     let mut record = slot.take_by_continuation(continuation)?;
     let open = match core::mem::replace(&mut record.state, QuestionState::Ended(String::new())) {

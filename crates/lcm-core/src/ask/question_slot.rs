@@ -6,9 +6,11 @@
 use alloc::string::String;
 use lcm_text::base::hash;
 
+use super::DEADLINE_MS_MAX;
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::is_within_pause,
     links::ConversationLinks,
     record_key::GuardedRecord,
     records::{
@@ -71,7 +73,10 @@ impl QuestionSlot {
     /// question, or the question has ended or expired.
     pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
         let is_open = |record: &&QuestionRecord| {
-            matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
+            // A deadline further ahead than any question sets it is of a clock that was wrong.
+            let expires_at = record.expires_at;
+            matches!(record.state, QuestionState::Open(_))
+                && is_within_pause(now, expires_at.saturating_sub(DEADLINE_MS_MAX), expires_at)
         };
         self.0.record.as_ref().filter(is_open)
     }
@@ -122,7 +127,7 @@ impl QuestionSlot {
     }
 
     /// Creates the record of the question that replaces the question of the slot. The caller sets
-    /// its state. The time of `call` must be the effective time.
+    /// its state.
     pub(super) fn create_next(&self, call: Call<'_>, deadline_ms: u64) -> QuestionRecord {
         let now = call.now;
         let number = self.0.record.as_ref().map_or(0, |record| record.number).saturating_add(1);

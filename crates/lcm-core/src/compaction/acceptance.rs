@@ -90,9 +90,16 @@ pub(crate) struct CleanedAnswer {
     pub(crate) capped: bool,
 }
 
-/// Strips the reasoning from an answer and cuts the answer to its cap.
-pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> CleanedAnswer {
+/// Strips the reasoning from an answer. A model's lines are framed, so that none of them is read as
+/// a header or note of the engine; the lines of the offline summariser have headers.
+fn read_answer(completion: &Completion) -> String {
     let text = transcript::strip_reasoning(&completion.text);
+    if completion.model == OFFLINE_MODEL { text } else { transcript::frame_answer(&text) }
+}
+
+/// Strips the reasoning from an answer, frames it and cuts it to its cap.
+pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> CleanedAnswer {
+    let text = read_answer(completion);
     let tokens = tokens::estimate(&text);
     if tokens > task.tokens_cap {
         let text = offline_summary::cap_summary(&text, task.tokens_cap, tokens);
@@ -110,7 +117,7 @@ pub(crate) fn judge_completion(
     completion: &Completion,
     gathered: &GatheredSources,
 ) -> CompletionVerdict {
-    let stripped = transcript::strip_reasoning(&completion.text);
+    let stripped = read_answer(completion);
     if completion.finish == Finish::Refusal {
         return CompletionVerdict::Fallback { rule: RejectionRule::Refusal };
     }

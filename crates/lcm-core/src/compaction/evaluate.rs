@@ -92,8 +92,9 @@ pub(crate) fn evaluate(
         (None, true, true) => compared.reason,
         (None, false, _) => reason::BELOW_THRESHOLD,
     };
-    let paused_until = head.ledger.paused_until;
-    let is_paused = due && !options.force && call.now.max(head.time) < paused_until;
+    let clock = setup.loaded.read_clock(call.now)?;
+    let is_paused = due && !options.force && clock.is_ahead(head.ledger.paused_until);
+    let paused_until = clock.clock.to_time(head.ledger.paused_until);
     let warnings: Vec<String> =
         is_paused.then(|| spend_limit::build_pause_warning(paused_until)).into_iter().collect();
     let mut explanation = build_explanation(&setup, budget, &compared, reason);

@@ -158,9 +158,9 @@ pub(crate) fn decide_next(
         return Ok((loaded, nothing_due()));
     }
     let breaker = values.decode(&breaker)?.unwrap_or_default();
-    let now = loaded.effective_time(call.now)?;
-    let is_paused = now < loaded.head.ledger.paused_until;
-    if !options.force && (is_paused || breaker.is_open(now)) {
+    let clock = loaded.read_clock(call.now)?;
+    let is_paused = clock.is_ahead(loaded.head.ledger.paused_until);
+    if !options.force && (is_paused || breaker.is_open(call.now)) {
         let reason = if is_paused { reason::SPEND_LIMIT } else { reason::BREAKER_OPEN };
         return Ok((loaded, PlanDecision::end_with(PlanStatus::Stopped, reason)));
     }
@@ -170,7 +170,7 @@ pub(crate) fn decide_next(
     };
     let passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
-    let mut search = TaskSearch::new(int::to_usize(u64::from(count)), now);
+    let mut search = TaskSearch::new(int::to_usize(u64::from(count)), clock);
     let input = PlannerInput { call, head: &loaded.head, policy, goal };
     let planner = Planner::open(session, input, search.count)?;
     let planned = if is_incremental {
@@ -233,10 +233,10 @@ fn commit_lease(
     planned: &[PlannedTask],
     lease_ms: u32,
 ) -> Result<ConversationHead> {
-    let now = loaded.effective_time(call.now)?;
+    let clock = loaded.read_clock(call.now)?;
     let mut changes = Changes::default();
     for planned in planned {
-        let lease_until = now.saturating_add(u64::from(lease_ms));
+        let lease_until = clock.deadline_after(lease_ms.into());
         let attempts = TaskAttempts { lease_until, ..planned.attempts.clone() };
         let key = TaskAttempts::key(call.keys, &planned.task.sources_hash);
         changes.write_record(&key, &attempts)?;

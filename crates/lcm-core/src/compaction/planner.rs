@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::storage::{
     call::Call,
+    clock::ClockReading,
     context::ContextItem,
     fresh_tail::{self, FreshTail},
     head::ConversationHead,
@@ -20,7 +21,7 @@ use lcm_text::{
     base::{error::Result, int, limits},
     config::BudgetPolicy,
     summary::transcript::TranscriptOptions,
-    types::{api::Timestamp, model::Level},
+    types::model::Level,
 };
 
 use super::{
@@ -64,22 +65,22 @@ impl EligibleRaw {
 pub(super) struct TaskSearch {
     /// Most tasks to find.
     pub(super) count: usize,
-    /// Effective time of the call, which decides whether a lease has ended.
-    now: Timestamp,
+    /// Clock of the conversation, which decides whether a lease has ended.
+    clock: ClockReading,
     /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
 }
 
 impl TaskSearch {
     /// Creates a search for at most `count` tasks.
-    pub(super) fn new(count: usize, now: Timestamp) -> Self {
-        Self { count, now, has_exhausted: false }
+    pub(super) fn new(count: usize, clock: ClockReading) -> Self {
+        Self { count, clock, has_exhausted: false }
     }
 
     /// Returns whether sources with these attempts are skipped: they are exhausted or leased.
     fn skips_attempts(&mut self, attempts: &TaskAttempts) -> bool {
         self.has_exhausted |= attempts.is_exhausted;
-        attempts.is_exhausted || attempts.lease_until > self.now
+        attempts.is_exhausted || self.clock.is_ahead(attempts.lease_until)
     }
 }
 

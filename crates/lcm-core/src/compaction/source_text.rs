@@ -17,7 +17,7 @@ use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        hash, limits,
+        limits,
         time_offsets::TimeOffsets,
         tokens,
     },
@@ -252,14 +252,8 @@ pub(crate) fn gather_items(
             }
             ContextItem::Withdrawn { .. } => continue,
         };
-        let summary = TranscriptSummary {
-            id: &summary::format_summary_id(source.id),
-            earliest: options.offsets.to_local(record.earliest_at),
-            latest: options.offsets.to_local(record.latest_at),
-            depth: record.depth,
-            text: &record.text,
-        };
-        transcript::render_summary(&mut gathered.text, &summary);
+        let render = SummaryRendering { record: &record, id: source.id, text: &record.text };
+        render.render_record(&mut gathered.text, options.offsets);
         gathered.derivation_version = derivation_version::common_version([
             gathered.derivation_version,
             record.derivation_version,
@@ -278,6 +272,27 @@ pub(crate) fn gather_items(
     }
     gathered.sources = SummarySources::Summaries(sources);
     Ok(gathered)
+}
+
+/// A summary record to render, with its text or a part of it.
+struct SummaryRendering<'a> {
+    record: &'a Summary,
+    id: [u8; 8],
+    text: &'a str,
+}
+
+impl SummaryRendering<'_> {
+    /// Appends the summary as a block with its header, in local time.
+    fn render_record(&self, out: &mut String, offsets: &TimeOffsets) {
+        let summary = TranscriptSummary {
+            id: &summary::format_summary_id(self.id),
+            earliest: offsets.to_local(self.record.earliest_at),
+            latest: offsets.to_local(self.record.latest_at),
+            depth: self.record.depth,
+            text: self.text,
+        };
+        transcript::render_summary(out, &summary);
+    }
 }
 
 fn missing_source_error(id: [u8; 8]) -> Error {
@@ -365,12 +380,13 @@ impl PreviousContext<'_> {
             return if depth == 0 { self.read_raw_text(session, history) } else { Ok(None) };
         }
         let records = summary_items::read_summaries(session, history, &near)?;
-        let texts: Vec<String> = records
-            .iter()
-            .rev()
-            .map(|record| transcript::strip_truncation_notes(&record.text))
-            .collect();
-        Ok(Some(texts.join("\n\n")))
+        let mut out = String::new();
+        for record in records.iter().rev() {
+            let text = transcript::strip_truncation_notes(&record.text);
+            let render = SummaryRendering { record, id: record.id(), text: &text };
+            render.render_record(&mut out, self.offsets);
+        }
+        Ok(Some(out))
     }
 
     /// Reads the end of the raw text before the sources, at most [`PREVIOUS_TOKENS_MAX`] tokens;
@@ -409,7 +425,7 @@ impl PreviousContext<'_> {
         blocks.reverse();
         let text = blocks.join("\n\n");
         let end = take_last_tokens(&text, PREVIOUS_TOKENS_MAX);
-        Ok((!end.trim().is_empty()).then(|| end.into()))
+        Ok((!end.trim().is_empty()).then(|| frame_cut_text(&text, end)))
     }
 }
 
@@ -426,6 +442,17 @@ fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
         start = at;
     }
     text.get(start..).unwrap_or("")
+}
+
+/// Returns `end`, the end of the framed `text`. The rest of a line that the cut divided is content.
+fn frame_cut_text(text: &str, end: &str) -> String {
+    let before = text.get(..text.len() - end.len()).unwrap_or("");
+    if before.is_empty() || before.ends_with('\n') {
+        return end.into();
+    }
+    let (line, after) =
+        end.split_at_checked(end.find('\n').unwrap_or(end.len())).unwrap_or((end, ""));
+    [&transcript::frame_content(line), after].concat()
 }
 
 /// Cuts the name of a model to [`limits::MODEL_BYTES_MAX`] bytes, because a host may give any name.
@@ -448,11 +475,4 @@ fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     for id in large_payload::find_ids(text) {
         push_unique(list, &large_payload::format_name(id));
     }
-}
-
-/// Builds the boundary in the tags around texts of a prompt from the hash of the sources. A source
-/// cannot contain the boundary, because the boundary depends on the text of the source.
-pub(crate) fn build_boundary(sources: &[u8; 16]) -> String {
-    let hash = hash::hash_fields(&[b"lcm boundary", sources]);
-    hash::hex(hash.get(..8).unwrap_or(&[]))
 }

@@ -10,7 +10,7 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
-        head::{BatchRecord, ConversationHead, JournalAction, LoadedHead},
+        head::{BatchRecord, ConversationHead, JournalAction, LoadedHead, ensure_time},
         session,
         store_session::StoreSession,
     },
@@ -34,7 +34,7 @@ pub(super) struct AppendCommit<'a> {
     pub(super) dialect: Dialect,
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// For each candidate, the time of its message if the message has no timestamp; empty: the
-    /// effective time of the call.
+    /// time of the call.
     pub(super) times: &'a [Timestamp],
     pub(super) decision: AppendDecision,
     pub(super) stored: StoredState,
@@ -59,7 +59,7 @@ impl AppendCommit<'_> {
         call: Call<'_>,
         mut loaded: LoadedHead,
     ) -> Result<Receipt> {
-        let now = loaded.effective_time(call.now)?;
+        self.decision.warnings.extend(loaded.read_clock(call.now)?.step_back_warning());
         let mut changes = self.changes;
         let (list_hash, start) = (self.line.list_hash, self.line.start);
         let seen = self.line.seen;
@@ -74,7 +74,7 @@ impl AppendCommit<'_> {
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
         for NewCandidate { index, keeps_call_id } in &self.decision.new_messages {
             let Some(candidate) = self.candidates.get(*index) else { continue };
-            let time = self.times.get(*index).copied().unwrap_or(now);
+            let time = self.times.get(*index).copied().unwrap_or(call.now);
             builder.add_message(head, candidate, *keeps_call_id, time)?;
             new.push(candidate.to_searchable(time));
             if new.len() <= revisions {
@@ -146,7 +146,7 @@ pub(super) fn join_family(
 ) -> Result<Changes> {
     let mut changes = Changes::default();
     if let Some(family) = family {
-        let call = Call { now: loaded.effective_time(call.now)?, ..call };
+        ensure_time(call.now)?;
         session::join_family(call, &mut loaded.head, family, None, &mut changes)?;
     }
     Ok(changes)

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::{Clock, ClockReading},
     codec::{self, SoundRecord},
     context::Context,
     keys::{self, ConversationKeys},
@@ -60,15 +61,16 @@ pub(crate) struct CompletionLedger {
     pub(crate) saved_tokens: u64,
     /// Tokens that new sessions withdrew from the stored context.
     pub(crate) withdrawn_tokens: u64,
-    /// Start of the newest window of the spend limit. The next three fields count within this
-    /// window.
+    /// Start of the newest window of the spend limit, in ticks. The next three fields count within
+    /// this window.
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
     /// Rejected answers since the latest of three times: the start of the window, the last accepted
     /// answer and the last pause.
     pub(crate) window_rejected: u32,
-    /// End of a pause, in which no model is asked unless compaction is forced; 0: no pause.
+    /// End of a pause in ticks, in which no model is asked unless compaction is forced; 0: no
+    /// pause.
     pub(crate) paused_until: Timestamp,
 }
 
@@ -99,8 +101,8 @@ pub(crate) struct ConversationHead {
     pub(crate) origin: Option<ForkOrigin>,
     /// Number of commits that wrote the head.
     pub(crate) revision: u64,
-    /// Greatest `now` of all commits that wrote the head, in milliseconds since 1970.
-    pub(crate) time: Timestamp,
+    /// Clock of the commits that wrote the head, by which the deadlines of the conversation run.
+    pub(crate) clock: Clock,
     /// Number of messages, which is the seq of the newest message.
     pub(crate) messages: u64,
     pub(crate) raw_bytes: u64,
@@ -150,11 +152,10 @@ impl SoundRecord for ConversationHead {
             newest_user_seq,
         ]) && self.raw_bytes < 1 << 50
             && self.compressed_through <= self.messages
-            && self.time <= time::MS_MAX
+            && self.clock.is_sound()
             && self.indexed.messages <= self.messages
             && self.indexed.raw_bytes <= self.raw_bytes
-            && ledger.window_start <= time::MS_MAX
-            && ledger.paused_until < 1 << 60
+            && ledger.window_start.max(ledger.paused_until) < 1 << 60
             && ledger.saved_tokens.max(ledger.withdrawn_tokens) < 1 << 60
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
@@ -183,7 +184,7 @@ impl ConversationHead {
             conversation: conversation.into(),
             origin: None,
             revision: 0,
-            time: 0,
+            clock: Clock::default(),
             messages: 0,
             raw_bytes: 0,
             raw_tokens: 0,
@@ -340,26 +341,19 @@ impl LoadedHead {
         Err(Self::missing_error(&self.head.conversation))
     }
 
-    /// Returns the effective time of a call: the later of `now` and the time of the head.
+    /// Reads the clock of the conversation at the `now` of a call.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: `now` is after the year 9999; stored, it would stop the conversation's
-    /// clock.
-    pub(crate) fn effective_time(&self, now: Timestamp) -> Result<Timestamp> {
-        if now > time::MS_MAX {
-            return Err(Error::invalid_input(format_args!(
-                "`now` is in milliseconds since 1970 and must be at most {} (the year 9999), got \
-                 {now}",
-                time::MS_MAX
-            )));
-        }
-        Ok(now.max(self.head.time))
+    /// `invalid-input`: `now` is after the year 9999.
+    pub(crate) fn read_clock(&self, now: Timestamp) -> Result<ClockReading> {
+        ensure_time(now)?;
+        Ok(self.head.clock.read_at(now))
     }
 
     /// Commits the changed head, its journal entry and `changes`; returns the new head. This must
-    /// be the last store call of an exported call. Head and entry get the effective time of the
-    /// call.
+    /// be the last store call of an exported call. The head gets the clock at the time of the call,
+    /// the entry gets this time.
     ///
     /// # Errors
     ///
@@ -403,12 +397,12 @@ impl LoadedHead {
         changes: &mut Changes,
     ) -> Result<ConversationHead> {
         let keys = call.keys;
-        let time = self.effective_time(call.now)?;
+        let clock = self.read_clock(call.now)?.clock;
         let mut head = self.head;
-        head.time = head.time.max(time);
+        head.clock = clock;
         head.revision += 1;
         let puts = &mut changes.puts;
-        let entry = codec::encode(&JournalEntry { time, act })?;
+        let entry = codec::encode(&JournalEntry { time: call.now, act })?;
         puts.push(Put { key: keys.journal_key(head.revision), value: Some(entry) });
         if self.bytes.is_none() {
             let name = (head.tenant.as_str(), head.conversation.as_str());
@@ -425,6 +419,21 @@ impl LoadedHead {
     pub(crate) fn add_guard(self, call: Call<'_>, changes: &mut Changes) {
         changes.guards.push(Guard { key: call.keys.head_key(), value: self.bytes });
     }
+}
+
+/// Refuses a time after the year 9999.
+///
+/// # Errors
+///
+/// `invalid-input`: `now` is later.
+pub(crate) fn ensure_time(now: Timestamp) -> Result<()> {
+    if now <= time::MS_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid_input(format_args!(
+        "`now` is in milliseconds since 1970 and must be at most {} (the year 9999), got {now}",
+        time::MS_MAX
+    )))
 }
 
 /// Builds the refusal of a call on a conversation that is being deleted.
@@ -489,6 +498,8 @@ pub(crate) enum JournalAction {
     Usage,
     /// Set or removed the focus brief.
     Focus,
+    /// Stored the clock, beside a grant that ends by it.
+    Clock,
 }
 
 #[cfg(test)]
@@ -520,7 +531,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("focus"));
+        assert_eq!(acts.last().map(String::as_str), Some("clock"));
     }
 
     /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
@@ -542,11 +553,12 @@ mod tests {
         let mut head = ConversationHead::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
         head.origin = Some(ForkOrigin { conversation: [255; 16], revision: far, seq: far });
         head.revision = far;
-        head.time = 253_402_300_799_999;
+        // A thousand years of steps back.
+        head.clock = Clock { time: 253_402_300_799_999, ahead: 1 << 45 };
         head.indexed = IndexedExtent { messages: far, raw_bytes: 1 << 45 };
         head.family = Some([255; 16]);
         let (cause, successor) = (ArchiveCause::ManualReset, Some([255; 16]));
-        head.archived = Some(ArchiveRecord { cause, time: head.time, successor });
+        head.archived = Some(ArchiveRecord { cause, time: head.clock.time, successor });
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
         head.newest_user = Some(UserMessageRef { seq: far, tokens: many });
         (head.summaries, head.compressed_through) = (far, far);
@@ -563,7 +575,7 @@ mod tests {
             completions: far,
             input_tokens: 1 << 43,
             output_tokens: 1 << 43,
-            window_start: head.time,
+            window_start: 1 << 48,
             window_completions: many,
             window_tokens: 1 << 43,
             saved_tokens: 1 << 43,
@@ -572,9 +584,9 @@ mod tests {
             paused_until: 1 << 50,
         };
         head.deferred = Some(DeferredCompaction {
-            since: head.time,
+            since: head.clock.time,
             failures: many,
-            next_attempt_at: head.time,
+            next_attempt_at: 1 << 48,
             exhausted_tokens: Some(1 << 43),
         });
         head.context = Context::full(|seq| {
@@ -589,6 +601,6 @@ mod tests {
             })
         });
         let bytes = codec::encode(&head).unwrap().len();
-        assert!(bytes <= 4 << 10, "{bytes}");
+        assert!(bytes <= 5 << 10, "{bytes}");
     }
 }

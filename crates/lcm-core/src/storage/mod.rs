@@ -5,6 +5,7 @@
 
 pub(crate) mod call;
 pub(crate) mod changes;
+pub(crate) mod clock;
 pub(crate) mod codec;
 pub(crate) mod compressed_pack;
 pub(crate) mod context;

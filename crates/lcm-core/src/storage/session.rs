@@ -33,8 +33,8 @@ const FREE_FAMILIES_MAX: u32 = 1_000;
 /// Adds a conversation to the family with the key `family`: changes the head, and adds the member
 /// record to `changes`. Returns false if the conversation is in this family already.
 ///
-/// `call.now` must be the effective time, which becomes the time of joining. `numbered_from` is
-/// stored in [`FamilyMember::numbered_from`].
+/// `call.now` becomes the time of joining. `numbered_from` is stored
+/// in [`FamilyMember::numbered_from`].
 ///
 /// # Errors
 ///

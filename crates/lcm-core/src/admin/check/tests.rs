@@ -197,7 +197,7 @@ fn recount(store: &mut Memory, rules: u32) {
     };
     let key = keys.summary_key(item.id);
     let old = store.entries[&key].clone();
-    let changed = (1..100).find_map(|more| {
+    let changed = (1..5_000).find_map(|more| {
         let mut record: Summary = codec::decode(&key, &old).unwrap();
         record.derivation_version = rules;
         record.tokens += more;

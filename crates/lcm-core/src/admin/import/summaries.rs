@@ -213,7 +213,6 @@ pub(super) fn store_context(
     let new = resolve_items(session, &MessageHistory::new(call, &loaded.head), lines)?;
     let created = loaded.bytes.is_none();
     let replaces = (old != new && is_more_compacted(&new, &old)) || created;
-    let call = Call { now: loaded.effective_time(call.now)?, ..call };
     let before = (!created && replaces).then(|| loaded.head.context.clone());
     let mut changes = Changes::default();
     let adopts = adopt_family_and_archive(session, call, &mut loaded.head, life, &mut changes)?;

@@ -52,7 +52,7 @@ impl TaskSettlement<'_> {
         let mut changes = Changes::default();
         if matches!(code, CompletionErrorCode::Auth | CompletionErrorCode::Policy) {
             let breaker = self.breaker.record.unwrap_or_default();
-            let breaker = breaker.with_failure(self.now, self.call.config);
+            let breaker = breaker.with_failure(self.call.now, self.call.config);
             changes.replace_record(&self.breaker, &breaker)?;
         }
         match self.rejected_attempts.take() {
@@ -172,7 +172,7 @@ impl TaskSettlement<'_> {
         let (level, capped) = (answer.level, answer.capped);
         let record = splice.gathered.build_summary(SummaryDraft {
             answer,
-            created_at: self.now,
+            created_at: self.call.now,
             prompt_version: self.task.prompt_version,
         });
         let passes_left = self.tokens() / splice.gathered.tokens.max(1);

@@ -13,6 +13,7 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
+        clock::ClockReading,
         head::LoadedHead,
         record_key::{GuardedRecord, RecordReads},
         records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
@@ -25,7 +26,7 @@ use lcm_text::{
     base::{error::Result, int},
     summary::transcript::TranscriptOptions,
     types::{
-        api::{ApplyOutcome, ApplyStatus, Timestamp},
+        api::{ApplyOutcome, ApplyStatus},
         model::{Completion, Level},
     },
 };
@@ -55,8 +56,8 @@ pub(crate) struct TaskSettlement<'a> {
     warnings: Vec<String>,
     spend_limits: SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
-    /// Effective time of the call.
-    now: Timestamp,
+    /// The clock of the conversation at the time of the call.
+    clock: ClockReading,
 }
 
 impl<'a> TaskSettlement<'a> {
@@ -88,7 +89,8 @@ impl<'a> TaskSettlement<'a> {
             Some((id, slot)) => values.decode(&slot)?.map(|record| (id, record)),
             None => None,
         };
-        let now = loaded.effective_time(call.now)?;
+        let clock = loaded.read_clock(call.now)?;
+        let warnings = clock.step_back_warning().into_iter().collect();
         Ok(Self {
             call,
             loaded,
@@ -97,10 +99,10 @@ impl<'a> TaskSettlement<'a> {
             breaker,
             committed_summary,
             rejected_attempts: None,
-            warnings: Vec::new(),
+            warnings,
             spend_limits: SpendLimits::from_config(config),
             index_maintenance,
-            now,
+            clock,
         })
     }
 
@@ -249,11 +251,12 @@ impl<'a> TaskSettlement<'a> {
     /// Counts an answer in the ledger. Returns whether the answer began a pause; if so, adds the
     /// warning of the pause.
     fn count_answer(&mut self, completion: &Completion, is_accepted: bool) -> bool {
-        let (limits, now) = (self.spend_limits, self.now);
+        let (limits, clock) = (self.spend_limits, self.clock);
         let ledger = &mut self.loaded.head.ledger;
-        let pauses = spend_limit::count_answer(ledger, completion, is_accepted, limits, now);
+        let pauses = spend_limit::count_answer(ledger, completion, is_accepted, limits, &clock);
         if pauses {
-            self.warnings.push(spend_limit::build_pause_warning(ledger.paused_until));
+            self.warnings
+                .push(spend_limit::build_pause_warning(clock.clock.to_time(ledger.paused_until)));
         }
         pauses
     }

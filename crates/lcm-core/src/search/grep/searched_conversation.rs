@@ -170,7 +170,7 @@ pub(super) fn narrow_to_ranges(
 
 fn sort_newest_first(conversations: &mut [SearchedConversation]) {
     sort::sort_by(conversations, &mut |a, b| {
-        let times = b.loaded.head.time.cmp(&a.loaded.head.time);
+        let times = b.loaded.head.clock.time.cmp(&a.loaded.head.clock.time);
         times.then_with(|| a.name.cmp(&b.name))
     });
 }

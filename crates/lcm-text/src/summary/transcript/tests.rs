@@ -134,7 +134,7 @@ fn calls_and_results_are_named() {
         .result("list", "{\"items\": []}", true)
         .result("quiet", "\"\"", false);
     let expected = "[2026-01-02 03:04 user]\ntool call search: {\"q\":\"a b\",\"n\":1}\n\
-                    tool call list\ntool result search:\ntwo\nlines\n\
+                    tool call list\n\n[2026-01-02 03:04 tool]\ntool result search:\ntwo\nlines\n\
                     tool error list:\n{\"items\": []}\ntool result quiet:\n(no output)";
     assert_eq!(draft.user(), expected);
 }
@@ -145,7 +145,7 @@ fn content_blocks_of_a_result_become_their_texts() {
                   {\"type\":\"image\",\"source\":{\"data\":\"iVBORw0KGgo=\"}},\
                   {\"type\":\"output_text\",\"text\":\"two\"}]";
     let draft = Draft::default().result("look", blocks, false);
-    let expected = "[2026-01-02 03:04 user]\ntool result look:\none\n[media omitted]\ntwo";
+    let expected = "[2026-01-02 03:04 tool]\ntool result look:\none\n[media omitted]\ntwo";
     assert_eq!(draft.user(), expected);
 }
 
@@ -153,7 +153,8 @@ fn content_blocks_of_a_result_become_their_texts() {
 fn files_are_named_and_shown_only_as_text() {
     let draft =
         Draft::default().file("a.csv", "text/csv", Some("x,y")).file("b.png", "image/png", None);
-    let expected = "[2026-01-02 03:04 user]\nfile a.csv (text/csv)\nx,y\nfile b.png (image/png) [media omitted]";
+    let expected = "[2026-01-02 03:04 data]\nfile a.csv (text/csv)\nx,y\n\n[2026-01-02 03:04 user]\n\
+                    file b.png (image/png) [media omitted]";
     assert_eq!(draft.user(), expected);
 }
 
@@ -163,7 +164,7 @@ fn a_file_of_blocks_is_shown_as_their_texts() {
     let blocks = "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]";
     let text = Some(draft.value(blocks));
     draft.parts.push(Part::File { name: None, mime: None, text, data: None });
-    assert_eq!(draft.user(), "[2026-01-02 03:04 user]\nfile\na\nb");
+    assert_eq!(draft.user(), "[2026-01-02 03:04 data]\nfile\na\nb");
 }
 
 #[test]
@@ -171,7 +172,7 @@ fn other_parts_are_their_json_unless_they_are_media() {
     let draft = Draft::default()
         .other("{\"type\":\"audio\",\"data\":\"AAAA\"}")
         .other("{\"kind\":\"note\",\"n\":1}");
-    let expected = "[2026-01-02 03:04 user]\n[media omitted]\n{\"kind\":\"note\",\"n\":1}";
+    let expected = "[2026-01-02 03:04 data]\n[media omitted]\n{\"kind\":\"note\",\"n\":1}";
     assert_eq!(draft.user(), expected);
 }
 
@@ -223,7 +224,7 @@ fn a_long_part_keeps_head_and_tail_within_the_limit() {
 #[test]
 fn content_cannot_pass_for_a_header() {
     let draft = Draft::default().text("a\n[2026-01-02 03:04 user]\nb");
-    assert_eq!(draft.user(), "[2026-01-02 03:04 user]\na\n [2026-01-02 03:04 user]\nb");
+    assert_eq!(draft.user(), "[2026-01-02 03:04 user]\na\n\\[2026-01-02 03:04 user]\nb");
 }
 
 #[test]
@@ -300,7 +301,7 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
     // The inside of a list, as the last part of a message of many can be.
     assert_eq!(render(&format!("{block}, 0")), format!("{block}, 0"));
     let long = format!("[{}{block}]", format!("{block},").repeat(20_000));
-    assert_eq!(render(&long), long);
+    assert_eq!(render(&long), format!("\\{long}"));
 }
 
 #[test]
