@@ -478,7 +478,7 @@ pub(crate) struct New {
 
 #[derive(Args, Debug)]
 pub(crate) struct Archive {
-    /// Cause: manual-reset, deleted, session-end, rollover, cron-rotation or idle
+    /// Cause: manual-reset, discarded, session-end, rollover, cron-rotation or idle
     #[arg(long, value_name = "C")]
     pub(crate) cause: String,
     #[command(flatten)]

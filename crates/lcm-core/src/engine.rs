@@ -26,7 +26,7 @@ use lcm_text::{
     types::{
         api::{
             AppendOptions, ApplyOptions, ApplyOutcome, AssembleOptions, AssembledContext,
-            CompactionOptions, Decision, Dialect, PlanResult, Receipt, Timestamp, ToolOutcome,
+            CompactionOptions, Decision, PlanResult, ReadDialect, Receipt, Timestamp, ToolOutcome,
             ToolRequest, ToolScope, UploadChunk,
         },
         model::{Completion, CompletionRequest, CompletionResult, Finish, Model, Purpose},
@@ -138,11 +138,12 @@ impl Engine {
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
-        dialect: Dialect,
+        dialect: impl Into<ReadDialect>,
         messages: &[String],
         options: &AppendOptions,
         now: Timestamp,
     ) -> Result<Receipt> {
+        let dialect = dialect.into();
         self.run_call(store, conversation, now, |session, call| {
             ingest::append(session, call, dialect, messages, options)
         })
@@ -170,8 +171,8 @@ impl Engine {
     /// # Errors
     ///
     /// `invalid-input`.
-    pub fn identify(&self, dialect: Dialect, messages: &[String]) -> Result<String> {
-        ingest::identify(dialect, messages)
+    pub fn identify(&self, dialect: impl Into<ReadDialect>, messages: &[String]) -> Result<String> {
+        ingest::identify(dialect.into(), messages)
     }
 
     /// Returns the ranges of a transcript that are not stored, as JSON. Writes nothing.
@@ -379,10 +380,11 @@ impl Engine {
         store: &mut dyn Store,
         conversation: &str,
         budget: u32,
-        dialect: Dialect,
+        dialect: impl Into<ReadDialect>,
         options: &AssembleOptions,
         now: Timestamp,
     ) -> Result<AssembledContext> {
+        let dialect = dialect.into().require_one()?;
         let keys = ConversationKeys::new(conversation)?;
         let config = Rc::clone(&self.config);
         let call = Call { config: &config, conversation, keys: &keys, now };
@@ -397,8 +399,8 @@ impl Engine {
     ///
     /// `invalid-input`: the text is no JSON array; `unsupported`: the dialect is `lcm`, which no
     /// provider accepts.
-    pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
-        validate::validate(dialect, messages_json)
+    pub fn validate(&self, dialect: impl Into<ReadDialect>, messages_json: &str) -> Result<String> {
+        validate::validate(dialect.into().require_one()?, messages_json)
     }
 
     /// Searches a conversation, its family or all conversations; returns matches as JSON.
@@ -587,18 +589,22 @@ impl Engine {
     #[must_use]
     pub fn tool_definitions(
         &self,
-        dialect: Dialect,
+        dialect: impl Into<ReadDialect>,
         grant: Option<&str>,
         scope: ToolScope,
     ) -> String {
-        agent_tools::build_definitions(dialect, grant.is_some(), scope)
+        agent_tools::build_definitions(dialect.into().or_lcm(), grant.is_some(), scope)
     }
 
     /// Returns a section for a system prompt that tells a model when to use the tools, in the form
     /// of the dialect's provider.
     #[must_use]
-    pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> String {
-        agent_tools::build_instructions(dialect, has_summaries)
+    pub fn tool_instructions(
+        &self,
+        dialect: impl Into<ReadDialect>,
+        has_summaries: bool,
+    ) -> String {
+        agent_tools::build_instructions(dialect.into().or_lcm(), has_summaries)
     }
 
     /// Answers a tool call. An error of the model is an answer, too.

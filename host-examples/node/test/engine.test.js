@@ -650,7 +650,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     family: ["key"],
     reset: [],
     newSession: [],
-    archive: ["deleted"],
+    archive: ["discarded"],
     delete: [],
     calibrate: ["m", 10, 10],
     focus: [],

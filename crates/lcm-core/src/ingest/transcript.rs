@@ -13,7 +13,7 @@ use lcm_text::{
         json::{self, ByteSpan, JsonFields, JsonWriter},
     },
     message,
-    types::api::Dialect,
+    types::api::ReadDialect,
 };
 
 use super::{
@@ -82,10 +82,10 @@ pub(super) struct ReconcileRequest {
 /// # Errors
 ///
 /// `invalid-input` with the index of the message.
-pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> {
+pub(crate) fn identify(dialect: ReadDialect, messages: &[String]) -> Result<String> {
     let mut entries = JsonWriter::new_array();
     for (index, raw) in messages.iter().enumerate() {
-        let message = message::parse(dialect, raw).map_err(|error| {
+        let message = message::parse_given(dialect, raw).map_err(|error| {
             Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         })?;
         let call_id = message
