@@ -3,7 +3,7 @@
 //! In: a caller's options. Out: the members of a task of `wit/drive.wit`, and its typed result.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     clock::Clock,
@@ -83,6 +83,15 @@ impl CompactOptions {
         }
         task
     }
+}
+
+/// Returns `extra_json` of an `evaluate` for a conversation that need not exist.
+pub(crate) fn new_conversation_option(model: Option<&str>) -> String {
+    match model {
+        Some(model) => json!({ "may_be_new": true, "model": model }),
+        None => json!({ "may_be_new": true }),
+    }
+    .to_string()
 }
 
 /// Returns `extra_json` that names the model whose tokens a call counts.

@@ -93,6 +93,9 @@ pub(crate) fn run_command(
     let family = request.family_key();
     let skip_reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     let is_writable = skip_reason.is_none();
+    if is_writable && family.is_none() {
+        loaded.ensure_exists()?;
+    }
     let command = CommandContext { session, call, loaded, is_writable, dry_run };
     let mut answer = match request {
         CommandRequest::Family { key } => command.join_family(&key),

@@ -2,6 +2,7 @@
 
 use crate::{
     clock::Cancel,
+    compaction::new_conversation_option,
     error::Code,
     ingest::IngestResult,
     lcm::Lcm,
@@ -20,7 +21,9 @@ impl Lcm {
     ) -> IngestResult<TurnReport> {
         let TurnOptions { ingest, compact, .. } = options;
         // Options that `evaluate` refuses are refused before anything is stored.
-        self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
+        let mut asked = compact.plan();
+        asked.extra_json = Some(new_conversation_option(compact.model.as_deref()));
+        self.evaluate(conversation, compact.budget, &asked, compact.clock.now_ms())?;
         let ingested = self.append_end(conversation, messages, ingest, cancel)?;
         let task = options.build_task(conversation);
         let decision: TurnResult = self.drive(&task, compact.parts(cancel, None))?;

@@ -8,7 +8,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from .admin import CheckMetrics, CheckOutcome, TokenPrices, UsagePurpose
 from .assembly import ContextItem, EvictionPolicy, PrefixReport
-from .common import CompletionFailure, Dialect, JsonObject, ModelFailure
+from .common import CompletionFailure, Dialect, JsonObject, ModelFailure, ReadDialect
 from .compaction import (
     CompactionMode,
     CompactionPass,
@@ -37,7 +37,7 @@ class IngestOptions(TypedDict):
 
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
@@ -52,7 +52,7 @@ class AppendOptions(TypedDict):
 
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
@@ -155,7 +155,7 @@ class TurnOptions(TypedDict):
     """Time for which the requests are reserved for this caller, in milliseconds; absent:
     no reservation.
     """
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
