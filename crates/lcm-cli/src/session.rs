@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 
 /// Value of `--store` that names a store in memory.
-const MEMORY: &str = "memory:";
+pub(crate) const MEMORY: &str = "memory:";
 
 /// An open store with its conversation, clock and output format.
 pub(crate) struct Session<'a> {
@@ -47,6 +47,9 @@ impl<'a> Session<'a> {
 
     fn over(global: &'a Global, models: &Models, place: &str) -> Result<Self> {
         let component = component(global.component.as_deref())?;
+        if let Some(warning) = component.cache_warning() {
+            eprintln!("lcm: warning: {warning}");
+        }
         let chain = model::chain(&component, models)?;
         let recorder = global.record.as_deref().map(Recorder::create).transpose()?;
         let store = store(place)?;

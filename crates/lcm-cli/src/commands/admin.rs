@@ -36,6 +36,10 @@ pub(crate) fn conversations(global: &Global, options: &Conversations) -> Result<
         output::text(&table.render())?;
         return Ok(End::Done);
     }
+    if conversations.is_empty() {
+        output::text(&format!("no conversation in the store `{}`\n", global.store))?;
+        return Ok(End::Done);
+    }
     let mut table = Table::new(&[
         "conversation",
         ">messages",

@@ -13,9 +13,9 @@ from ..results import (
     CompactionMode,
     CompactReport,
     Decision,
-    Dialect,
     MaintainReport,
     Message,
+    ReadDialect,
     SummaryPrompt,
     TokenPrices,
     TurnReport,
@@ -36,7 +36,7 @@ class Compacting(Opened):
         messages: Iterable[Message],
         budget: int,
         *,
-        dialect: Dialect = "lcm",
+        dialect: ReadDialect | None = None,
         append_mode: AppendMode = "transcript",
         repeat: bool = False,
         refuse_replay: bool = False,
@@ -65,7 +65,7 @@ class Compacting(Opened):
         ```
         """
         intake = {
-            "dialect": dialect,
+            "dialect": dialect or self._dialect,
             "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
