@@ -48,6 +48,7 @@ import type {
   ListedSummary,
   ListingKind,
   ListingOptions,
+  LiveAnswer,
   MaintainReport,
   Message,
   MessageRangeOptions,
@@ -377,6 +378,18 @@ export interface Engine {
    * ```
    */
   family(conversation: string, family: string, options?: CommandOptions): Promise<FamilyAnswer>;
+  /**
+   * Finds the conversation of a family that is not archived, of several the latest to join;
+   * `conversation` is null when all are archived.
+   *
+   * @example
+   * ```js
+   * await lcm.family("chat", "orchard");
+   * const { conversation } = await lcm.reset("chat");
+   * assert.equal((await lcm.live("orchard")).conversation, conversation);
+   * ```
+   */
+  live(family: string): Promise<LiveAnswer>;
   /**
    * Archives the conversation; `conversation` of the answer is the empty successor.
    *

@@ -6,7 +6,7 @@ use lcm_testing::{Host, host::StoreMode};
 use serde_json::{Value, json};
 
 /// Exports without a conversation, or which begin one; each other export is in [`calls`].
-const OTHERS: [&str; 22] = [
+const OTHERS: [&str; 23] = [
     "setup.configure",
     "setup.version",
     "ingest.append",
@@ -31,6 +31,7 @@ const OTHERS: [&str; 22] = [
     "admin.call family",
     // Needs no conversation.
     "admin.call prompts",
+    "admin.call live",
     "admin.listing conversations",
     "admin.listing deletions",
     "admin.status of the store",

@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Digest(Digest),
     /// Add the conversation to a family, whose conversations are searched together
     Family(Family),
+    /// Print the conversation of a family that is not archived
+    Live(Live),
     /// Archive the conversation and continue in an empty conversation of its family
     Reset(Reset),
     /// Start a new session: withdraw messages and shallow summaries from the context
@@ -459,6 +461,12 @@ pub(crate) struct Digest {
 
 #[derive(Args, Debug)]
 pub(crate) struct Family {
+    /// Key of the family
+    pub(crate) family: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Live {
     /// Key of the family
     pub(crate) family: String,
 }

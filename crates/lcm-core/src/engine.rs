@@ -753,8 +753,8 @@ impl Engine {
     }
 
     /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `delete`,
-    /// `calibrate`, `maintain`, `usage`, `advise`, `focus` or `prompts`. Arguments and report are
-    /// JSON.
+    /// `calibrate`, `maintain`, `usage`, `advise`, `focus`, `prompts` or `live`. Arguments and
+    /// report are JSON.
     ///
     /// # Errors
     ///
@@ -771,6 +771,10 @@ impl Engine {
         // `prompts` depends on the configuration alone, so the conversation need not be valid.
         if verb == "prompts" {
             return admin::list_prompts(&self.config, arguments_json);
+        }
+        // `live` is asked which conversation to use.
+        if verb == "live" {
+            return admin::find_live(&mut self.open_session(store), arguments_json);
         }
         self.run_call(store, conversation, now, |session, call| {
             admin::run_command(session, call, verb, arguments_json)

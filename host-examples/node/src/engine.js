@@ -350,6 +350,11 @@ export class Engine {
     return this.#command("family", conversation, options, { family });
   }
 
+  /** Finds the conversation of a family that is not archived: `{conversation, family}`. */
+  async live(family) {
+    return mapCall("live", undefined, () => this.#verb("live", "", { family }));
+  }
+
   /** Archives the conversation; `conversation` of the result is the empty successor. */
   async reset(conversation, options) {
     return this.#command("reset", conversation, options);

@@ -49,7 +49,7 @@ test("a handle has the verbs of its conversation, with its settings", async () =
 });
 
 test("every verb of a conversation is in the handle, and refuses what the engine refuses", async () => {
-  const elsewhere = ["importLines", "digest", "prompts", "configure"];
+  const elsewhere = ["importLines", "digest", "prompts", "configure", "live"];
   for (const method of Object.keys(METHODS).filter((name) => !elsewhere.includes(name))) {
     assert.equal(typeof Conversation.prototype[method], "function", method);
   }

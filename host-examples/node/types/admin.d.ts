@@ -87,8 +87,6 @@ export interface ConversationStatus {
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
-  /** Bytes of the conversation by content. */
-  bytes: ByteUsage;
 }
 
 /** The summaries of one depth. */
@@ -257,6 +255,8 @@ export type CheckStatus = "pass" | "fail";
 
 /** Counts of what was checked. */
 export interface CheckMetrics {
+  /** Bytes of the conversation by content. */
+  bytes: ByteUsage;
   /** Number of items of the stored context. */
   contextItems: number;
   /** Estimated tokens of the stored context. */
@@ -288,6 +288,17 @@ export interface FamilyAnswer {
    * nothing. Absent: no rule applies.
    */
   warnings?: string[];
+  /** Key of the family. */
+  family: string;
+}
+
+/** Answer of `live`. */
+export interface LiveAnswer {
+  /**
+   * Id of the conversation that is not archived, of several the latest to join; null: all are
+   * archived.
+   */
+  conversation: string | null;
   /** Key of the family. */
   family: string;
 }

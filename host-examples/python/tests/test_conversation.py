@@ -59,7 +59,7 @@ class Handles(unittest.TestCase):
             self.assertEqual(chat.delete()["messages"], 3)
 
     def test_every_verb_of_a_conversation_is_in_the_handle(self) -> None:
-        elsewhere = {"configure", "version", "prompts", "digest", "import_lines"}
+        elsewhere = {"configure", "version", "prompts", "digest", "import_lines", "live"}
         verbs = {name for name in dir(Verbs) if not name.startswith("_")}
         self.assertEqual(verbs - elsewhere - set(dir(lcm_engine.Conversation)), set())
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     End,
-    arguments::{Archive, Calibrate, Delete, DryRun, Family, Focus, Global, New, Reset},
+    arguments::{Archive, Calibrate, Delete, DryRun, Family, Focus, Global, Live, New, Reset},
     input::read_text,
     output::{self, count},
     session::Session,
@@ -44,6 +44,22 @@ pub(crate) fn family(global: &Global, options: &Family) -> Result<End> {
             field(answer, "family")
         )
     })
+}
+
+pub(crate) fn live(global: &Global, options: &Live) -> Result<End> {
+    let session = Session::open(global)?;
+    let arguments = json!({ "family": options.family }).to_string();
+    let text = session.lcm.admin_call("", "live", &arguments, session.now())?;
+    if session.json {
+        output::text(&(text + "\n"))?;
+        return Ok(End::Done);
+    }
+    let answer = parse("admin.call", &text)?;
+    output::text(&match answer.get("conversation").and_then(Value::as_str) {
+        Some(id) => format!("{id}\n"),
+        None => format!("all conversations of the family {} are archived\n", options.family),
+    })?;
+    Ok(End::Done)
 }
 
 pub(crate) fn reset(global: &Global, options: &Reset) -> Result<End> {

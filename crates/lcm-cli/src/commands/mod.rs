@@ -63,6 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Check => admin::check(global),
         Command::Digest(options) => admin::digest(global, options),
         Command::Family(options) => life::family(global, options),
+        Command::Live(options) => life::live(global, options),
         Command::Reset(options) => life::reset(global, options),
         Command::New(options) => life::new_session(global, options),
         Command::Archive(options) => life::archive(global, options),

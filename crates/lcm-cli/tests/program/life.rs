@@ -27,6 +27,9 @@ fn a_reset_goes_on_in_the_family_and_grep_looks_into_both() {
     place.run(&["reset"]).ok();
     place.run(&["ingest", DEMO]).failed(4, "denied", "write to its successor `default#2`");
     assert_eq!(place.json(&["reset"])["changed"], false);
+    assert_eq!(place.run(&["live", "demo"]).ok().out, "default#2\n");
+    assert_eq!(place.json(&["live", "demo"])["conversation"], "default#2");
+    place.run(&["live", "nobody"]).failed(3, "not-found", "family `nobody` does not exist");
     let status = place.json(&["status"]);
     assert_eq!(status["family"], "demo");
     assert_eq!(status["archived"]["successor"], "default#2");

@@ -90,8 +90,6 @@ pub struct ConversationStatus {
     pub family: Option<String>,
     /// State of an archived conversation; null: not archived.
     pub archived: Option<ArchiveState>,
-    /// Bytes of the conversation by content.
-    pub bytes: ByteUsage,
 }
 
 /// The summaries of one depth.
@@ -300,6 +298,8 @@ pub enum CheckStatus {
 /// Counts of what was checked.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CheckMetrics {
+    /// Bytes of the conversation by content.
+    pub bytes: ByteUsage,
     /// Number of items of the stored context.
     pub context_items: u64,
     /// Estimated tokens of the stored context.
@@ -382,6 +382,23 @@ pub struct FamilyAnswer {
     /// nothing. Absent: no rule applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
+    /// Key of the family.
+    pub family: String,
+}
+
+/// Arguments of `live`: finds the conversation of a family that goes on.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct LiveArguments {
+    /// Key of the family.
+    pub family: String,
+}
+
+/// Answer of `live`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct LiveAnswer {
+    /// Id of the conversation that is not archived, of several the latest to join; null: all are
+    /// archived.
+    pub conversation: Option<String>,
     /// Key of the family.
     pub family: String,
 }

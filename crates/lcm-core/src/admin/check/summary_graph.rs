@@ -9,6 +9,7 @@ use alloc::{format, string::String, vec::Vec};
 use crate::storage::{
     codec,
     context::{Context, ContextItem},
+    head::ConversationHead,
     history::MessageHistory,
     keys::ConversationKeys,
     store_session::StoreSession,
@@ -103,6 +104,13 @@ pub(super) fn check_summaries(
     let count = u64::try_from(summaries.len()).unwrap_or(u64::MAX);
     report.expect_sound(count == head.summaries, || {
         format!("the head counts {} summaries, the store has {count}", head.summaries)
+    });
+    let mut counted = ConversationHead::new("");
+    for (_, (record, _)) in summaries.as_entries() {
+        counted.count_summary(record.depth, record.tokens);
+    }
+    report.expect_sound(counted.summary_depths == head.summary_depths, || {
+        "the summaries by depth of the head differ from the records".into()
     });
     for (id, (record, _)) in summaries.as_entries() {
         let name = summary::format_summary_id(*id);

@@ -91,7 +91,9 @@ pub(super) fn store_summaries(
     let records: Vec<(&Summary, u32)> =
         records.iter().map(|(record, bytes)| (record, *bytes)).collect();
     index.append_summaries(&records, changes.puts_mut())?;
-    loaded.head.summaries += u64::from(added);
+    for (record, _) in &records {
+        loaded.head.count_summary(record.depth, record.tokens);
+    }
     let act = JournalAction::Import { summaries: added, before: None };
     loaded.commit_changes(session, call, act, changes)?;
     Ok(u64::from(added))

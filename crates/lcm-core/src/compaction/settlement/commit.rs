@@ -210,7 +210,9 @@ impl TaskSettlement<'_> {
         head.context = context;
         let saved = before.tokens.saturating_sub(head.context.tokens);
         head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
-        head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
+        for (record, _) in &records {
+            head.count_summary(record.depth, record.tokens);
+        }
         if let Some(input) = &splice.pack_compaction {
             let compacted = input.compact_packs(keys, head, changes.list_puts())?;
             changes.add_puts(compacted);

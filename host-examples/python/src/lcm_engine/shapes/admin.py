@@ -109,8 +109,6 @@ class ConversationStatus(TypedDict):
     """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
-    bytes: ByteUsage
-    """Bytes of the conversation by content."""
 
 
 class DepthCount(TypedDict):
@@ -280,6 +278,8 @@ class CheckOutcome(TypedDict):
 class CheckMetrics(TypedDict):
     """Counts of what was checked."""
 
+    bytes: ByteUsage
+    """Bytes of the conversation by content."""
     context_items: int
     """Number of items of the stored context."""
     context_tokens: int
@@ -310,6 +310,17 @@ class FamilyAnswer(TypedDict):
     warnings: NotRequired[list[str]]
     """One text with the rule of the configuration that excludes the session; the verb
     then wrote nothing. Absent: no rule applies.
+    """
+    family: str
+    """Key of the family."""
+
+
+class LiveAnswer(TypedDict):
+    """Answer of `live`."""
+
+    conversation: str | None
+    """Id of the conversation that is not archived, of several the latest to join; None:
+    all are archived.
     """
     family: str
     """Key of the family."""
