@@ -4,7 +4,9 @@ import type { Engine } from "./engine.js";
 import type {
   AdviseOptions,
   AssembleOptions,
+  CallTime,
   CompactOptions,
+  ConversationStatus,
   Dialect,
   EvaluateOptions,
   Grant,
@@ -31,8 +33,15 @@ export interface ConversationSettings {
   model?: string;
 }
 
+/** Options with a budget. */
+export interface Budgeted {
+  /** Token budget. */
+  budget: number;
+}
+
 /** Options of a method whose budget the handle may have. */
-export type WithBudget<Options extends { budget: number }> = Omit<Options, "budget"> & {
+export type WithBudget<Options extends Budgeted> = Omit<Options, "budget"> & {
+  /** Token budget; absent: that of the handle. */
   budget?: number;
 };
 
@@ -44,31 +53,6 @@ export type OfConversation<Method> = Method extends (
   ? (...rest: Rest) => Result
   : never;
 
-/** Methods of an engine that are the same in a handle. */
-export type PlainVerb =
-  | "append"
-  | "ingest"
-  | "grep"
-  | "expand"
-  | "iterExpand"
-  | "embed"
-  | "ask"
-  | "askPlan"
-  | "grant"
-  | "revoke"
-  | "messages"
-  | "iterMessages"
-  | "family"
-  | "reset"
-  | "newSession"
-  | "archive"
-  | "delete"
-  | "calibrate"
-  | "focus"
-  | "usage"
-  | "check"
-  | "callTool";
-
 /** The elements of a list of a conversation, by kind. */
 export interface ConversationListings {
   /** Summaries. */
@@ -79,9 +63,6 @@ export interface ConversationListings {
   grants: Grant;
 }
 
-/** The methods of `Engine` of the same name, without the id of the conversation. */
-export type PlainVerbs = { [Verb in PlainVerb]: OfConversation<Engine[Verb]> };
-
 /**
  * A conversation of an engine, with its settings; made by `Engine.conversation`. Each method is the
  * method of the engine of the same name. The engine closes the store.
@@ -90,6 +71,50 @@ export declare class Conversation {
   private constructor();
   /** Id of the conversation. */
   readonly id: string;
+  /** As `Engine.append`. */
+  readonly append: OfConversation<Engine["append"]>;
+  /** As `Engine.ingest`. */
+  readonly ingest: OfConversation<Engine["ingest"]>;
+  /** As `Engine.grep`. */
+  readonly grep: OfConversation<Engine["grep"]>;
+  /** As `Engine.expand`. */
+  readonly expand: OfConversation<Engine["expand"]>;
+  /** As `Engine.iterExpand`. */
+  readonly iterExpand: OfConversation<Engine["iterExpand"]>;
+  /** As `Engine.embed`. */
+  readonly embed: OfConversation<Engine["embed"]>;
+  /** As `Engine.ask`. */
+  readonly ask: OfConversation<Engine["ask"]>;
+  /** As `Engine.askPlan`. */
+  readonly askPlan: OfConversation<Engine["askPlan"]>;
+  /** As `Engine.grant`. */
+  readonly grant: OfConversation<Engine["grant"]>;
+  /** As `Engine.revoke`. */
+  readonly revoke: OfConversation<Engine["revoke"]>;
+  /** As `Engine.messages`. */
+  readonly messages: OfConversation<Engine["messages"]>;
+  /** As `Engine.iterMessages`. */
+  readonly iterMessages: OfConversation<Engine["iterMessages"]>;
+  /** As `Engine.family`. */
+  readonly family: OfConversation<Engine["family"]>;
+  /** As `Engine.reset`. */
+  readonly reset: OfConversation<Engine["reset"]>;
+  /** As `Engine.newSession`. */
+  readonly newSession: OfConversation<Engine["newSession"]>;
+  /** As `Engine.archive`. */
+  readonly archive: OfConversation<Engine["archive"]>;
+  /** As `Engine.delete`. */
+  readonly delete: OfConversation<Engine["delete"]>;
+  /** As `Engine.calibrate`. */
+  readonly calibrate: OfConversation<Engine["calibrate"]>;
+  /** As `Engine.focus`. */
+  readonly focus: OfConversation<Engine["focus"]>;
+  /** As `Engine.usage`. */
+  readonly usage: OfConversation<Engine["usage"]>;
+  /** As `Engine.check`. */
+  readonly check: OfConversation<Engine["check"]>;
+  /** As `Engine.callTool`. */
+  readonly callTool: OfConversation<Engine["callTool"]>;
   /** As `Engine.turn`. */
   turn(messages: Message[], options?: WithBudget<TurnOptions>): Promise<TurnReport>;
   /** As `Engine.evaluate`. */
@@ -112,7 +137,7 @@ export declare class Conversation {
     options?: Parameters<Engine["describe"]>[2],
   ): ReturnType<Engine["describe"]>;
   /** As `Engine.status`. */
-  status(options?: { now?: number }): Promise<import("./types.js").ConversationStatus>;
+  status(options?: CallTime): Promise<ConversationStatus>;
   /** As `Engine.export`. */
   export(): AsyncGenerator<string, void, undefined>;
   /** As `Engine.listing`. */
@@ -124,6 +149,3 @@ export declare class Conversation {
   /** As `Engine.instructions`, in the dialect of the handle. */
   instructions(hasSummaries?: boolean): string;
 }
-
-/** The methods that a handle has unchanged. */
-export interface Conversation extends PlainVerbs {}

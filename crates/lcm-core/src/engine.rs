@@ -708,7 +708,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a cursor is given; `corrupt` (logical, of a damaged store); errors of the
+    /// `invalid-input`: a cursor of another call; `corrupt` (logical, of a damaged store); errors of the
     /// store.
     pub fn digest(
         &mut self,
@@ -716,8 +716,7 @@ impl Engine {
         cursor: Option<&str>,
         logical: bool,
     ) -> Result<String> {
-        ensure_single_page(cursor)?;
-        admin::digest(&mut self.open_session(store), logical)
+        admin::digest(&mut self.open_session(store), cursor, logical)
     }
 
     /// Returns one page of an export as JSON: `{lines, cursor}`; of all conversations if
