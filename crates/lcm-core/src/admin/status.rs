@@ -14,7 +14,7 @@ use crate::{
         keys::{self, ConversationKeys},
         records::{
             calibration::Calibration, focus::FocusBrief, model_breaker::ModelBreaker,
-            usage::UsageRecord,
+            summary_counts::SummaryCounts, usage::UsageRecord,
         },
         session::SessionLifecycle,
         store_session::StoreSession,
@@ -149,7 +149,8 @@ fn read_details(
     let usage = session.read_record(&UsageRecord::key(keys))?.unwrap_or_default();
     let focus = session.read_record(&FocusBrief::key(keys))?;
     let mut summaries = JsonWriter::new_array();
-    for (tally, depth) in head.summary_depths.iter().zip(0u64..) {
+    let counts = session.read_record(&SummaryCounts::key(keys))?.unwrap_or_default();
+    for (tally, depth) in counts.depths.iter().zip(0u64..) {
         if tally.count > 0 {
             let mut row = JsonWriter::new_object();
             row.add_number("count", tally.count);

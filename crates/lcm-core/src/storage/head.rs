@@ -105,9 +105,6 @@ pub(crate) struct ConversationHead {
     pub(crate) frontier: [u8; 16],
     pub(crate) newest_user: Option<UserMessageRef>,
     pub(crate) summaries: u64,
-    /// The summaries of each depth, from 0 on; the last of [`limits::DEPTHS_MAX`] has all deeper
-    /// ones, too.
-    pub(crate) summary_depths: Vec<DepthTally>,
     pub(crate) context: Context,
     /// References to the newest packs; the directory holds the older references.
     pub(crate) packs: Vec<PackRef>,
@@ -126,28 +123,6 @@ pub(crate) struct ConversationHead {
     pub(crate) archived: Option<ArchiveRecord>,
     /// Deferred compaction; `None`: no compaction is deferred.
     pub(crate) deferred: Option<DeferredCompaction>,
-}
-
-/// Number and tokens of the summaries of one depth.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct DepthTally {
-    pub(crate) count: u64,
-    pub(crate) tokens: u64,
-}
-
-impl ConversationHead {
-    /// Counts a new summary.
-    pub(crate) fn count_summary(&mut self, depth: u32, tokens: u32) {
-        let at = usize::try_from(depth).unwrap_or(usize::MAX).min(limits::DEPTHS_MAX - 1);
-        if self.summary_depths.len() <= at {
-            self.summary_depths.resize(at + 1, DepthTally::default());
-        }
-        if let Some(tally) = self.summary_depths.get_mut(at) {
-            tally.count += 1;
-            tally.tokens += u64::from(tokens);
-        }
-        self.summaries += 1;
-    }
 }
 
 impl SoundRecord for ConversationHead {
@@ -171,11 +146,6 @@ impl SoundRecord for ConversationHead {
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
             && self.packs.iter().all(SoundRecord::is_sound)
-            && self.summary_depths.len() <= limits::DEPTHS_MAX
-            && self
-                .summary_depths
-                .iter()
-                .all(|depth| codec::are_countable(&[depth.count, depth.tokens]))
             && self.archived.is_none_or(|archived| archived.is_sound())
             && self.deferred.is_none_or(|debt| debt.is_sound())
             && self.context.is_sound()
@@ -193,7 +163,7 @@ pub(crate) struct LoadedHead {
 }
 
 impl ConversationHead {
-    pub(crate) fn new(conversation: &str) -> Self {
+    fn new(conversation: &str) -> Self {
         Self {
             tenant: String::new(),
             conversation: conversation.into(),
@@ -206,7 +176,6 @@ impl ConversationHead {
             frontier: [0; 16],
             newest_user: None,
             summaries: 0,
-            summary_depths: Vec::new(),
             context: Context::default(),
             packs: Vec::new(),
             compressed_through: 0,
@@ -563,8 +532,6 @@ mod tests {
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
         head.newest_user = Some(UserMessageRef { seq: far, tokens: many });
         (head.summaries, head.compressed_through) = (far, far);
-        let tally = DepthTally { count: far, tokens: far };
-        head.summary_depths = alloc::vec![tally; limits::DEPTHS_MAX];
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
         head.recent_hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
         let mark = BatchRecord { hash: [255; 12], consumed: 2_000_100 };

@@ -211,6 +211,11 @@ impl ConversationKeys {
         format!("{}/e", self.root)
     }
 
+    /// Returns the key of the record of summaries by depth.
+    pub(crate) fn summary_counts_key(&self) -> String {
+        format!("{}/n", self.root)
+    }
+
     /// Returns the key of the focus brief.
     pub(crate) fn focus_key(&self) -> String {
         format!("{}/y", self.root)

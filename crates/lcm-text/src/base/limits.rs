@@ -1,8 +1,5 @@
 //! Bounds that the engine keeps under every configuration. All modules read them.
 
-/// Most depths of summaries that the head of a conversation counts apart.
-pub const DEPTHS_MAX: usize = 16;
-
 /// Most keys of one `get-many`.
 pub const KEYS_MAX: usize = 1_000;
 /// Most bytes of values in one host call, in either direction. Python's component binding traps

@@ -9,9 +9,9 @@ use alloc::{format, string::String, vec::Vec};
 use crate::storage::{
     codec,
     context::{Context, ContextItem},
-    head::ConversationHead,
     history::MessageHistory,
     keys::ConversationKeys,
+    records::summary_counts::SummaryCounts,
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
     summary_records::SizedSummaries,
@@ -105,12 +105,17 @@ pub(super) fn check_summaries(
     report.expect_sound(count == head.summaries, || {
         format!("the head counts {} summaries, the store has {count}", head.summaries)
     });
-    let mut counted = ConversationHead::new("");
+    let mut counted = SummaryCounts::default();
+    let mut all_current = true;
     for (_, (record, _)) in summaries.as_entries() {
-        counted.count_summary(record.depth, record.tokens);
+        counted.add(record.depth, record.tokens);
+        all_current &= record.derivation_version == DERIVATION_VERSION;
     }
-    report.expect_sound(counted.summary_depths == head.summary_depths, || {
-        "the summaries by depth of the head differ from the records".into()
+    let counts_key = SummaryCounts::key(history.keys);
+    let counts =
+        report.catch_damage(session.read_record(&counts_key))?.map(Option::unwrap_or_default);
+    report.expect_sound(counts.is_none_or(|counts| counts.matches(&counted, all_current)), || {
+        format!("`{}` counts other summaries by depth than are stored", counts_key.name())
     });
     for (id, (record, _)) in summaries.as_entries() {
         let name = summary::format_summary_id(*id);
