@@ -7,6 +7,11 @@
 //! The description of the interface in `schema/`: what is written from it is up to date, and the
 //! JSON of every golden vector is as described.
 
+#[path = "interface/python_shapes.rs"]
+mod python_shapes;
+#[path = "interface/rust_shapes.rs"]
+mod rust_shapes;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

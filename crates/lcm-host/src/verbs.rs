@@ -10,7 +10,7 @@ use crate::{
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
     shapes::DeletionResult,
-    turn::{MaintainReport, TurnOptions, TurnReport},
+    turn::MaintainReport,
 };
 
 impl CompactOptions {
@@ -97,24 +97,6 @@ impl Lcm {
     ) -> Result<MaintainReport> {
         let task = options.build_task("maintain", conversation);
         Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
-    }
-
-    /// Takes one turn: stores the newest messages of the conversation, skips stored ones, and
-    /// compacts when compaction is due, now or in [`Lcm::maintain`].
-    ///
-    /// The messages are stored whatever the model does.
-    ///
-    /// # Errors
-    ///
-    /// Errors of [`Lcm::ingest`] and of the component; `cancelled`: stored messages stay.
-    pub fn turn(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        options: &TurnOptions,
-        cancel: &Cancel,
-    ) -> IngestResult<TurnReport> {
-        self.take_turn(conversation, messages, options, cancel)
     }
 
     /// Deletes the conversation with all its records, and what other conversations have of it:

@@ -29,6 +29,17 @@ export const SHAPES = {
   ArchiveState: [
     ["cause", "cause"], ["successor", "successor"], ["archivedAt", "archived_at"],
   ],
+  FocusBrief: [
+    ["id", "id"], ["seqLast", "seq_last"], ["createdAt", "created_at"], ["tokens", "tokens"],
+  ],
+  UsageTotals: [
+    ["turns", "turns", "UsageSum"], ["summaries", "summaries", "UsageSum"],
+  ],
+  UsageSum: [
+    ["calls", "calls"], ["inputTokens", "input_tokens"], ["cacheReadTokens", "cache_read_tokens"],
+    ["cacheWriteTokens", "cache_write_tokens"], ["outputTokens", "output_tokens"],
+    ["costMicros", "cost_micros"],
+  ],
   Receipt: [
     ["revision", "revision"], ["ingested", "ingested"], ["skipped", "skipped"],
     ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["contextTokens", "context_tokens"],
@@ -258,9 +269,6 @@ export const SHAPES = {
     ["windowRejected", "window_rejected"], ["windowTokens", "window_tokens"],
     ["pausedUntil", "paused_until"],
   ],
-  FocusBrief: [
-    ["id", "id"], ["seqLast", "seq_last"], ["createdAt", "created_at"], ["tokens", "tokens"],
-  ],
   ModelBreaker: [
     ["scope", "scope"], ["failures", "failures"], ["openUntil", "open_until"],
   ],
@@ -332,14 +340,6 @@ export const SHAPES = {
   UsageAnswer: [
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
     ["usage", "usage", "UsageTotals"],
-  ],
-  UsageTotals: [
-    ["turns", "turns", "UsageSum"], ["summaries", "summaries", "UsageSum"],
-  ],
-  UsageSum: [
-    ["calls", "calls"], ["inputTokens", "input_tokens"], ["cacheReadTokens", "cache_read_tokens"],
-    ["cacheWriteTokens", "cache_write_tokens"], ["outputTokens", "output_tokens"],
-    ["costMicros", "cost_micros"],
   ],
   TokenPrices: [
     ["input", "input"], ["output", "output"], ["cacheRead", "cache_read"],

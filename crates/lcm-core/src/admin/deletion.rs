@@ -33,8 +33,8 @@ use lcm_text::base::{
 const RECORDS_PER_PIECE: usize = 250;
 /// Most linked conversations of one commit, each with at most seven writes.
 const LINKS_PER_PIECE: usize = 16;
-/// Bytes of written records after which a commit takes no further linked conversation. One has at
-/// most 120 KiB.
+/// Bytes of written records after which a commit takes no further linked conversation. The largest
+/// record of a linked conversation, that of its grants, has at most 115 KB.
 const LINK_BYTES_MAX: usize = 512 << 10;
 
 /// Arguments of `delete`.

@@ -11,8 +11,15 @@ use crate::{
 };
 
 impl Lcm {
-    /// Carries out [`Lcm::turn`].
-    pub(crate) fn take_turn(
+    /// Takes one turn: stores the newest messages of the conversation, skips stored ones, and
+    /// compacts when compaction is due, now or in [`Lcm::maintain`].
+    ///
+    /// The messages are stored whatever the model does.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Lcm::ingest`] and of the component; `cancelled`: stored messages stay.
+    pub fn turn(
         &self,
         conversation: &str,
         messages: &[String],

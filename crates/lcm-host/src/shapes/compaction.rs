@@ -99,6 +99,7 @@ pub struct DecisionExplanation {
     pub outcome: String,
     /// Index of the rule of `context_threshold_overrides` that applied, from 1; null: no rule
     /// applied.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub r#override: Option<u64>,
     /// Conditions that prevent due compaction, each one line that starts with a name.
     pub warnings: Vec<String>,
@@ -117,11 +118,13 @@ pub struct DecisionInputs {
     pub forced: bool,
     /// Tokens of the whole prompt, from the call; with `calibration`, converted to estimated
     /// tokens. Null: unknown.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub observed_tokens: Option<u32>,
     /// Estimated tokens of the stored context.
     pub stored_tokens: u64,
     /// Tokens to reach, from the call; with `calibration`, converted to estimated tokens. Null: the
     /// threshold.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub target: Option<u32>,
     /// Tokens above which compaction is due.
     pub threshold: u32,
@@ -142,6 +145,7 @@ pub struct Calibration {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionPass {
     /// Id of the summary.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub summary_id: Option<String>,
     /// `leaf` or `condensed`.
     pub purpose: Purpose,

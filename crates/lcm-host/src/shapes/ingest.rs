@@ -56,11 +56,14 @@ pub struct StageExtra {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageIdentity {
     /// Id that the host gave the message; null: no id.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub entry_id: Option<String>,
     /// Event key that the host gave the message; null: no event key.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub event_key: Option<String>,
     /// Unique id of the tool call that the message makes or answers; null: no such id, or the
     /// message has `entry_id` or `event_key`.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub call_id: Option<String>,
     /// Hash over content and ids, 32 hex digits.
     pub hash: String,
@@ -70,6 +73,7 @@ pub struct MessageIdentity {
     pub empty: bool,
     /// Condition on the original of a text with one redaction mark, opaque; null: the text has no
     /// such mark.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub redacted: Option<String>,
     /// Estimated tokens of the message.
     pub tokens: u32,
@@ -204,12 +208,15 @@ pub struct ReconcilePlan {
     /// Warnings, each one line that starts with the name of the warning.
     pub warnings: Vec<String>,
     /// Reason for which nothing may be imported now; null: no reason.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub blocked: Option<ImportBlock>,
     /// Checkpoint for the next plan; while entries are missing, the checkpoint of the request, or
     /// null.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub checkpoint: Option<TranscriptCheckpoint>,
     /// Comparison of the `epoch` of the request with that of its checkpoint; null: the request has
     /// no checkpoint.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub epoch: Option<EpochStatus>,
     /// Number of missing entries before the import of a fork was cut; absent: nothing was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict
 
-from .admin import CheckMetrics, CheckOutcome, TokenPrices, UsagePurpose
+from .admin import CheckMetrics, CheckOutcome
 from .assembly import ContextItem, EvictionPolicy, PrefixReport
 from .common import CompletionFailure, Dialect, JsonObject, ModelFailure, ReadDialect
 from .compaction import (
@@ -18,6 +18,7 @@ from .compaction import (
 )
 from .ingest import AppendMode, Receipt
 from .recall import GrepMode, GrepScope, GrepSort
+from .verbs import TokenPrices, UsagePurpose
 
 ToolScope = Literal["conversation", "store"]
 """The conversations that the tools of an agent may read: the conversation of the call
