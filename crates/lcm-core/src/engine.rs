@@ -16,10 +16,7 @@ use crate::{
     },
 };
 use lcm_text::{
-    base::{
-        error::{Error, Result},
-        tokens,
-    },
+    base::{error::Result, tokens},
     config::{self, Config},
     message::validate,
     summary::offline_summary,
@@ -699,7 +696,7 @@ impl Engine {
         conversation: &str,
         cursor: Option<&str>,
     ) -> Result<String> {
-        ensure_single_page(cursor)?;
+        admin::ensure_no_cursor(cursor)?;
         self.run_call(store, conversation, 0, admin::check)
     }
 
@@ -708,8 +705,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a cursor of another call; `corrupt` (logical, of a damaged store); errors of the
-    /// store.
+    /// `invalid-input` (a cursor of another call), `corrupt` (logical); errors of the store.
     pub fn digest(
         &mut self,
         store: &mut dyn Store,
@@ -771,7 +767,6 @@ impl Engine {
         if verb == "prompts" {
             return admin::list_prompts(&self.config, arguments_json);
         }
-        // `live` is asked which conversation to use.
         if verb == "live" {
             return admin::find_live(&mut self.open_session(store), arguments_json);
         }
@@ -797,13 +792,5 @@ impl Engine {
     /// instruction.
     pub fn step(&self, token: &str, event_json: &str, now: Timestamp) -> Result<String> {
         drive::step(token, event_json, now)
-    }
-}
-
-/// Refuses a cursor of a call whose result has one page.
-fn ensure_single_page(cursor: Option<&str>) -> Result<()> {
-    match cursor {
-        None => Ok(()),
-        Some(_) => Err(Error::invalid_input("`cursor` must be absent: the result has one page")),
     }
 }

@@ -200,8 +200,8 @@ fn compile(
     Ok((compiled, warning))
 }
 
-/// Returns the cache file of `wasm`. The name of the file has hashes of everything that the compiled
-/// code depends on.
+/// Returns the cache file of `wasm`. The name of the file has hashes of everything that the
+/// compiled code depends on.
 ///
 /// # Errors
 ///

@@ -62,11 +62,39 @@ test("every verb of a conversation is in the handle, and refuses what the engine
     await assert.rejects(chat.append(AGENT, { dialekt: "lcm" }), invalid("`options` has no `dialekt`"));
     assert.equal((await chat.append(AGENT)).ingested, 3);
     await assert.rejects(chat.assemble({ budget: 100 }), /for messages that the engine writes, got `auto`/);
-    for (const read of ["status", "check", "messages"]) {
-      await assert.rejects(lcm.conversation("d")[read](), {
-        code: "not-found",
-        message: "conversation `d` does not exist",
-      });
+    const unknown = lcm.conversation("d", { budget: 1_000 });
+    const summary = "sum_0123456789abcdef";
+    const counted = { purpose: "turn", outputTokens: 8 };
+    for (const call of [
+      () => unknown.status(),
+      () => unknown.check(),
+      () => unknown.messages(),
+      () => unknown.listing("grants"),
+      () => unknown.assemble(),
+      () => unknown.evaluate(),
+      () => unknown.compact(),
+      () => unknown.maintain(),
+      () => unknown.advise({ prices: { input: 1, output: 1 } }),
+      () => unknown.usage(counted),
+      () => unknown.calibrate("m", 10, 12),
+      () => unknown.grep("a"),
+      () => unknown.embed(),
+      () => unknown.ask("What?"),
+      () => unknown.askPlan("What?"),
+      () => unknown.describe(),
+      () => unknown.describe(summary),
+      () => unknown.expand(summary),
+      () => unknown.grant(),
+      () => unknown.revoke("grant_0123456789abcdef"),
+      () => unknown.reset(),
+      () => unknown.newSession(),
+      () => unknown.archive("idle"),
+      () => unknown.focus(),
+      () => unknown.delete(),
+      () => unknown.export().next(),
+    ]) {
+      const message = "conversation `d` does not exist";
+      await assert.rejects(call(), { code: "not-found", message }, `${call}`);
     }
   });
 });

@@ -74,9 +74,37 @@ class Handles(unittest.TestCase):
             with self.assertRaisesRegex(LcmError, "the engine writes, got `auto`"):
                 chat.assemble(100)
             unknown = lcm.conversation("d", budget=100)
-            for read in (unknown.status, unknown.check, unknown.messages, unknown.compact):
+            summary = "sum_0123456789abcdef"
+            for call in (
+                unknown.status,
+                unknown.check,
+                unknown.messages,
+                lambda: unknown.listing("grants"),
+                unknown.assemble,
+                unknown.evaluate,
+                unknown.compact,
+                unknown.maintain,
+                lambda: unknown.advise(prices={"input": 1, "output": 1}),
+                lambda: unknown.usage("turn", output_tokens=8),
+                lambda: unknown.calibrate("m", 10, 12),
+                lambda: unknown.grep("a"),
+                unknown.embed,
+                lambda: unknown.ask("What?"),
+                lambda: unknown.ask_plan("What?"),
+                unknown.describe,
+                lambda: unknown.describe(summary),
+                lambda: unknown.expand(summary),
+                unknown.grant,
+                lambda: unknown.revoke("grant_0123456789abcdef"),
+                unknown.reset,
+                unknown.new_session,
+                lambda: unknown.archive("idle"),
+                unknown.focus,
+                unknown.delete,
+                lambda: next(iter(unknown.export())),
+            ):
                 with self.assertRaises(LcmError) as caught:
-                    read()
+                    call()
                 self.assertEqual(
                     (caught.exception.code, caught.exception.message),
                     ("not-found", "conversation `d` does not exist"),

@@ -2,8 +2,8 @@
 //! `lcm calibrate`: change a conversation by a verb of the component.
 //!
 //! In: options. Out: one sentence about the change; with `--json` the answer of the verb with
-//! `applied`, which is false after a dry run. `delete` changes nothing without `--apply`, the others
-//! nothing with `--dry-run`.
+//! `applied`, which is false after a dry run. `delete` changes nothing without `--apply`, the
+//! others nothing with `--dry-run`.
 
 use lcm_host::{Code, DeletionResult, Error, Result};
 use serde_json::{Value, json};

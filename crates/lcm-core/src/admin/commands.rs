@@ -135,8 +135,8 @@ pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<Stri
 ///
 /// # Errors
 ///
-/// `invalid-input`: an argument breaks a rule; `not-found`: the family has no conversation; errors of
-/// the store.
+/// `invalid-input`: an argument breaks a rule; `not-found`: the family has no conversation; errors
+/// of the store.
 pub(crate) fn find_live(session: &mut StoreSession<'_>, arguments_json: &str) -> Result<String> {
     let mut fields = parse_arguments(arguments_json)?;
     let family = fields.take_text("family");

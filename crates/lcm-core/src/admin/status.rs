@@ -1,7 +1,8 @@
 //! Status: sizes, counts and costs of a conversation, or sizes of the store.
 //!
-//! In: a conversation, or none. Out: the numbers as JSON. Those of a conversation come from a bounded
-//! number of small records, whatever its length; those of the store from a scan over all records.
+//! In: a conversation, or none. Out: the numbers as JSON. Those of a conversation come from a
+//! bounded number of small records, whatever its length; those of the store from a scan over all
+//! records.
 
 use alloc::{format, string::String};
 

@@ -82,8 +82,8 @@ pub(crate) fn ensure_family_key(family: &str) -> Result<()> {
     )))
 }
 
-/// Returns the conversation of a family that is not archived, of several the latest to join; `None`:
-/// all are archived.
+/// Returns the conversation of a family that is not archived, of several the latest to join;
+/// `None`: all are archived.
 ///
 /// # Errors
 ///

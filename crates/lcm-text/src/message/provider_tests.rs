@@ -410,15 +410,19 @@ fn the_dialect_is_found_per_message() {
             "openai-chat",
         ),
         (
-            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]}"#,
+            r#"{"role":"assistant",
+                "content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]}"#,
             "anthropic",
         ),
         (
-            r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"shot","input":{}}]}"#,
+            r#"{"role":"assistant",
+                "content":[{"type":"tool_use","id":"t","name":"shot","input":{}}]}"#,
             "anthropic",
         ),
         (
-            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[
+                {"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}
+            ]}]}"#,
             "anthropic",
         ),
         (r#"{"type":"message","role":"user","content":"hi"}"#, "anthropic"),
@@ -428,7 +432,8 @@ fn the_dialect_is_found_per_message() {
         (r#"{"role":"user","parts":[{"text":"q"}]}"#, "gemini"),
         (r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}"#, "gemini"),
         (
-            r#"{"role":"function","parts":[{"functionResponse":{"name":"f","response":{"r":"1"}}}]}"#,
+            r#"{"role":"function",
+                "parts":[{"functionResponse":{"name":"f","response":{"r":"1"}}}]}"#,
             "gemini",
         ),
         (r#"{"role":"tool","parts":[{"type":"tool_result","call_id":"c","output":"a"}]}"#, "lcm"),
@@ -454,18 +459,24 @@ fn a_dialect_that_loses_tools_is_refused() {
         ),
         (
             Lcm,
-            r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search"}]}"#
+            r#"{"role":"assistant",
+                "content":[{"type":"server_tool_use","id":"s","name":"web_search"}]}"#
                 .into(),
             "anthropic",
         ),
         (
             OpenaiChat,
-            r#"{"role":"user","parts":[{"text":"a"},{"codeExecutionResult":{"outcome":"OUTCOME_OK"}}]}"#
+            r#"{"role":"user",
+                "parts":[{"text":"a"},{"codeExecutionResult":{"outcome":"OUTCOME_OK"}}]}"#
                 .into(),
             "gemini",
         ),
         (Gemini, format!(r#"{{"role":"user","content":["a",{call}]}}"#), "anthropic"),
-        (Anthropic, r#"{"role":"user","parts":[{"type":"tool_result","call_id":"c"}]}"#.into(), "lcm"),
+        (
+            Anthropic,
+            r#"{"role":"user","parts":[{"type":"tool_result","call_id":"c"}]}"#.into(),
+            "lcm",
+        ),
     ] {
         let error = super::parse_given(dialect.into(), &raw).unwrap_err();
         let expected = format!("`dialect` must be `{other}` or `auto`, got `{}`", dialect.as_str());
@@ -476,7 +487,8 @@ fn a_dialect_that_loses_tools_is_refused() {
     for (dialect, raw) in [
         (
             Lcm,
-            r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","data":"AA=="}}]}"#,
+            r#"{"role":"user",
+                "content":[{"type":"image","source":{"type":"base64","data":"AA=="}}]}"#,
         ),
         (Anthropic, r#"{"role":"user","parts":[{"text":"a"}]}"#),
         (Lcm, r#"{"role":"user","content":"a","tool_calls":[],"x":{"type":"tool_use"}}"#),
