@@ -378,6 +378,7 @@ mod tests {
             keys.calibration_key("m"),
             keys.usage_key(),
             keys.focus_key(),
+            keys.summary_counts_key(),
             keys.grants_key(),
             keys.ask_key(),
             keys.journal_key(7),
