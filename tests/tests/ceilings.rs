@@ -178,7 +178,7 @@ fn status_and_describe_do_not_depend_on_the_length_of_the_history() {
     each_history(|host, place| {
         host.cold = true;
         for (name, args, bytes_max) in [
-            ("admin.status", r#"{"now":1}"#, 8_192),
+            ("admin.status", r#"{"conversation":"c","now":1}"#, 8_192),
             ("recall.describe", r#"{"id":"c","options_json":{},"now":1}"#, 2 * MIB),
         ] {
             host.store.begin_call();

@@ -70,6 +70,15 @@ impl CompactOptions {
         }
     }
 
+    /// Returns the options of `evaluate` for a conversation that need not exist.
+    pub(crate) fn plan_of_new(&self) -> Options {
+        let extra = match &self.model {
+            Some(model) => json!({ "may_be_new": true, "model": model }),
+            None => json!({ "may_be_new": true }),
+        };
+        Options { extra_json: Some(extra.to_string()), ..self.plan() }
+    }
+
     /// Returns a task with these options.
     pub(crate) fn build_task(&self, name: &str, conversation: &str) -> Value {
         let mut task = work_options(&self.plan());
@@ -83,15 +92,6 @@ impl CompactOptions {
         }
         task
     }
-}
-
-/// Returns `extra_json` of an `evaluate` for a conversation that need not exist.
-pub(crate) fn new_conversation_option(model: Option<&str>) -> String {
-    match model {
-        Some(model) => json!({ "may_be_new": true, "model": model }),
-        None => json!({ "may_be_new": true }),
-    }
-    .to_string()
 }
 
 /// Returns `extra_json` that names the model whose tokens a call counts.

@@ -2,7 +2,6 @@
 
 use crate::{
     clock::Cancel,
-    compaction::new_conversation_option,
     error::Code,
     ingest::IngestResult,
     lcm::Lcm,
@@ -28,8 +27,7 @@ impl Lcm {
     ) -> IngestResult<TurnReport> {
         let TurnOptions { ingest, compact, .. } = options;
         // Options that `evaluate` refuses are refused before anything is stored.
-        let mut asked = compact.plan();
-        asked.extra_json = Some(new_conversation_option(compact.model.as_deref()));
+        let asked = compact.plan_of_new();
         self.evaluate(conversation, compact.budget, &asked, compact.clock.now_ms())?;
         let ingested = self.append_end(conversation, messages, ingest, cancel)?;
         let task = options.build_task(conversation);

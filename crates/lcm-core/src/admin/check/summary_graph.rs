@@ -108,7 +108,7 @@ pub(super) fn check_summaries(
     let mut counted = SummaryCounts::default();
     let mut all_current = true;
     for (_, (record, _)) in summaries.as_entries() {
-        counted.add(record.depth, record.tokens);
+        counted.count_summary(record.depth, record.tokens);
         all_current &= record.derivation_version == DERIVATION_VERSION;
     }
     let counts_key = SummaryCounts::key(history.keys);

@@ -96,7 +96,7 @@ pub(super) fn store_summaries(
     let counts_key = SummaryCounts::key(keys);
     let mut counts = session.read_record(&counts_key)?.unwrap_or_default();
     for (record, _) in &records {
-        counts.add(record.depth, record.tokens);
+        counts.count_summary(record.depth, record.tokens);
     }
     changes.write_record(&counts_key, &counts)?;
     let act = JournalAction::Import { summaries: added, before: None };

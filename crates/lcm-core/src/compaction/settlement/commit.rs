@@ -213,7 +213,7 @@ impl TaskSettlement<'_> {
         head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
         head.summaries += int::to_u64(records.len());
         for (record, _) in &records {
-            self.summary_counts.add(record.depth, record.tokens);
+            self.summary_counts.count_summary(record.depth, record.tokens);
         }
         changes.write_record(&SummaryCounts::key(keys), &self.summary_counts)?;
         if let Some(input) = &splice.pack_compaction {

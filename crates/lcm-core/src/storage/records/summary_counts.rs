@@ -51,7 +51,7 @@ impl SummaryCounts {
     }
 
     /// Counts a new summary.
-    pub(crate) fn add(&mut self, depth: u32, tokens: u32) {
+    pub(crate) fn count_summary(&mut self, depth: u32, tokens: u32) {
         let at = usize::try_from(depth).unwrap_or(usize::MAX).min(DEPTHS_MAX - 1);
         if self.depths.len() <= at {
             self.depths.resize(at + 1, DepthTally::default());
