@@ -151,7 +151,8 @@ impl Builder {
         self
     }
 
-    /// Sets the log to which calls are written; the default is no log.
+    /// Sets the log to which calls are written, except those of the interface `drive`; the default
+    /// is no log.
     #[must_use]
     pub fn recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
@@ -176,7 +177,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Errors of [`Builder::open`] but `internal`.
+    /// All errors of [`Builder::open`]; `internal` only if an instance of the component cannot be
+    /// made.
     pub fn open_with(mut self, component: &Component) -> Result<Lcm> {
         let model = self.chain(component);
         self.handle(component, &model)

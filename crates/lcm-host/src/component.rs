@@ -61,7 +61,8 @@ pub struct LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// Returns the user's cache folder and the default limits.
+    /// Returns the user's cache folder and the default limits. If the environment names no such
+    /// folder, there is no cache.
     fn default() -> Self {
         Self { cache_dir: user_cache_dir(), limits: Limits::default() }
     }

@@ -26,7 +26,7 @@ pub struct IngestOptions {
     pub repeat: bool,
     /// Whether a transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
-    /// Messages that are known to be stored, which saves a comparison.
+    /// Messages that are known to be stored, which saves a comparison; `None`: not known.
     pub proven: Option<Proven>,
     /// Key of the family that the conversation belongs to or joins; `None`: no change.
     pub family: Option<String>,

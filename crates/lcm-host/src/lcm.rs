@@ -35,7 +35,7 @@ pub(crate) const CONFLICT_RETRIES_MAX: u32 = 256;
 /// all three.
 ///
 /// Every method may be called from any thread. `now` is the time in milliseconds since the Unix
-/// epoch; if it is before the last commit of the conversation, the time of that commit counts.
+/// epoch. If `now` is before the last commit of the conversation, the time of that commit counts.
 #[derive(Clone)]
 pub struct Lcm {
     shared: Arc<SharedEngine>,
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Lcm {
 }
 
 impl Lcm {
-    /// Opens the SQLite file at this path, or `memory:`, with the offline model. `wasm` holds the
+    /// Opens the SQLite file at this path, or `memory:`, with the offline model. `wasm` has the
     /// bytes of `lcm.wasm`.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Lcm {
     }
 
     /// Creates a handle on `store`, without a call of the component. With a `recorder`, every call
-    /// is written to its log.
+    /// except those of the interface `drive` is written to the log.
     #[must_use]
     pub fn recorded(
         component: &Component,
@@ -167,7 +167,8 @@ impl Lcm {
         report
     }
 
-    /// Returns the bytes of the store on disk; `None`: the store is not on a disk.
+    /// Returns the bytes of the store on disk. `None`: the store does not report them, or a panic
+    /// of the store or model ended the handle.
     #[must_use]
     pub fn bytes_on_disk(&self) -> Option<u64> {
         match &self.slot().place {
@@ -177,8 +178,8 @@ impl Lcm {
         }
     }
 
-    /// Returns the most bytes of linear memory that one instance of this handle has had; 0 before
-    /// the first call.
+    /// Returns the most bytes of linear memory that one instance of this handle has had. 0: no call
+    /// so far, or a panic of the store or model ended the handle.
     #[must_use]
     pub fn memory_bytes_peak(&self) -> u64 {
         let peak = match &self.slot().place {

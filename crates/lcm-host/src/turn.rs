@@ -49,7 +49,8 @@ pub struct TurnReport {
     pub compacted: Option<CompactReport>,
     /// Whether due compaction was deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,
-    /// Failure of the model; the next turn tries again.
+    /// Failure of the model; the next turn tries again. `None`: the model did not fail, or was not
+    /// asked.
     pub failure: Option<Error>,
 }
 
@@ -68,7 +69,7 @@ pub struct MaintainReport {
     pub debt: Option<DeferredCompaction>,
     /// Result of the compaction; `None`: not due, or the model refused the request.
     pub compacted: Option<CompactReport>,
-    /// Refusal of the key or the content by the model.
+    /// Refusal of the key or the content by the model; `None`: no refusal.
     pub failure: Option<Error>,
 }
 

@@ -57,7 +57,8 @@ enum CommandRequest {
     Maintain(MaintainRequest),
     Usage(UsageReport),
     Advise(AdviseRequest),
-    /// Sets the focus brief to `text`; `None`: removes the brief.
+    /// Sets the focus brief to `text`, which covers the messages up to `seq_last` (`None`: all
+    /// messages). `text` is `None`: removes the brief.
     Focus {
         text: Option<String>,
         seq_last: Option<u64>,
@@ -68,9 +69,11 @@ enum CommandRequest {
 ///
 /// # Errors
 ///
-/// `unsupported`: the verb is unknown; `invalid-input`: an argument breaks a rule; `not-found`,
-/// `exists`, `denied`: the command's rules refuse the call; `conflict`: the conversation changed
-/// during the call; errors of the store.
+/// - `unsupported`: the verb is unknown.
+/// - `invalid-input`: an argument breaks a rule.
+/// - `not-found`, `exists`, `denied`: the command's rules refuse the call.
+/// - `conflict`: the conversation changed during the call.
+/// - Errors of the store.
 pub(crate) fn run_command(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -179,7 +182,7 @@ impl CommandRequest {
             _ => {
                 return Err(Error::not_supported(format_args!(
                     "`verb` must be family, reset, new, archive, calibrate, maintain, usage, \
-                     advise, focus or prompts, got `{verb}`"
+                     advise, focus, delete or prompts, got `{verb}`"
                 )));
             }
         })

@@ -48,9 +48,11 @@ struct DeleteRequest {
 ///
 /// # Errors
 ///
-/// `invalid-input`: an argument; `not-found`: the conversation does not exist, unless `resume` is
-/// set; `corrupt`: its head is damaged; `conflict`: another call committed first; errors of the
-/// store.
+/// - `invalid-input`: an argument is unknown or malformed.
+/// - `not-found`: the conversation does not exist, unless `resume` is set.
+/// - `corrupt`: the head or the tombstone is damaged, or names another conversation.
+/// - `conflict`: another call committed first.
+/// - Errors of the store.
 pub(super) fn delete_piece(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -124,7 +124,11 @@ struct ConversationDetails {
 ///
 /// # Errors
 ///
-/// `not-found`; errors of the store.
+/// - `not-found`: the conversation does not exist.
+/// - `denied`: the conversation is being deleted.
+/// - `corrupt`: a record is damaged.
+/// - `unsupported`: a record has a newer format.
+/// - errors of the store.
 pub(crate) fn conversation_status(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

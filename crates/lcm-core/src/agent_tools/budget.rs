@@ -22,7 +22,8 @@ use lcm_text::{
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation; errors of the store; `corrupt`.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(super) fn report_budget(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,

@@ -62,10 +62,13 @@ const COMPLETIONS_MAX: u32 = 2;
 ///
 /// # Errors
 ///
-/// `invalid-input`; `not-found`: the conversation, or a named summary; `limit-exceeded`: the query
-/// breaks a bound of a pattern; `denied`: the grant, or the configuration stores nothing for the
-/// session; `conflict`: another question, or a call on the grant, committed first; errors of the
-/// store.
+/// - `invalid-input`: a field of the question is malformed or out of bounds.
+/// - `not-found`: the conversation or a named summary does not exist.
+/// - `limit-exceeded`: the query breaks a bound of a pattern.
+/// - `denied`: the grant is not valid or does not cover the question, or the configuration stores
+///   nothing for the session.
+/// - `conflict`: another question, or a call on the grant, committed first.
+/// - Errors of the store.
 pub(crate) fn plan(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -224,10 +227,12 @@ impl PendingQuestion {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the continuation, or the number of answers; `not-found`: the conversation, or
-/// another question replaced this question, or a conversation of its evidence was deleted;
-/// `denied`: the grant of the question has ended; `conflict`: another call answered first; errors
-/// of the store.
+/// - `invalid-input`: the text is no continuation, or `answers` has not exactly one answer.
+/// - `not-found`: the conversation does not exist, another question replaced this question, or a
+///   conversation of its evidence was deleted.
+/// - `denied`: the grant of the question is no longer valid, or has too few tokens left.
+/// - `conflict`: another call answered first.
+/// - Errors of the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

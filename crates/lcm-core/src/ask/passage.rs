@@ -47,7 +47,8 @@ pub(super) struct PassageSource {
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: a record is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(super) fn read_passage_source(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

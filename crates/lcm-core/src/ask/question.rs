@@ -1,6 +1,7 @@
 //! A question: its text, its search scope and its bounds.
 //!
-//! In: a JSON object. Out: a valid question. [`crate::ask`] and the outcome use this type.
+//! In: a JSON object. Out: a valid question. [`crate::ask`] and its module `outcome` use
+//! [`Question`].
 
 use alloc::{string::String, vec::Vec};
 

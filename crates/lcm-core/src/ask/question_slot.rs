@@ -61,12 +61,14 @@ impl QuestionSlot {
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(super) fn read(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         session.read_guarded(QuestionRecord::key(call.keys)).map(Self)
     }
 
-    /// Returns the question if it is open and not expired at the time `now`; else `None`.
+    /// Returns the question if it is open and not expired at the time `now`. `None`: there is no
+    /// question, or the question has ended or expired.
     pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
         let is_open = |record: &&QuestionRecord| {
             matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
@@ -100,7 +102,8 @@ impl QuestionSlot {
     /// # Errors
     ///
     /// `conflict`: another call committed first, or a conversation was deleted; `denied`: the grant
-    /// has fewer tokens left; `limit-exceeded`; errors of the store.
+    /// has fewer tokens left than `paid` charges; `limit-exceeded`: the record would be too large;
+    /// errors of the store.
     pub(super) fn write(
         self,
         session: &mut StoreSession<'_>,

@@ -63,14 +63,16 @@ pub(crate) struct CompletionLedger {
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
-    /// Rejected answers since the start of the window, the last accepted answer or the last pause.
+    /// Rejected answers since the latest of three times: the start of the window, the last accepted
+    /// answer and the last pause.
     pub(crate) window_rejected: u32,
     /// End of a pause, in which no model is asked unless compaction is forced; 0: no pause.
     pub(crate) paused_until: Timestamp,
 }
 
 /// The messages that segments of the search index cover: the first `messages` of the conversation.
-/// Those in `IndexManifest::unindexed` are covered, but searched without the index.
+/// Messages in `IndexManifest::unindexed` count as covered, but a search reads them without the
+/// index.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct IndexedExtent {
     pub(crate) messages: u64,
@@ -197,8 +199,10 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; `denied`: the conversation is being deleted; errors of the store.
+    /// - `corrupt`: the head is damaged or names another conversation.
+    /// - `unsupported`: the store has a newer format.
+    /// - `denied`: the conversation is being deleted.
+    /// - Errors of the store.
     pub(crate) fn read_with_keys(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -238,8 +242,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; errors of the store.
+    /// Errors of [`Self::read_with_keys`].
     pub(crate) fn open(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         Self::load_head(session, call.keys, call.conversation)
     }
@@ -248,8 +251,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; `not-found`: the conversation does not exist; errors of the store.
+    /// `not-found`: the conversation does not exist; errors of [`Self::read_with_keys`].
     pub(crate) fn open_existing(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         Self::open(session, call)?.require_existing()
     }
@@ -258,8 +260,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; errors of the store.
+    /// Errors of [`Self::read_with_keys`].
     pub(crate) fn open_with_records(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -274,8 +275,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; errors of the store.
+    /// Errors of [`Self::read_with_keys`].
     pub(crate) fn load_head(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -288,8 +288,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; `not-found`: the conversation does not exist; errors of the store.
+    /// `not-found`: the conversation does not exist; errors of [`Self::read_with_keys`].
     pub(crate) fn load_existing(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -439,7 +438,8 @@ impl JournalEntry {
     }
 }
 
-/// The action of a commit that wrote the head. The index of a case is stored.
+/// The action of a commit that wrote the head. The store holds the index of the case, so the order
+/// of the cases must not change.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) enum JournalAction {
     /// Stored messages.

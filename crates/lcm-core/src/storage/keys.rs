@@ -96,7 +96,8 @@ impl ConversationKeys {
         format!("msg_{}{seq:010x}", hex(&self.id_tag))
     }
 
-    /// Parses the seq in a printed id; `None`: the text is no message id of this conversation.
+    /// Parses the seq in a printed id, without a check that this message exists. `None`: the text
+    /// is no message id, or the message id of another conversation.
     pub(crate) fn parse_message_id(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix("msg_")?.strip_prefix(hex(&self.id_tag).as_str())?;
         if digits.len() != 10 || decode_hex(digits).is_none() {
@@ -120,7 +121,8 @@ impl ConversationKeys {
         format!("{DELETIONS_PREFIX}{}", self.root)
     }
 
-    /// Returns the key of the journal entry that tells one life of the id from the next.
+    /// Returns the key of the life: the first journal entry, by which a conversation differs from a
+    /// later conversation with the same id.
     pub(crate) fn life_key(&self) -> String {
         self.journal_key(1)
     }
@@ -345,8 +347,8 @@ mod tests {
     }
 
     /// Goal: the table in docs/store-format.md lists exactly the keys of this module. Method:
-    /// compares a key of each function with the rows. To find a function without a key in this
-    /// test, the letters in the text of this file are compared with the letters in the rows.
+    /// compares a key of each function with the rows. The letters in the text of this file must
+    /// equal the letters in the rows, so that no function is without a key in this test.
     #[test]
     fn the_document_draws_every_key() {
         let (_, table) = include_str!("../../../../docs/store-format.md")

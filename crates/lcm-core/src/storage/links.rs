@@ -55,7 +55,7 @@ impl ConversationLinks {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: an id; errors of the store.
+    /// `invalid-input`: one of `others` is no id; errors of the store.
     pub(crate) fn read<'n>(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -84,11 +84,11 @@ impl ConversationLinks {
         Ok(Self { conversations })
     }
 
-    /// Refuses a conversation that was deleted.
+    /// Refuses the commit if one of the conversations has no life.
     ///
     /// # Errors
     ///
-    /// `conflict`.
+    /// `conflict`: a conversation was deleted, is being deleted or never existed.
     pub(crate) fn ensure_alive(&self) -> Result<()> {
         match self.conversations.iter().find(|one| one.life.is_none()) {
             None => Ok(()),
@@ -98,11 +98,11 @@ impl ConversationLinks {
         }
     }
 
-    /// Adds a guard on the life of every conversation, and the missing links.
+    /// Adds a guard on the life of every conversation, and the missing links in both directions.
     ///
     /// # Errors
     ///
-    /// `conflict`: a conversation was deleted.
+    /// `conflict`: a conversation was deleted, is being deleted or never existed.
     pub(crate) fn add_to(self, changes: &mut Changes) -> Result<()> {
         self.ensure_alive()?;
         let mut all = self.conversations.into_iter();

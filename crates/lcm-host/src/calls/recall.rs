@@ -99,7 +99,8 @@ impl Lcm {
     }
 
     /// Returns original texts of a range of messages, both ends included, from its first message
-    /// on: at most `bytes_max` bytes, but at least one message if one exists.
+    /// on. The texts have at most `bytes_max` bytes, but at least one message is returned if one
+    /// exists.
     pub fn messages(
         &self,
         conversation: &str,

@@ -24,7 +24,8 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 /// The failures `auth`, `policy` and `context-too-long` concern the key or the request, so the
 /// chain returns them at once. After any other failure the same provider is asked again, up to the
 /// number of retries, then the next provider. The chain returns the first completion, or the
-/// failure of the last provider.
+/// failure of the last provider. After a stop by the caller, no further provider is asked. A chain
+/// without providers fails with `unavailable`.
 #[derive(Clone)]
 pub struct Chain {
     default: Vec<Arc<dyn CompletionProvider>>,

@@ -41,8 +41,8 @@ pub const DIRECTORY_SPAN: u64 = 1_024;
 /// Most pack references in the head. When an append exceeds this number, all references but the
 /// newest 8 move to the directory.
 pub const RECENT_PACKS_MAX: usize = 28;
-/// Most identities in the head: those of the newest messages, for alignment. The number is above
-/// [`BATCH_MESSAGES_MAX`], so that the head recognises a whole repeated batch.
+/// Most beginnings of message hashes in the head: those of the newest messages, for alignment. The
+/// number is above [`BATCH_MESSAGES_MAX`], so that the head recognises a whole repeated batch.
 pub const RECENT_HASHES_MAX: usize = 119;
 /// Most records of `append` calls in the head; a repeated call is recognised by its record.
 pub const RECENT_BATCHES_MAX: usize = 8;

@@ -173,7 +173,7 @@ impl DialectReading<'_> {
         }
     }
 
-    /// Returns the dialect of the first part that belongs to another dialect.
+    /// Returns the dialect of the first part that belongs to another dialect; `None`: no such part.
     fn find_in_parts(&self) -> Option<Dialect> {
         let other = |part: &Part| match *part {
             Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),
@@ -186,8 +186,8 @@ impl DialectReading<'_> {
         shapes.find(|dialect| *dialect != self.dialect)
     }
 
-    /// Returns a mismatch if a message without content in its parts has content in a member of
-    /// another dialect.
+    /// Returns a mismatch if the message has content in a member of another dialect; `None`: no
+    /// such member. The caller ensures that no part has content.
     fn find_unread_content(&self) -> Option<DialectMismatch> {
         let key = self.unread_list_key();
         let dialect_of_key = (key == "parts").then_some(Dialect::Lcm);

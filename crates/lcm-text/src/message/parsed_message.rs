@@ -49,11 +49,12 @@ pub struct ParsedMessage {
     ///
     /// `id` and `event_key` are hashed only if their values cannot be ids.
     pub identity: [u8; 16],
-    /// Call id of the only part, a tool result; `None`: other parts, or the call id does not look
-    /// globally unique.
+    /// Call id of the only part, a tool result; `None`: other parts, or the call id is absent or
+    /// does not look globally unique.
     pub unique_call_id: Option<ByteSpan>,
-    /// Whether two messages with this content are probably the same message: the message has a
-    /// valid time, a call id that looks globally unique, or at least 24 visible characters.
+    /// Whether two messages with this content are probably the same message. This is so if the
+    /// message has a valid time, a call id that looks globally unique, or at least 24 visible
+    /// characters.
     pub is_discriminating: bool,
     /// Whether the message is an assistant's failed turn without content.
     ///

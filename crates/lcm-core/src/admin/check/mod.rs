@@ -123,8 +123,8 @@ impl CheckReport {
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation does not exist; errors of the store. Damage is a finding and no
-/// error, except in the head itself.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// errors of the store. Damage is a finding and no error, except in the head itself.
 pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<String> {
     let keys = call.keys;
     let loaded = LoadedHead::open_existing(session, call)?;

@@ -87,8 +87,8 @@ pub(super) fn check_context(
     Ok(())
 }
 
-/// Checks every summary: its tokens match its text; its depth, range, totals and trust match its
-/// sources; and the record `derived` of each source summary names it.
+/// Checks every summary. Its tokens must match its text. Its depth, range, totals and trust must
+/// match its sources. The record `derived` of each source summary must name the summary.
 ///
 /// # Errors
 ///
@@ -154,8 +154,8 @@ pub(super) fn check_summaries(
     check_leaves(session, history, summaries, report)
 }
 
-/// Returns three sums over `sources`: the number of sources and their descendants, the tokens of
-/// all their texts, and the tokens of the messages that the sources cover.
+/// Returns three sums over `sources`: the number of sources with all descendants, the tokens of all
+/// these texts, and the tokens of the covered messages.
 pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
     let sum = |of: fn(&Summary) -> u64| sources.iter().map(|source| of(source)).sum();
     (
@@ -210,7 +210,7 @@ fn check_derived(
 ///
 /// # Errors
 ///
-/// `corrupt`: a text is damaged; errors of the store.
+/// `corrupt`: a text is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(in crate::admin) fn least_trust(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

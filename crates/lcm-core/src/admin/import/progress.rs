@@ -81,9 +81,11 @@ pub(super) struct ImportSection {
     pub(super) messages_seen: u64,
     /// Running hash after the accepted messages.
     pub(super) running_hash: [u8; 16],
-    /// A large message whose pieces are not all accepted, with the accepted bytes of its text.
+    /// A large message whose pieces are not all accepted, with the accepted bytes of its text;
+    /// `None`: there is no such message.
     pub(super) large_message: Option<(LargeMessageLine, u64)>,
-    /// A large message whose pieces are all staged, and which the next call stores.
+    /// A large message whose pieces are all staged, and which the next call stores; `None`: there
+    /// is no such message.
     pub(super) pending_large_message: Option<LargeMessageLine>,
     /// Number of accepted summaries.
     summaries_seen: u64,

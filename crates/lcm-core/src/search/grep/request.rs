@@ -153,7 +153,8 @@ fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: a limit, or options that exclude each other.
+/// `invalid-input`: `limit` is out of bounds, `since` is not before `before`, or the options
+/// exclude each other.
 pub(super) fn build_bounds(
     query: &GrepQuery,
     own_searches: OwnSearches,

@@ -169,8 +169,9 @@ impl CalibratedModel {
         Ok(Self { model, key })
     }
 
-    /// Reads the options `model` and `may_be_new` of `extra-json`, which has no others; `None`: the
-    /// model is absent. Also returns whether the conversation need not exist.
+    /// Reads the options `model` and `may_be_new` of `extra-json`, which has no others. `None`:
+    /// `extra_json` is absent or empty, or lacks the model. Also returns whether the conversation
+    /// need not exist.
     ///
     /// # Errors
     ///
@@ -195,11 +196,12 @@ impl CalibratedModel {
         reads.add_record(self.key.clone())
     }
 
-    /// Decodes the record of this model from a read; `None`: the model has no report.
+    /// Decodes the record of this model from a read. `None`: the model has no report, or a model
+    /// with the same hash of its name replaced the record.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the record is damaged.
+    /// `corrupt`: the record is damaged; `unsupported`: the record has a newer format.
     pub(crate) fn decode_from(
         &self,
         values: &RecordValues,
@@ -209,11 +211,13 @@ impl CalibratedModel {
         Ok(values.decode(slot)?.filter(|record| record.model == self.model))
     }
 
-    /// Reads the record of this model; `None`: the model has no report.
+    /// Reads the record of this model. `None`: the model has no report, or a model with the same
+    /// hash of its name replaced the record.
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read_calibration(
         &self,
         session: &mut StoreSession<'_>,
@@ -237,7 +241,7 @@ impl CalibratedModel {
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 fn read_all(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -256,7 +260,7 @@ fn read_all(
 ///
 /// # Errors
 ///
-/// `corrupt`: a record is damaged; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn evict_oldest(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

@@ -10,7 +10,8 @@ use lcm_text::{config::Config, types::api::Timestamp};
 /// The circuit breaker of a model.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ModelBreaker {
-    /// Consecutive answers in which the provider refused the key or the request by policy.
+    /// Number of consecutive answers in which the provider refused the API key or the content of
+    /// the request.
     pub(crate) failures: u32,
     /// End of the pause in which the model is not asked; 0: no pause.
     pub(crate) open_until: Timestamp,
@@ -24,7 +25,8 @@ impl ModelBreaker {
         RecordKey::new(keys::breaker_key(scope))
     }
 
-    /// Returns the breaker after one more refusal; at the configured number a pause begins.
+    /// Returns the breaker after one more refusal. From `circuit_breaker_threshold` refusals on,
+    /// each refusal begins a new pause.
     pub(crate) fn with_failure(self, now: Timestamp, config: &Config) -> Self {
         let failures = self.failures.saturating_add(1);
         let is_open = failures >= config.circuit_breaker_threshold;

@@ -354,7 +354,9 @@ impl SourceNumbers {
     }
 
     /// Returns whether the source has this time of day; a full or half hour may be 30 minutes off.
-    /// `rest` is the text behind the time, which can begin with `pm`.
+    /// The source may also have a full hour as a plain number. If the source has words such as
+    /// `half past`, every full, half and quarter hour is accepted. `rest` is the text behind the
+    /// time, which can begin with `pm`.
     pub(super) fn contains_time(&self, minute: usize, rest: &str) -> bool {
         let afternoon = is_afternoon(rest);
         let hits = |minute: usize| {

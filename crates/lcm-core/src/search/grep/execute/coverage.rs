@@ -13,7 +13,8 @@ use lcm_text::base::error::Result;
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(super) fn check_coverage(
     session: &mut StoreSession<'_>,
     index: &SearchIndex,

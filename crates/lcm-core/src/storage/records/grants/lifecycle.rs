@@ -66,7 +66,9 @@ impl GrantRequest {
     }
 }
 
-/// Reads an optional list of 1 to `count_max` ids and drops repetitions before counting.
+/// Reads an optional list of 1 to `count_max` ids and drops repetitions before counting. `None`:
+/// the field is absent or no list of strings. A list of another length is returned, and `fields`
+/// keeps the fault.
 fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Option<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
     for text in fields.take_optional_texts(key)? {
@@ -80,7 +82,8 @@ fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Opt
     Some(distinct)
 }
 
-/// Reads an optional number from 1 to `max`.
+/// Reads an optional number from 1 to `max`. `None`: the field is absent or no number. A number out
+/// of bounds is returned, and `fields` keeps the fault.
 fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
     let number = fields.take_optional_u64(key)?;
     if number == 0 || number > max {
@@ -99,11 +102,18 @@ struct CoveredConversation {
 
 /// Creates a grant and returns the grant as JSON.
 ///
+/// Absent conversations are those of the parent grant; without a parent, the conversation of the
+/// call. A depth or a number of tokens that exceeds the parent's is lowered.
+///
 /// # Errors
 ///
-/// `invalid-input`: a limit is out of bounds; `not-found`: a conversation or summary does not
-/// exist; `limit-exceeded`: there are too many grants; `denied`: the parent grant is not valid or
-/// does not allow the limits; `conflict`; errors of the store.
+/// - `invalid-input`: a limit is out of bounds.
+/// - `not-found`: a conversation or summary does not exist.
+/// - `limit-exceeded`: there are too many grants.
+/// - `denied`: a conversation is being deleted; or the parent grant is not valid, has a depth of 1
+///   or no tokens left, or does not cover a conversation or summary.
+/// - `conflict`: another call committed first.
+/// - Errors of the store.
 pub(crate) fn create_grant(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -286,8 +296,8 @@ fn resolve_summaries(
     }
 }
 
-/// Returns the summaries that the parent grant names in the conversations of the new grant; `None`:
-/// there is no parent, or the parent names no summaries.
+/// Returns the summaries that the parent grant names in the conversations of the new grant. `None`:
+/// there is no parent, or the parent covers all summaries.
 fn inherit_summaries(
     conversations: &[CoveredConversation],
     parent: Option<&GrantAccess>,
@@ -371,8 +381,8 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation neither issued the grant nor is covered by it; `conflict`; errors
-/// of the store.
+/// `not-found`: the grant was removed after it expired, or the conversation neither issued the
+/// grant nor is covered by it; `conflict`: another call committed first; errors of the store.
 pub(crate) fn revoke_grant(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -396,9 +406,10 @@ pub(crate) fn revoke_grant(
     session.commit_changes(&changes)
 }
 
-/// Removes what names a deleted conversation from the record of another one: the grants that cover
-/// the deleted conversation, the grants that inherit from them, and the references to grants that
-/// the deleted conversation issued. Returns the record if it changed.
+/// Removes from the grants record of another conversation all entries that name a deleted
+/// conversation. These entries are the grants that cover the deleted conversation, the grants that
+/// inherit from those grants, and the references to grants that the deleted conversation issued.
+/// Returns the changed record; `None`: no entry was removed.
 pub(crate) fn forget_conversation(
     mut record: GrantRecord,
     deleted: [u8; 16],
@@ -423,7 +434,8 @@ pub(crate) fn forget_conversation(
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation does not exist; errors of the store.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// errors of the store.
 pub(crate) fn list_grants(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<JsonWriter> {
     let record = LoadedGrants::read(session, call.conversation, 0)?;
     record.loaded.ensure_exists()?;

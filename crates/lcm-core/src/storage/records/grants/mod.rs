@@ -44,7 +44,7 @@ pub(crate) use lifecycle::{create_grant, forget_conversation, list_grants, revok
 const GRANTS_MAX: usize = 64;
 /// Most grants of other conversations that cover one conversation.
 const FOREIGN_GRANTS_MAX: usize = 256;
-/// Most conversations that a grant covers, because each costs a search.
+/// Most conversations that a grant covers, because each conversation costs a search.
 const CONVERSATIONS_MAX: usize = 16;
 /// Most summaries that a grant names.
 const SUMMARIES_MAX: usize = 64;
@@ -246,7 +246,8 @@ impl LoadedGrants {
     }
 
     /// Finds a grant: its issuer's record and its index there. `conversation` is the issuer, or
-    /// another conversation that the grant covers. `None`: the record of `conversation` lacks the
+    /// another conversation that the grant covers. `None`: `name` is no grant id, the record of
+    /// `conversation` neither has the grant nor refers to it, or the issuer no longer has the
     /// grant.
     fn find_grant(
         session: &mut StoreSession<'_>,
@@ -359,8 +360,9 @@ impl GrantAccess {
         Ok(Some(access))
     }
 
-    /// Returns a hash of what the grant covers. A cursor is bound to the hash, so that a reader
-    /// goes on with another grant for the same content after the tokens of the first are spent.
+    /// Returns a hash of what the grant covers: its conversations and its named summaries. A cursor
+    /// is bound to the hash. When the tokens of one grant are spent, the cursor stays valid with
+    /// another grant that covers the same content.
     pub(crate) fn coverage_hash(&self) -> [u8; 32] {
         let grant = self.record.grants.own_grants.get(self.index);
         let conversations = grant.iter().flat_map(|grant| &grant.conversations);
@@ -403,7 +405,7 @@ impl GrantAccess {
         )))
     }
 
-    /// Reads the ids of the covered conversations.
+    /// Reads the ids of the covered conversations, without those that are being deleted.
     ///
     /// # Errors
     ///
@@ -413,7 +415,8 @@ impl GrantAccess {
     }
 
     /// Returns the covered messages of a covered conversation as ranges of seqs, both ends
-    /// included; `None`: all messages.
+    /// included; `None`: all messages. Callers first check with [`Self::ensure_covers`], because
+    /// another conversation also gives `None`.
     pub(crate) fn covered_spans(&self, keys: &ConversationKeys) -> Option<Vec<(u64, u64)>> {
         let grant = self.record.grants.own_grants.get(self.index)?;
         let covered = grant.summaries.as_deref()?;
@@ -464,8 +467,8 @@ impl GrantAccess {
 
     /// Adds the charge of `tokens` to the changes of a commit.
     ///
-    /// The charge counts for the grant and its ancestors. With 0 tokens only a guard is added, so
-    /// that the commit fails if the grant was revoked meanwhile.
+    /// The charge counts for the grant and its ancestors. With 0 tokens only a guard is added: the
+    /// commit fails if the grants record has changed, for example by a revocation.
     ///
     /// # Errors
     ///
@@ -490,7 +493,7 @@ impl GrantAccess {
         grants.write_to(&keys, now, bytes, changes)
     }
 
-    /// Charges `tokens` in a commit; 0 tokens need no commit.
+    /// Charges `tokens` in a commit of its own; with 0 tokens does nothing.
     ///
     /// # Errors
     ///
@@ -521,8 +524,8 @@ pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> 
     spans.is_none_or(|spans| spans.iter().any(|span| span.0 <= first && last <= span.1))
 }
 
-/// Returns the changes that remove expired grants and references from a record; they are empty if
-/// none has expired. The command `maintain` commits them.
+/// Returns the changes that remove expired grants and references from a record. The changes are
+/// empty if none has expired, or if there is no record. The command `maintain` commits the changes.
 ///
 /// # Errors
 ///
