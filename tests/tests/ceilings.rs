@@ -170,7 +170,6 @@ fn assemble_warm_reads_the_head_and_what_is_new() {
     });
 }
 
-/// With a model the record of its reports comes with the head: no further read.
 /// Goal: the cost of a status and of a description does not grow with the messages. Method: reads
 /// and bytes of both, cold.
 #[test]
@@ -190,6 +189,7 @@ fn status_and_describe_do_not_depend_on_the_length_of_the_history() {
     });
 }
 
+/// With a model the record of its reports comes with the head: no further read.
 #[test]
 fn a_model_is_read_with_the_head() {
     each_history(|host, place| {
