@@ -10,9 +10,12 @@ import type {
   ErrorCode,
   ModelFailure,
   Purpose,
+  ReadDialect,
   ToolScope,
 } from "./types.js";
 
+export { Conversation } from "./conversation.js";
+export type * from "./conversation.js";
 export type * from "./engine.js";
 export type * from "./types.js";
 
@@ -198,6 +201,14 @@ export interface OpenOptions {
    */
   scope?: ToolScope;
   /**
+   * Dialect of messages that come in and go out, unless a call or a handle names another; `auto`
+   * finds it for each message that comes in, and a call that writes messages names another.
+   * Default: `lcm`.
+   */
+  dialect?: ReadDialect;
+  /** Ends every call that asks a model, as the `signal` of the call itself does. */
+  signal?: AbortSignal;
+  /**
    * Environment whose `LCM_...` variables are configuration; in Node the environment of the
    * process. A key of `config` goes before its variable, under any name.
    */
@@ -206,3 +217,8 @@ export interface OpenOptions {
 
 /** Opens a store and returns an engine over it. */
 export declare function open(options: OpenOptions): Promise<Engine>;
+/** Opens a store and returns an engine over it; `store` is the member of the options. */
+export declare function open(
+  store: OpenOptions["store"],
+  options?: Omit<OpenOptions, "store">,
+): Promise<Engine>;

@@ -39,10 +39,20 @@ const SHORT: [&str; 3] = ["okay", "yes", "thanks"];
 enum Said {
     System,
     /// Text of a user or assistant; `token` is in no other text, empty for a short text.
-    Text { role: &'static str, text: String, token: String },
+    Text {
+        role: &'static str,
+        text: String,
+        token: String,
+    },
     /// A tool call that polls: its arguments and result are said again and again.
-    Call { id: String },
-    Result { id: String, text: String, token: String },
+    Call {
+        id: String,
+    },
+    Result {
+        id: String,
+        text: String,
+        token: String,
+    },
 }
 
 /// How a list is written.
@@ -208,7 +218,11 @@ impl Life {
                     "type": "function", "function": {"name": "status", "arguments": arguments}}]})
             }
             Said::Result { id, text, .. } => {
-                let text = if form.stubs && is_old && self.handed.contains(&number) { "[removed]" } else { text.as_str() };
+                let text = if form.stubs && is_old && self.handed.contains(&number) {
+                    "[removed]"
+                } else {
+                    text.as_str()
+                };
                 match form.anthropic {
                     true => json!({"role": "user", "content": [
                         {"type": "tool_result", "tool_use_id": id, "content": content(text)}]}),
@@ -279,17 +293,14 @@ impl Life {
     fn may_remind(&self) -> bool {
         let [host] = &*self.hosts else { return false };
         // A beginning with a form of its own needs two long texts before, to be known again.
-        let is_long = |number: &&usize| {
-            matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty())
-        };
+        let is_long = |number: &&usize| matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty());
         let before = host.list.len().saturating_sub(2);
         if host.list[..before].iter().filter(is_long).count() < 2 {
             return false;
         }
         let newest = host.list.iter().rev().take(2);
-        let is_user = |number: &&usize| {
-            matches!(self.said[**number], Said::Text { role: "user", .. })
-        };
+        let is_user =
+            |number: &&usize| matches!(self.said[**number], Said::Text { role: "user", .. });
         host.window.is_none() && newest.filter(is_user).all(|number| !self.handed.contains(number))
     }
 
@@ -311,9 +322,7 @@ impl Life {
             }
             list = list[from..].to_vec();
             // Without a long text, an overlap may be said again.
-            let is_long = |number: &&usize| {
-                matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty())
-            };
+            let is_long = |number: &&usize| matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty());
             let again = list.iter().filter(|number| self.handed.contains(number));
             self.in_doubt |= again.filter(is_long).count() == 0;
         }
@@ -357,7 +366,12 @@ impl Life {
         self.check(which, &list)
     }
 
-    fn append(&mut self, dialect: Dialect, list: &[String], seen: Option<u64>) -> Result<u64, String> {
+    fn append(
+        &mut self,
+        dialect: Dialect,
+        list: &[String],
+        seen: Option<u64>,
+    ) -> Result<u64, String> {
         let extra = json!({ "seq_seen": seen }).to_string();
         let options = AppendOptions {
             append_mode: AppendMode::Transcript,
@@ -374,7 +388,12 @@ impl Life {
     }
 
     /// Stores a list as a host with long lists does: by the plan of `reconcile`.
-    fn ingest(&mut self, dialect: Dialect, list: &[String], seen: Option<u64>) -> Result<u64, String> {
+    fn ingest(
+        &mut self,
+        dialect: Dialect,
+        list: &[String],
+        seen: Option<u64>,
+    ) -> Result<u64, String> {
         let entries = self.engine.identify(dialect, list).map_err(|error| error.to_string())?;
         let entries: Value = serde_json::from_str(&entries).unwrap();
         let transcript = json!({"entries": entries, "seq_seen": seen}).to_string();
@@ -485,8 +504,8 @@ impl Life {
         for number in list {
             match (&self.said[*number], self.token(*number)) {
                 // A stub of a result that was stored before, in a list that shares nothing.
-                (Said::Result { .. }, Some(token))
-                    if self.in_doubt && !context.contains(token) => {}
+                (Said::Result { .. }, Some(token)) if self.in_doubt && !context.contains(token) => {
+                }
                 (_, Some(token)) => {
                     let Some(at) = context[from..].find(token) else {
                         return Err(match context.contains(token) {
@@ -506,7 +525,10 @@ impl Life {
         }
         for (text, wanted) in shorts {
             if count(text) < wanted {
-                return Err(format!("`{text}` is in the context {} of {wanted} times", count(text)));
+                return Err(format!(
+                    "`{text}` is in the context {} of {wanted} times",
+                    count(text)
+                ));
             }
         }
         if count("tool_calls") < polls.min(1) || count("\"status\"") < polls {
@@ -664,9 +686,15 @@ fn lists_are_stored_once_and_live() {
         }
     }
     let first = failures.iter().take(12).map(|(seed, error)| {
-        format!("LCM_SEED={seed} cargo test --release -p lcm-tests --test line_lives: {}",
-            error.lines().next().unwrap_or_default())
+        format!(
+            "LCM_SEED={seed} cargo test --release -p lcm-tests --test line_lives: {}",
+            error.lines().next().unwrap_or_default()
+        )
     });
-    assert!(failures.is_empty(), "{} of {seeds} lives failed\n{}", failures.len(),
-        first.collect::<Vec<_>>().join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {seeds} lives failed\n{}",
+        failures.len(),
+        first.collect::<Vec<_>>().join("\n")
+    );
 }

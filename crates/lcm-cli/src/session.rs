@@ -2,7 +2,11 @@
 //!
 //! In: the options of the command line. Out: [`Session`], which every command uses.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use lcm_host::{
     Cancel, Clock, Code, Component, Error, Lcm, LoadOptions, Recorder, Result,
@@ -18,7 +22,7 @@ use crate::{
 pub(crate) const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 
 /// Value of `--store` that names a store in memory.
-const MEMORY: &str = "memory:";
+pub(crate) const MEMORY: &str = "memory:";
 
 /// The store that nobody named.
 const DEFAULT_STORE: &str = "./default.lcm.db";
@@ -30,6 +34,14 @@ pub(crate) struct Session<'a> {
     pub(crate) clock: Clock,
     pub(crate) json: bool,
     pub(crate) cancel: Cancel,
+}
+
+/// The store that this process opened; errors name it.
+static OPENED: OnceLock<String> = OnceLock::new();
+
+/// Returns the name of the store that the program opened; empty: none.
+pub(crate) fn opened_store() -> &'static str {
+    OPENED.get().map_or("", String::as_str)
 }
 
 impl<'a> Session<'a> {
@@ -54,6 +66,7 @@ impl<'a> Session<'a> {
         let component = component(global.component.as_deref())?;
         let settings = config::resolve(&component, global.config.as_deref())?;
         let mut warnings = settings.lines();
+        warnings.extend(component.cache_warning().map(str::to_owned));
         let chain = match models {
             Some(models) => model::chain(&component, models, &settings.host, &mut warnings)?,
             None => model::offline(&component),
@@ -62,6 +75,7 @@ impl<'a> Session<'a> {
         let recorder = global.record.as_deref().map(Recorder::create).transpose()?;
         let configured = settings.host.database_path.as_deref();
         let place = place.or(global.store.as_deref()).or(configured).unwrap_or(DEFAULT_STORE);
+        OPENED.get_or_init(|| place.to_owned());
         let lcm = Lcm::recorded(&component, store(place)?, Arc::new(chain), recorder);
         lcm.configure(&settings.config)?;
         let cancel = interrupt::work();

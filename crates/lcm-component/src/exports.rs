@@ -50,7 +50,7 @@ impl ingest::Guest for Component {
         options: ingest::Options,
         now: Timestamp,
     ) -> Result<ingest::Receipt, Error> {
-        let (dialect, options) = (dialect.into(), options.into());
+        let options = options.into();
         with_engine(|engine| {
             engine.append(&mut HostStore, &conversation, dialect, &messages, &options, now)
         })
@@ -71,7 +71,7 @@ impl ingest::Guest for Component {
     }
 
     fn identify(dialect: Dialect, messages: Vec<String>) -> Result<String, Error> {
-        with_engine(|engine| engine.identify(dialect.into(), &messages))
+        with_engine(|engine| engine.identify(dialect, &messages))
     }
 
     fn reconcile(
@@ -157,7 +157,7 @@ impl context::Guest for Component {
         options: context::Options,
         now: Timestamp,
     ) -> Result<context::Assembled, Error> {
-        let (dialect, options) = (dialect.into(), options.into());
+        let options = options.into();
         with_engine(|engine| {
             engine.assemble(&mut HostStore, &conversation, budget, dialect, &options, now)
         })
@@ -165,7 +165,7 @@ impl context::Guest for Component {
     }
 
     fn validate(dialect: Dialect, messages_json: String) -> Result<String, Error> {
-        with_engine(|engine| engine.validate(dialect.into(), &messages_json))
+        with_engine(|engine| engine.validate(dialect, &messages_json))
     }
 }
 
@@ -274,11 +274,11 @@ fn tool_scope(scope: Option<ToolScope>) -> lcm_text::types::api::ToolScope {
 impl tools::Guest for Component {
     fn definitions(dialect: Dialect, grant: Option<String>, scope: Option<ToolScope>) -> String {
         // The answer depends only on the arguments, so any engine can answer.
-        Engine::new().tool_definitions(dialect.into(), grant.as_deref(), tool_scope(scope))
+        Engine::new().tool_definitions(dialect, grant.as_deref(), tool_scope(scope))
     }
 
     fn instructions(dialect: Dialect, has_summaries: bool) -> String {
-        Engine::new().tool_instructions(dialect.into(), has_summaries)
+        Engine::new().tool_instructions(dialect, has_summaries)
     }
 
     fn call(

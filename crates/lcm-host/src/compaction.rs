@@ -3,7 +3,7 @@
 //! In: a caller's options. Out: the members of a task of `wit/drive.wit`, and its typed result.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     clock::Clock,
@@ -68,6 +68,15 @@ impl CompactOptions {
             sweep: None,
             extra_json: self.model.as_deref().map(model_option),
         }
+    }
+
+    /// Returns the options of `evaluate` for a conversation that need not exist.
+    pub(crate) fn plan_of_new(&self) -> Options {
+        let extra = match &self.model {
+            Some(model) => json!({ "may_be_new": true, "model": model }),
+            None => json!({ "may_be_new": true }),
+        };
+        Options { extra_json: Some(extra.to_string()), ..self.plan() }
     }
 
     /// Returns a task with these options.

@@ -81,6 +81,7 @@ pub(crate) const fn dialect_name(dialect: Dialect) -> &'static str {
         Dialect::OpenaiChat => "openai-chat",
         Dialect::OpenaiResponses => "openai-responses",
         Dialect::Gemini => "gemini",
+        Dialect::Auto => "auto",
     }
 }
 

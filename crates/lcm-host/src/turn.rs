@@ -57,6 +57,13 @@ pub struct TurnReport {
     pub failure: Option<Error>,
 }
 
+impl TurnReport {
+    /// Returns the report of a turn after its append.
+    pub(crate) const fn new(ingested: IngestReport, deferred: bool) -> Self {
+        Self { ingested, compacted: None, deferred, failure: None }
+    }
+}
+
 /// Result of [`Lcm::maintain`](crate::Lcm::maintain).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "MaintainResult")]

@@ -7,17 +7,42 @@ import { Engine } from "./engine.js";
 import { invalid, LcmError } from "./errors.js";
 import { Component } from "./component.js";
 import { modelsOf } from "./models.js";
+import { checkAsking } from "./options.js";
 import { linesOf, settingsOf } from "./settings.js";
-import { storeOf } from "./store-async.js";
+import { isAsyncStore, storeOf } from "./store-async.js";
 import { MemoryStore } from "./store-memory.js";
 
 /** Name of a store in memory, which only one engine has. */
 const MEMORY = "memory:";
 
-const OPTIONS = ["store", "complete", "config", "now", "environment", "worker", "scope"];
+const OPTIONS = [
+  "store",
+  "complete",
+  "config",
+  "now",
+  "environment",
+  "worker",
+  "scope",
+  "dialect",
+  "signal",
+];
+
+/** Dialects of messages; `auto` only reads. */
+const DIALECTS = ["lcm", "anthropic", "openai-chat", "openai-responses", "gemini", "auto"];
 
 /** Scopes of the tools of an agent. */
 const SCOPES = ["conversation", "store"];
+
+/** Returns the options of `open(options)` and of `open(store, options)`. */
+export function openOptions(first, second) {
+  const isOptions = typeof first === "object" && first !== null && second === undefined;
+  return isOptions && !isStore(first) ? first : { ...second, store: first };
+}
+
+/** Whether a value is a store, not options: a store has methods, or is declared by `asyncStore`. */
+function isStore(value) {
+  return typeof value.getMany === "function" || isAsyncStore(value);
+}
 
 /**
  * Opens an engine over `options.store`.
@@ -35,6 +60,11 @@ export async function openWith(runtime, options) {
   if (!SCOPES.includes(scope)) {
     throw invalid(`\`scope\` must be \`conversation\` or \`store\`, got \`${scope}\``);
   }
+  const { dialect = "lcm", signal } = options;
+  if (!DIALECTS.includes(dialect)) {
+    throw invalid(`\`dialect\` must be one of ${DIALECTS.join(", ")}, got \`${dialect}\``);
+  }
+  checkAsking({ signal });
   if (typeof worker !== "boolean") throw invalid("`worker` must be true or false");
   const models = modelsOf(complete);
   const named = options.store ?? null;
@@ -58,7 +88,8 @@ export async function openWith(runtime, options) {
   }
   const isPath = typeof store === "string" && store !== MEMORY;
   const place = isPath ? runtime.placeOfPath(store) : placeOfObject(storeOf(store) ?? backend);
-  return new Engine({ backend, calls: new Calls({ backend, place }), models, clock: now, scope });
+  const calls = new Calls({ backend, place });
+  return new Engine({ backend, calls, models, clock: now, scope, dialect, signal });
 }
 
 /** Resolves to the path of the store that the configuration names. */

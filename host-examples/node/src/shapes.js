@@ -251,7 +251,7 @@ export const SHAPES = {
     ["usage", "usage", "UsageTotals"], ["ledger", "ledger", "SummaryLedger"],
     ["calibrations", "calibrations", "Calibration"], ["focus", "focus", "FocusBrief"],
     ["breakers", "breakers", "ModelBreaker"], ["family", "family"],
-    ["archived", "archived", "ArchiveState"], ["bytes", "bytes", "ByteUsage"],
+    ["archived", "archived", "ArchiveState"],
   ],
   DepthCount: [
     ["depth", "depth"], ["count", "count"], ["tokens", "tokens"],
@@ -307,14 +307,18 @@ export const SHAPES = {
     ["name", "name"], ["status", "status"], ["message", "message"],
   ],
   CheckMetrics: [
-    ["contextItems", "context_items"], ["contextTokens", "context_tokens"],
-    ["messages", "messages"], ["messagesNewerRules", "messages_newer_rules"],
-    ["messagesOlderRules", "messages_older_rules"], ["rawBytes", "raw_bytes"],
-    ["rawTokens", "raw_tokens"], ["revision", "revision"], ["summaries", "summaries"],
+    ["bytes", "bytes", "ByteUsage"], ["contextItems", "context_items"],
+    ["contextTokens", "context_tokens"], ["messages", "messages"],
+    ["messagesNewerRules", "messages_newer_rules"], ["messagesOlderRules", "messages_older_rules"],
+    ["rawBytes", "raw_bytes"], ["rawTokens", "raw_tokens"], ["revision", "revision"],
+    ["summaries", "summaries"],
   ],
   FamilyAnswer: [
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
     ["family", "family"],
+  ],
+  LiveAnswer: [
+    ["conversation", "conversation"], ["family", "family"],
   ],
   ArchiveAnswer: [
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
@@ -524,6 +528,7 @@ export const METHODS = {
   iterMessages: { options: "MessageRangeOptions", result: undefined },
   status: { options: "CallTime", result: "StatusReport" },
   family: { options: "CommandOptions", result: "FamilyAnswer" },
+  live: { options: undefined, result: "LiveAnswer" },
   reset: { options: "ResetOptions", result: "ResetAnswer" },
   newSession: { options: "NewSessionOptions", result: "NewSessionAnswer" },
   archive: { options: "CommandOptions", result: "ArchiveAnswer" },

@@ -89,8 +89,6 @@ export interface ConversationStatus {
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
-  /** Bytes of the conversation by content. */
-  bytes: ByteUsage;
 }
 
 /** The summaries of one depth. */
@@ -247,6 +245,8 @@ export type CheckStatus = "pass" | "fail";
 
 /** Counts of what was checked. */
 export interface CheckMetrics {
+  /** Bytes of the conversation by content. */
+  bytes: ByteUsage;
   /** Number of items of the stored context. */
   contextItems: number;
   /** Estimated tokens of the stored context. */

@@ -53,10 +53,22 @@ export type CompletionErrorCode =
   | "unavailable"
   | "other";
 
+/**
+ * The dialect in which messages are read; `auto`: for each message the dialect that reads most of
+ * it.
+ */
+export type ReadDialect =
+  | "lcm"
+  | "anthropic"
+  | "openai-chat"
+  | "openai-responses"
+  | "gemini"
+  | "auto";
+
 /** The reason for which a conversation was archived. */
 export type ArchiveCause =
   | "manual-reset"
-  | "deleted"
+  | "discarded"
   | "session-end"
   | "rollover"
   | "cron-rotation"

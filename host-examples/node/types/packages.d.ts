@@ -21,6 +21,7 @@ import type {
   JsonObject,
   ModelFailure,
   PrefixReport,
+  ReadDialect,
   Receipt,
   TokenPrices,
   UsagePurpose,
@@ -37,7 +38,7 @@ export interface IngestOptions {
   /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
   /** Dialect of the messages. Default: `lcm`. */
-  dialect?: Dialect;
+  dialect?: ReadDialect;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */
@@ -57,7 +58,7 @@ export interface AppendOptions {
   /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
   /** Dialect of the messages. Default: `lcm`. */
-  dialect?: Dialect;
+  dialect?: ReadDialect;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */
@@ -176,7 +177,7 @@ export interface TurnOptions {
    */
   leaseMs?: number;
   /** Dialect of the messages. Default: `lcm`. */
-  dialect?: Dialect;
+  dialect?: ReadDialect;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */

@@ -19,6 +19,17 @@ export interface FamilyAnswer {
   family: string;
 }
 
+/** Answer of `live`. */
+export interface LiveAnswer {
+  /**
+   * Id of the conversation that is not archived, of several the latest to join; null: all are
+   * archived.
+   */
+  conversation: string | null;
+  /** Key of the family. */
+  family: string;
+}
+
 /** Answer of `archive`. */
 export interface ArchiveAnswer {
   /** Whether the verb wrote, or with `dryRun` would write. */

@@ -25,7 +25,7 @@ use crate::{
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{JsonFields, JsonKind},
+        json::{JsonFields, JsonKind, JsonWriter},
     },
     config::Config,
 };
@@ -97,6 +97,9 @@ pub(crate) fn run_command(
     let family = request.family_key();
     let skip_reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     let is_writable = skip_reason.is_none();
+    if is_writable && family.is_none() {
+        loaded.ensure_exists()?;
+    }
     let command = CommandContext { session, call, clock, loaded, is_writable, dry_run };
     let mut answer = match request {
         CommandRequest::Family { key } => command.join_family(&key),
@@ -129,6 +132,25 @@ pub(crate) fn run_command(
 pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<String> {
     parse_arguments(arguments_json)?.finish(ARGUMENTS)?;
     Ok(prompts::list_prompts(config)?.end_object())
+}
+
+/// Runs the command `live`: finds the conversation of a family that is not archived, of several the
+/// latest to join; `conversation` is null if all are archived.
+///
+/// # Errors
+///
+/// `invalid-input`: an argument breaks a rule; `not-found`: the family has no conversation; errors
+/// of the store.
+pub(crate) fn find_live(session: &mut StoreSession<'_>, arguments_json: &str) -> Result<String> {
+    let mut fields = parse_arguments(arguments_json)?;
+    let family = fields.take_text("family");
+    fields.finish(ARGUMENTS)?;
+    session_rules::ensure_family_key(&family)?;
+    let live = session_rules::find_live_member(session, &family)?;
+    let mut answer = JsonWriter::new_object();
+    answer.add_optional_text("conversation", live.as_deref());
+    answer.add_text("family", &family);
+    Ok(answer.end_object())
 }
 
 fn parse_arguments(arguments_json: &str) -> Result<JsonFields<'_>> {

@@ -49,7 +49,6 @@ impl CommandContext<'_, '_> {
 
     /// Archives the conversation; an archived conversation stays as it is.
     pub(super) fn archive(mut self, cause: ArchiveCause) -> Result<JsonWriter> {
-        self.loaded = self.loaded.require_existing()?;
         let head = &mut self.loaded.head;
         let changed = head.archived.is_none() && self.is_writable;
         if changed {

@@ -44,7 +44,7 @@ pub(super) fn read_pending(
         Error::new(error.code, message)
     })?;
     for (index, raw) in list.iter().enumerate() {
-        let message = message::parse(dialect, raw).map_err(|error| {
+        let message = message::parse_given(dialect.into(), raw).map_err(|error| {
             let message = &error.message;
             Error::new(error.code, format_args!("live_messages[{index}]: {message}"))
         })?;

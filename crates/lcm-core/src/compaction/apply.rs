@@ -41,7 +41,7 @@ pub(crate) fn apply(
     options: &ApplyOptions,
 ) -> Result<ApplyOutcome> {
     let task = SummaryTask::parse(request_id)?;
-    let model = CalibratedModel::from_options(call.keys, options.extra_json.as_deref())?;
+    let (model, _) = CalibratedModel::from_options(call.keys, options.extra_json.as_deref())?;
     let expected = match answer {
         CompletionResult::Done(completion) => Some(compute_summary_id(&task, completion)),
         CompletionResult::Failed(_) => None,

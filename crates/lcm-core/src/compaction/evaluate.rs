@@ -69,7 +69,7 @@ pub(crate) fn evaluate(
     let head = &setup.loaded.head;
     let archived = head.archived.map(|_| "archived");
     let closed = session_rules::find_skip_reason(session, call, head, None)?.or(archived);
-    // A conversation that does not exist is no error: nothing is due.
+    // Of a conversation that may be new nothing is due before it exists.
     let exists = setup.loaded.bytes.is_some();
     let sweep = SweepToken::start(head.context.tokens, setup.options.observed_tokens);
     let mut goal = derive_goal(head, &setup.policy, &setup.options, &sweep);

@@ -31,5 +31,5 @@ pub(crate) use apply::apply;
 pub(crate) use evaluate::evaluate;
 pub(crate) use plan::plan;
 pub(crate) use run::run;
-pub(crate) use setup::build_model_option;
+pub(crate) use setup::{build_decision_option, build_model_option};
 pub(crate) use source_text::has_previous_context;

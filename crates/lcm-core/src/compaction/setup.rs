@@ -22,6 +22,17 @@ use lcm_text::{
     types::api::CompactionOptions,
 };
 
+/// Builds the `extra-json` of an `evaluate` after an append, which may have skipped a new
+/// conversation.
+pub(crate) fn build_decision_option(model: Option<&str>) -> String {
+    let mut object = JsonWriter::new_object();
+    object.add_flag("may_be_new", true);
+    if let Some(model) = model {
+        object.add_text("model", model);
+    }
+    object.end_object()
+}
+
 /// Builds the `extra-json` of a call that names `model`; `None`: no model is named.
 pub(crate) fn build_model_option(model: Option<&str>) -> Option<String> {
     let mut object = JsonWriter::new_object();
@@ -48,8 +59,8 @@ impl CompactionSetup {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a budget or target of 0, or wrong further options; `corrupt`; errors of the
-    /// store.
+    /// `invalid-input`: a budget or target of 0, or wrong further options; `not-found`: the
+    /// conversation does not exist, without `may_be_new`; `corrupt`; errors of the store.
     pub(crate) fn open(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -63,9 +74,16 @@ impl CompactionSetup {
         if options.target == Some(0) {
             return Err(Error::invalid_input("`target` must be at least 1, got 0"));
         }
-        let model = CalibratedModel::from_options(keys, options.extra_json.as_deref())?;
+        let (model, may_be_new) =
+            CalibratedModel::from_options(keys, options.extra_json.as_deref())?;
         let model = model.map(|model| (model.add_to(&mut reads), model));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+        // A conversation that the configuration skips never begins to exist.
+        if !may_be_new
+            && session_rules::find_skip_reason(session, call, &loaded.head, None)?.is_none()
+        {
+            loaded.ensure_exists()?;
+        }
         let calibration = match &model {
             Some((slot, model)) => model.decode_from(&values, slot)?,
             None => None,

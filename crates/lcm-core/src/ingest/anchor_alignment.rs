@@ -42,9 +42,12 @@ pub(super) fn align_entries(
     let is_open = |(index, entry): &(usize, &AlignableEntry)| {
         positions.get(*index) == Some(&None) && entry.is_discriminating && !has_id(*index)
     };
-    let open = entries.iter().enumerate().take(last).filter(is_open).map(|(index, entry)| {
-        UnmatchedEntry { mark: entry.mark, index, position: None }
-    });
+    let open = entries
+        .iter()
+        .enumerate()
+        .take(last)
+        .filter(is_open)
+        .map(|(index, entry)| UnmatchedEntry { mark: entry.mark, index, position: None });
     let mut open: Vec<UnmatchedEntry> = open.collect();
     sort::sort_by(&mut open, &mut |a, b| (a.mark.meaning, a.index).cmp(&(b.mark.meaning, b.index)));
     match_by_content(session, line, &mut open, &taken)?;

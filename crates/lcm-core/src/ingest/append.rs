@@ -11,7 +11,7 @@ use lcm_text::{
         int,
     },
     message::batch_limit,
-    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
+    types::api::{AppendMode, AppendOptions, ReadDialect, Receipt},
 };
 
 use crate::{
@@ -50,7 +50,7 @@ use super::{
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
-    dialect: Dialect,
+    dialect: ReadDialect,
     messages: &[String],
     options: &AppendOptions,
 ) -> Result<Receipt> {

@@ -5,7 +5,6 @@
 
 use alloc::{string::String, vec::Vec};
 
-
 use lcm_text::{
     base::{
         error::{Error, Result},

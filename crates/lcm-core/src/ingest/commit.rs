@@ -17,7 +17,7 @@ use crate::{
 };
 use lcm_text::{
     base::{error::Result, int, limits},
-    types::api::{Dialect, Receipt, Timestamp},
+    types::api::{ReadDialect, Receipt, Timestamp},
 };
 
 use super::{
@@ -31,7 +31,7 @@ use super::{
 
 /// The inputs of the commit of an append or import.
 pub(super) struct AppendCommit<'a> {
-    pub(super) dialect: Dialect,
+    pub(super) dialect: ReadDialect,
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// For each candidate, the time of its message if the message has no timestamp; empty: the
     /// time of the call.
@@ -70,7 +70,7 @@ impl AppendCommit<'_> {
         let tokens_before = head.raw_tokens;
         let mut tokens_before_line = tokens_before;
         let StoredState { large_texts, node, .. } = self.stored;
-        let mut builder = PackBuilder::new(call, self.dialect, large_texts, &mut changes);
+        let mut builder = PackBuilder::new(call, large_texts, &mut changes);
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
         for NewCandidate { index, keeps_call_id } in &self.decision.new_messages {
             let Some(candidate) = self.candidates.get(*index) else { continue };

@@ -68,9 +68,7 @@ impl IdempotencyKey {
     ) -> u32 {
         let known = head.recent_batches.iter().find(|batch| batch.hash == self.hash);
         match known {
-            Some(batch) if extra.is_repeat => {
-                batch.consumed.saturating_sub(self.offset).min(count)
-            }
+            Some(batch) if extra.is_repeat => batch.consumed.saturating_sub(self.offset).min(count),
             _ => 0,
         }
     }

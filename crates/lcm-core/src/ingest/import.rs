@@ -63,7 +63,8 @@ pub(crate) fn import_messages(
     let list = batch_limit::take_fitting(texts, true)?;
     let payload_tokens_min =
         |index: usize| imported.payload_tokens_min.get(index).copied().flatten();
-    let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
+    let parser =
+        CandidateParser { call, dialect: dialect.into(), payload_tokens_min: &payload_tokens_min };
     let mut candidates = batch::read_candidates(&parser, list, true)?;
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
@@ -98,7 +99,7 @@ pub(crate) fn import_messages(
         )));
     }
     AppendCommit {
-        dialect,
+        dialect: dialect.into(),
         candidates: &candidates,
         times,
         decision,

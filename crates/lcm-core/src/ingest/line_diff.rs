@@ -214,7 +214,8 @@ impl LineComparison<'_, '_> {
         diff.is_first_turn = prefix.length > 0
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
-        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored) {
+        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored)
+        {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             return Ok(());
@@ -236,7 +237,11 @@ impl LineComparison<'_, '_> {
         };
         let is_apart = inside.start >= lead.entries + length
             && inside.position_first > int::to_u64(lead.messages + length);
-        if length > 0 && inside.length > 0 && is_apart && anchors + inside.anchors >= INSIDE_ANCHORS_MIN {
+        if length > 0
+            && inside.length > 0
+            && is_apart
+            && anchors + inside.anchors >= INSIDE_ANCHORS_MIN
+        {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             diff.add_run(&inside);

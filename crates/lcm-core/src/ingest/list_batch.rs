@@ -121,7 +121,8 @@ impl AppendExtra {
         messages: u64,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
-        let PlannedLine { change, is_revision, is_start, list_hash, count: wanted, seen } = &self.planned;
+        let PlannedLine { change, is_revision, is_start, list_hash, count: wanted, seen } =
+            &self.planned;
         let is_revision = *is_revision;
         let repeated = int::to_usize(u64::from(repeated));
         let places = (repeated..count).map(|index| CandidatePlace { index, is_revision });

@@ -369,8 +369,7 @@ impl LineRequest<'_, '_> {
                  covers their place"
             ));
         }
-        let mut change =
-            LineChange { fork: messages, is_grown: false, restored: restored.ranges };
+        let mut change = LineChange { fork: messages, is_grown: false, restored: restored.ranges };
         let new = decision.outcomes.iter().skip(last.count + restored.count);
         let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
         if self.diff.grown.is_some() && left == 1 && fork >= summarised {

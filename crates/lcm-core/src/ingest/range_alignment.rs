@@ -83,7 +83,8 @@ impl ComparedRange<'_> {
                 return Ok(count);
             }
             let stored = line.read_page(session, position)?;
-            let pairs = self.entries.iter().skip(count).zip((position..self.position_end).zip(stored));
+            let pairs =
+                self.entries.iter().skip(count).zip((position..self.position_end).zip(stored));
             for (entry, (position, stored)) in pairs {
                 if !stored.is_entry(position, entry) {
                     return Ok(count);

@@ -7,8 +7,11 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    history::MessageHistory, message_mark::MessageMark, pack::{PlacedMessage, RawText},
-    records::withdrawals::Withdrawals, store_session::StoreSession,
+    history::MessageHistory,
+    message_mark::MessageMark,
+    pack::{PlacedMessage, RawText},
+    records::withdrawals::Withdrawals,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{
@@ -46,8 +49,7 @@ impl ComparedMessage {
 
     /// Returns whether an entry without a stored id is this message or a redacted copy of it.
     pub(super) fn matches_entry(&self, entry: &AlignableEntry) -> bool {
-        !entry.is_known()
-            && (entry.is_same(&self.mark) || entry.may_be_copy_of(&self.text))
+        !entry.is_known() && (entry.is_same(&self.mark) || entry.may_be_copy_of(&self.text))
     }
 }
 

@@ -16,7 +16,7 @@ use lcm_text::{
         self, ParsedMessage, Role,
         meaning::{self, SaidPart},
     },
-    types::api::Dialect,
+    types::api::ReadDialect,
 };
 
 use super::{append_options::ENTRIES_MAX, backlog::BacklogOptions, redaction::RedactedCopy};
@@ -137,10 +137,10 @@ pub(super) struct ReconcileRequest {
 /// # Errors
 ///
 /// `invalid-input` with the index of the message.
-pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> {
+pub(crate) fn identify(dialect: ReadDialect, messages: &[String]) -> Result<String> {
     let mut entries = JsonWriter::new_array();
     for (index, raw) in messages.iter().enumerate() {
-        let message = message::parse(dialect, raw).map_err(|error| {
+        let message = message::parse_given(dialect, raw).map_err(|error| {
             Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         })?;
         entries.push_object(TranscriptEntry::from_message(raw, &message).to_object());

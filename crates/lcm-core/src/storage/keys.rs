@@ -213,6 +213,11 @@ impl ConversationKeys {
         format!("{}/e", self.root)
     }
 
+    /// Returns the key of the record of summaries by depth.
+    pub(crate) fn summary_counts_key(&self) -> String {
+        format!("{}/n", self.root)
+    }
+
     /// Returns the key of the focus brief.
     pub(crate) fn focus_key(&self) -> String {
         format!("{}/y", self.root)
@@ -380,6 +385,7 @@ mod tests {
             keys.calibration_key("m"),
             keys.usage_key(),
             keys.focus_key(),
+            keys.summary_counts_key(),
             keys.grants_key(),
             keys.ask_key(),
             keys.journal_key(7),

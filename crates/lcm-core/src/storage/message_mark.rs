@@ -85,8 +85,7 @@ impl MessageMark {
 
 /// Returns the hash of the call ids of a message, of which at least one is not zeros.
 fn join_calls(calls: &[[u8; 4]]) -> [u8; 4] {
-    let [first, second, third, last] =
-        meaning::hash_id(&[b"lcm calls", calls.as_flattened()]);
+    let [first, second, third, last] = meaning::hash_id(&[b"lcm calls", calls.as_flattened()]);
     let are_unique = calls.iter().filter(|call| **call != [0; 4]).all(|call| call[3] & 1 == 1);
     [first, second, third, (last & !1) | u8::from(are_unique)]
 }
@@ -143,7 +142,9 @@ mod tests {
         };
         let [one, two, none] = ["\"call_1\"", "\"call_2\"", "null"].map(result);
         assert!(!one.is_same_message(&two) && one.says_the_same(&two) && one.has_other_call(&two));
-        assert!(one.is_same_message(&none) && !one.has_same_call(&one) && !none.has_same_call(&none));
+        assert!(
+            one.is_same_message(&none) && !one.has_same_call(&one) && !none.has_same_call(&none)
+        );
         let unique = result("\"call_abcdefghijkl\"");
         assert!(unique.has_same_call(&unique) && !unique.has_same_call(&one));
     }

@@ -168,7 +168,11 @@ pub(crate) fn find_in_family<T>(
     let mut others = match permit {
         Some(permit) => permit.list_conversations(session)?,
         None => {
-            let head = LoadedHead::open(session, call)?.head;
+            let loaded = LoadedHead::open(session, call)?;
+            if !all_conversations {
+                loaded.ensure_exists()?;
+            }
+            let head = loaded.head;
             let members = match head.family {
                 Some(family) => list_other_members(session, family, call.conversation)?,
                 None => Vec::new(),

@@ -12,7 +12,7 @@ use crate::storage::{
     call::Call,
     changes::Changes,
     codec::{self, SoundRecord},
-    head::ConversationHead,
+    head::{ConversationHead, LoadedHead},
     keys::{self, ConversationKeys},
     records::session::{ArchiveRecord, FamilyMember},
     store_session::StoreSession,
@@ -47,13 +47,7 @@ pub(crate) fn join_family(
     numbered_from: Option<String>,
     changes: &mut Changes,
 ) -> Result<bool> {
-    if family.is_empty() || family.len() > limits::CONVERSATION_BYTES_MAX {
-        return Err(Error::invalid_input(format_args!(
-            "`family` must have 1 to {} bytes, got {}",
-            limits::CONVERSATION_BYTES_MAX,
-            family.len()
-        )));
-    }
+    ensure_family_key(family)?;
     let hash = keys::family_hash(family);
     let conversation = &head.conversation;
     match head.family {
@@ -70,6 +64,52 @@ pub(crate) fn join_family(
     changes.write_record(&FamilyMember::key(call.keys, hash), &member)?;
     head.family = Some(hash);
     Ok(true)
+}
+
+/// Ensures that a family key has 1 to 512 bytes.
+///
+/// # Errors
+///
+/// `invalid-input`: the key is empty or longer.
+pub(crate) fn ensure_family_key(family: &str) -> Result<()> {
+    if (1..=limits::CONVERSATION_BYTES_MAX).contains(&family.len()) {
+        return Ok(());
+    }
+    Err(Error::invalid_input(format_args!(
+        "`family` must have 1 to {} bytes, got {}",
+        limits::CONVERSATION_BYTES_MAX,
+        family.len()
+    )))
+}
+
+/// Returns the conversation of a family that is not archived, of several the latest to join;
+/// `None`: all are archived.
+///
+/// # Errors
+///
+/// `not-found`: the family has no conversation; errors of the store.
+pub(crate) fn find_live_member(
+    session: &mut StoreSession<'_>,
+    family: &str,
+) -> Result<Option<String>> {
+    let members = list_other_members(session, keys::family_hash(family), "")?;
+    let mut is_empty = true;
+    for FamilyMember { family: key, conversation, .. } in members {
+        // Another family may have the same hash.
+        if key != family {
+            continue;
+        }
+        is_empty = false;
+        let keys = ConversationKeys::new(&conversation)?;
+        let loaded = LoadedHead::load_head(session, &keys, &conversation)?;
+        if loaded.bytes.is_some() && loaded.head.archived.is_none() {
+            return Ok(Some(conversation));
+        }
+    }
+    if is_empty {
+        return Err(Error::not_found(format_args!("family `{family}` does not exist")));
+    }
+    Ok(None)
 }
 
 /// Returns whether a conversation belongs to a family other than `family`.

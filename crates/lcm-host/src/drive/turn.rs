@@ -27,13 +27,13 @@ impl Lcm {
     ) -> IngestResult<TurnReport> {
         let TurnOptions { ingest, compact, .. } = options;
         // Options that `evaluate` refuses are refused before anything is stored.
-        self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
+        let (asked, now) = (compact.plan_of_new(), compact.clock.now_ms());
+        self.evaluate(conversation, compact.budget, &asked, now)?;
         let ingested = self.append_end(conversation, messages, ingest, cancel)?;
-        let task = options.build_task(conversation);
-        let decision: TurnResult = self.drive(&task, compact.parts(cancel, None))?;
-        let deferred = decision.deferred;
-        let mut report = TurnReport { ingested, compacted: None, deferred, failure: None };
-        if decision.compact {
+        let (task, parts) = (options.build_task(conversation), compact.parts(cancel, None));
+        let turn: TurnResult = self.drive(&task, parts)?;
+        let mut report = TurnReport::new(ingested, turn.deferred);
+        if turn.compact {
             match self.compact(conversation, compact, cancel, &mut |_| {}) {
                 Ok(compacted) => report.compacted = Some(compacted),
                 Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),

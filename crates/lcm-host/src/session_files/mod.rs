@@ -158,6 +158,7 @@ impl Format {
             Self::Messages(Dialect::OpenaiChat) => "messages of `openai-chat`",
             Self::Messages(Dialect::OpenaiResponses) => "items of `openai-responses`",
             Self::Messages(Dialect::Gemini) => "contents of `gemini`",
+            Self::Messages(Dialect::Auto) => "messages of several dialects",
         }
     }
 }

@@ -94,8 +94,6 @@ pub struct ConversationStatus {
     /// State of an archived conversation; null: not archived.
     #[serde(deserialize_with = "Option::deserialize")]
     pub archived: Option<ArchiveState>,
-    /// Bytes of the conversation by content.
-    pub bytes: ByteUsage,
 }
 
 /// The summaries of one depth.
@@ -296,6 +294,8 @@ pub enum CheckStatus {
 /// Counts of what was checked.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CheckMetrics {
+    /// Bytes of the conversation by content.
+    pub bytes: ByteUsage,
     /// Number of items of the stored context.
     pub context_items: u64,
     /// Estimated tokens of the stored context.

@@ -66,6 +66,9 @@ pub struct CompactionExtra {
     /// absent: they are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether the conversation need not exist: nothing is due then. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_be_new: Option<bool>,
 }
 
 /// A decision as `compaction.evaluate` returns it.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AppendMode, CompactionMode, CompactionPass, CompactionStatus, CompletionFailure,
-    DecisionRecord, DeferredCompaction, Dialect,
+    DecisionRecord, DeferredCompaction, ReadDialect,
 };
 
 /// A task; `task` names the task.
@@ -38,7 +38,7 @@ pub struct AppendTask {
     pub conversation: String,
     /// Dialect of the messages. Default: `lcm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<ReadDialect>,
     /// Number of messages that the host holds for the task.
     pub count: u64,
     /// UTF-8 bytes of all these messages together.
@@ -78,7 +78,7 @@ pub struct IngestTask {
     pub conversation: String,
     /// Dialect of the messages. Default: `lcm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<ReadDialect>,
     /// Number of messages of the transcript.
     pub count: u64,
     /// UTF-8 bytes of all these messages together.

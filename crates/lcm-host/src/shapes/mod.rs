@@ -48,6 +48,7 @@
 //! - `admin.import-page` returns [`ImportPage`]
 //! - `admin.call` takes `arguments-json`: shape of the verb; returns shape of the verb
 //! - verb `family` takes [`FamilyArguments`]; returns [`FamilyAnswer`]
+//! - verb `live` takes [`LiveArguments`]; returns [`LiveAnswer`]
 //! - verb `archive` takes [`ArchiveArguments`]; returns [`ArchiveAnswer`]
 //! - verb `delete` takes [`DeleteArguments`]; returns [`DeleteAnswer`]
 //! - verb `reset` takes [`ResetArguments`]; returns [`ResetAnswer`]

@@ -4,22 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The message format of a provider, or the format `lcm` of this project.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
-    /// `lcm`.
-    Lcm,
-    /// `anthropic`.
-    Anthropic,
-    /// `openai-chat`.
-    OpenaiChat,
-    /// `openai-responses`.
-    OpenaiResponses,
-    /// `gemini`.
-    Gemini,
-}
-
 /// The author of a message.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -114,14 +98,33 @@ pub enum CompletionErrorCode {
     Other,
 }
 
+/// The dialect in which messages are read; `auto`: for each message the dialect that reads most of
+/// it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadDialect {
+    /// `lcm`.
+    Lcm,
+    /// `anthropic`.
+    Anthropic,
+    /// `openai-chat`.
+    OpenaiChat,
+    /// `openai-responses`.
+    OpenaiResponses,
+    /// `gemini`.
+    Gemini,
+    /// `auto`.
+    Auto,
+}
+
 /// The reason for which a conversation was archived.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveCause {
     /// `manual-reset`.
     ManualReset,
-    /// `deleted`.
-    Deleted,
+    /// `discarded`.
+    Discarded,
     /// `session-end`.
     SessionEnd,
     /// `rollover`.

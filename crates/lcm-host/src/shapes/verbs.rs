@@ -34,6 +34,24 @@ pub struct FamilyAnswer {
     pub family: String,
 }
 
+/// Arguments of `live`: finds the conversation of a family that goes on.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct LiveArguments {
+    /// Key of the family.
+    pub family: String,
+}
+
+/// Answer of `live`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct LiveAnswer {
+    /// Id of the conversation that is not archived, of several the latest to join; null: all are
+    /// archived.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub conversation: Option<String>,
+    /// Key of the family.
+    pub family: String,
+}
+
 /// Arguments of `archive`: ends all writing to the conversation.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ArchiveArguments {

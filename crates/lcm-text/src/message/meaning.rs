@@ -96,13 +96,11 @@ pub fn read_text(raw: &str, message: &ParsedMessage) -> Option<String> {
     let mut parts = message.parts.iter().filter(is_thought);
     let text = match (parts.next()?, parts.next()) {
         (Part::Text { text }, None) => json::text(raw, *text).into_owned(),
-        (Part::ToolResult { output: Some(output), .. }, None) => {
-            match json::kind(raw, *output) {
-                JsonKind::String => json::text(raw, *output).into_owned(),
-                JsonKind::Array => join_text_blocks(raw, *output)?,
-                _ => return None,
-            }
-        }
+        (Part::ToolResult { output: Some(output), .. }, None) => match json::kind(raw, *output) {
+            JsonKind::String => json::text(raw, *output).into_owned(),
+            JsonKind::Array => join_text_blocks(raw, *output)?,
+            _ => return None,
+        },
         _ => return None,
     };
     Some(normalize_text(&text).into_owned())
@@ -149,7 +147,9 @@ fn looks_unique(id: &str) -> bool {
     let is_counted = stem.len() < id.len() && !stem.bytes().any(|b| b.is_ascii_digit());
     let characters = id.bytes().filter(u8::is_ascii_alphanumeric).count();
     is_unique_call_id(id)
-        || (!is_counted && characters >= CALL_ID_CHARACTERS_MIN && id.bytes().any(|b| b.is_ascii_digit()))
+        || (!is_counted
+            && characters >= CALL_ID_CHARACTERS_MIN
+            && id.bytes().any(|b| b.is_ascii_digit()))
 }
 
 /// Returns the hash of a part; `None`: the part says nothing.

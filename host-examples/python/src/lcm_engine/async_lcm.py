@@ -27,6 +27,7 @@ from .models import Asking, Complete, Model, models_of
 from .opening import (
     RETRIES,
     Clock,
+    checked_dialect,
     checked_scope,
     configured,
     default_store,
@@ -35,11 +36,12 @@ from .opening import (
     wall_clock,
     warn_of_unused_path,
 )
-from .results import CompletionRequest, Configuration, JsonValue, ToolScope
+from .results import CompletionRequest, Configuration, JsonValue, ReadDialect, ToolScope
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun
 from .verbs import Verbs
+from .verbs.handle import AsyncConversation
 
 T = TypeVar("T")
 
@@ -62,6 +64,7 @@ def open_async(
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
+    dialect: ReadDialect = "lcm",
 ) -> Opening:
     """Opens a store for asyncio; the parameters are as for `lcm.open`.
 
@@ -76,7 +79,7 @@ def open_async(
 
     async def opened() -> AsyncLcm:
         asking = Asking(models_of(complete), together=True).given(retries, timeout_ms)
-        tool_scope = checked_scope(scope)
+        tool_scope, own_dialect = checked_scope(scope), checked_dialect(dialect)
         program = await asyncio.to_thread(load, wasm)
         settings = configured(program, config, environment, asking)
         place: str | os.PathLike[str] | Store | AsyncStore = (
@@ -94,6 +97,7 @@ def open_async(
             memory_bytes_max,
             in_thread=isinstance(place, (str, os.PathLike)),
             scope=tool_scope,
+            dialect=own_dialect,
         )
 
     return Opening(opened)
@@ -136,8 +140,9 @@ class AsyncLcm(Verbs, Awaited):
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         in_thread: bool = False,
         scope: ToolScope = "conversation",
+        dialect: ReadDialect = "lcm",
     ) -> None:
-        super().__init__(asking, clock, scope)
+        super().__init__(asking, clock, scope, dialect)
         self.store = store
         self._config_json = config_json
         self._lines = Lines()
@@ -155,6 +160,17 @@ class AsyncLcm(Verbs, Awaited):
             session = Session(make(), store)  # type: ignore[arg-type]
             self._session = ThreadSession(session) if in_thread else session
 
+    def conversation(
+        self,
+        id: str,
+        *,
+        budget: int | None = None,
+        dialect: ReadDialect | None = None,
+        model: str | None = None,
+    ) -> AsyncConversation:
+        """Returns the handle of a conversation, as `Lcm.conversation`; its calls are awaited."""
+        return AsyncConversation(self, id, budget, dialect, model)
+
     async def call(self, name: str, arguments: Mapping[str, object]) -> JsonValue:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
         conversation = arguments.get("conversation")
@@ -170,6 +186,7 @@ class AsyncLcm(Verbs, Awaited):
         return self._session.call(name, arguments, once)
 
     async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
+        self._owner.check()
         with self._lines.call(), _around(self._lines):
             return await self._go_on(begun_flow, conversation)
 
@@ -259,9 +276,11 @@ class AsyncLcm(Verbs, Awaited):
     async def close(self) -> None:
         """Waits for all calls that were made before and closes the store; later ones are refused.
 
-        Who cannot wait for a model cancels its task. `conflict`: it was called by a model or a
+        In a forked process nothing is closed. Who cannot wait for a model cancels its task. `conflict`: it was called by a model or a
         store, for which one of those calls waits.
         """
+        if not self._owner.is_here:
+            return
         if self._lines in _AROUND.get():
             raise LcmError("conflict", "`close` waits for the call that it was called from")
         await self._lines.close()

@@ -35,10 +35,10 @@ class Work:
         chosen = {name: value for name, value in given.items() if value is not None}
         return {"task": name} | chosen
 
-    def question(self) -> Fields:
-        """Returns the arguments of `evaluate`."""
+    def question(self, may_be_new: bool = False) -> Fields:
+        """Returns the arguments of `evaluate`; `may_be_new`: the conversation need not exist."""
         options = {name: value for name, value in self.options.items() if name != "model"}
-        options |= model_option(self.options.get("model"))
+        options |= model_option(self.options.get("model"), may_be_new=may_be_new)
         arguments = {"conversation": self.conversation, "budget": self.budget}
         return arguments | {"options": options, "now": self.now()}
 
@@ -51,7 +51,7 @@ def turn(
     The messages have the time of `work`; compaction goes on by `clock`, as its deadline does.
     """
     # An invalid argument is an error before a message is stored.
-    decision = yield from evaluate(work.question())
+    decision = yield from evaluate(work.question(may_be_new=True))
     task = {"task": "append", "conversation": work.conversation} | options
     receipt = yield from intake(task, texts, work.now())
     done = results.TurnReport(

@@ -95,11 +95,15 @@ Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
 
 
-def model_option(model: str | None, mark_caches: bool = False) -> Fields:
-    """Returns the options `model` and `mark_caches` as the engine takes them."""
+def model_option(
+    model: str | None, mark_caches: bool = False, may_be_new: bool = False
+) -> Fields:
+    """Returns the options `model`, `mark_caches` and `may_be_new` as the engine takes them."""
     extra: Fields = {} if model is None else {"model": model}
     if mark_caches:
         extra["mark_caches"] = True
+    if may_be_new:
+        extra["may_be_new"] = True
     return {"extra_json": to_json(extra)} if extra else {}
 
 

@@ -17,7 +17,7 @@ from .component import Program
 from .errors import LcmError
 from .instance import Instance
 from .ports import NoStore
-from .results import Configuration, ToolScope
+from .results import Configuration, ReadDialect, ToolScope
 from .models import Asking
 from .settings import NAMED, Settings, resolve
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
@@ -57,6 +57,15 @@ def checked_scope(scope: ToolScope) -> ToolScope:
         message = f"`scope` must be `conversation` or `store`, got `{scope}`"
         raise LcmError("invalid-input", message)
     return scope
+
+
+def checked_dialect(dialect: ReadDialect) -> ReadDialect:
+    """Checks the dialect of messages."""
+    names = get_args(ReadDialect)
+    if dialect not in names:
+        message = f"`dialect` must be one of {', '.join(names)}, got `{dialect}`"
+        raise LcmError("invalid-input", message)
+    return dialect
 
 
 def place_of(store: Store | AsyncStore) -> str:

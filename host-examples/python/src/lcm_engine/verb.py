@@ -16,7 +16,8 @@ from .errors import LcmError
 from .flows import Effect, Flow, Page
 from .models import Asking
 from .opening import Clock, check_named_models
-from .results import ToolScope
+from .processes import Owner
+from .results import ReadDialect, ToolScope
 from .settings import Settings
 
 P = ParamSpec("P")
@@ -26,12 +27,16 @@ Pages = Callable[[Any], Flow[Page[T]]]
 
 
 class Opened:
-    """The clock, the models and the scope of the tools of an open store, for verbs."""
+    """What an open store has for verbs: the clock, the models, and what a call leaves out."""
 
-    def __init__(self, asking: Asking, clock: Clock, scope: ToolScope) -> None:
+    def __init__(
+        self, asking: Asking, clock: Clock, scope: ToolScope, dialect: ReadDialect = "lcm"
+    ) -> None:
         self._asking = asking
         self._clock = clock
         self._scope = scope
+        self._dialect = dialect
+        self._owner = Owner()
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError
@@ -98,6 +103,8 @@ class Verb(Generic[P, T]):
     if TYPE_CHECKING:
 
         @overload
+        def __get__(self, opened: None, kind: Any) -> Verb[P, T]: ...
+        @overload
         def __get__(self, opened: Blocking, kind: Any) -> Callable[P, T]: ...
         @overload
         def __get__(
@@ -130,6 +137,8 @@ class Stream(Generic[P, T]):
 
     if TYPE_CHECKING:
 
+        @overload
+        def __get__(self, opened: None, kind: Any) -> Stream[P, T]: ...
         @overload
         def __get__(self, opened: Blocking, kind: Any) -> Callable[P, Iterator[T]]: ...
         @overload

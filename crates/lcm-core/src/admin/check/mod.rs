@@ -14,6 +14,7 @@ pub(super) use summary_graph::{is_derived_from, least_trust, sum_measures};
 
 use alloc::{format, string::String, vec::Vec};
 
+use super::status::ByteUsage;
 use crate::{
     search,
     storage::{
@@ -165,7 +166,9 @@ pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<St
     report.begin_check("question");
     let found = session.read_record(&QuestionRecord::key(keys)).map(|_| ());
     report.catch_damage(found)?;
+    let usage = ByteUsage::scan(session, keys)?;
     let mut metrics = JsonWriter::new_object();
+    metrics.add_object("bytes", usage.to_object(head.raw_bytes));
     metrics.add_number("context_items", head.context.count_items());
     metrics.add_number("context_tokens", head.context.tokens);
     metrics.add_number("messages", head.messages);

@@ -11,6 +11,7 @@ use crate::storage::{
     context::{Context, ContextItem},
     history::MessageHistory,
     keys::ConversationKeys,
+    records::summary_counts::SummaryCounts,
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
     summary_records::SizedSummaries,
@@ -103,6 +104,18 @@ pub(super) fn check_summaries(
     let count = u64::try_from(summaries.len()).unwrap_or(u64::MAX);
     report.expect_sound(count == head.summaries, || {
         format!("the head counts {} summaries, the store has {count}", head.summaries)
+    });
+    let mut counted = SummaryCounts::default();
+    let mut all_current = true;
+    for (_, (record, _)) in summaries.as_entries() {
+        counted.count_summary(record.depth, record.tokens);
+        all_current &= record.derivation_version == DERIVATION_VERSION;
+    }
+    let counts_key = SummaryCounts::key(history.keys);
+    let counts =
+        report.catch_damage(session.read_record(&counts_key))?.map(Option::unwrap_or_default);
+    report.expect_sound(counts.is_none_or(|counts| counts.matches(&counted, all_current)), || {
+        format!("`{}` counts other summaries by depth than are stored", counts_key.name())
     });
     for (id, (record, _)) in summaries.as_entries() {
         let name = summary::format_summary_id(*id);

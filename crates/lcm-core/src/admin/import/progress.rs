@@ -270,7 +270,7 @@ impl ImportSection {
         if line.text.len() > export_format::INLINE_BYTES_MAX {
             return refuse_line("must be a large message whose text follows in pieces");
         }
-        let message = message::parse(line.dialect, &line.text)?;
+        let message = message::parse_given(line.dialect.into(), &line.text)?;
         let hash = pack::message_hash(&line.text, &message);
         self.running_hash = pack::advance_frontier(&self.running_hash, &hash);
         self.messages_seen = line.seq;

@@ -4,6 +4,7 @@
 //! much it stored. The sources of a leaf must be stored messages, those of a condensed summary
 //! stored summaries.
 
+use crate::storage::records::summary_counts::SummaryCounts;
 use alloc::vec::Vec;
 
 use crate::{
@@ -92,6 +93,12 @@ pub(super) fn store_summaries(
         records.iter().map(|(record, bytes)| (record, *bytes)).collect();
     index.append_summaries(&records, changes.puts_mut())?;
     loaded.head.summaries += u64::from(added);
+    let counts_key = SummaryCounts::key(keys);
+    let mut counts = session.read_record(&counts_key)?.unwrap_or_default();
+    for (record, _) in &records {
+        counts.count_summary(record.depth, record.tokens);
+    }
+    changes.write_record(&counts_key, &counts)?;
     let act = JournalAction::Import { summaries: added, before: None };
     loaded.commit_changes(session, call, act, changes)?;
     Ok(u64::from(added))

@@ -3,6 +3,7 @@
 //! In: a settlement and an answer that was judged. Out: the outcome, after at most one commit.
 //! `apply` and `run` use these methods.
 
+use crate::storage::records::summary_counts::SummaryCounts;
 use alloc::vec::Vec;
 
 use crate::storage::{
@@ -210,7 +211,11 @@ impl TaskSettlement<'_> {
         head.context = context;
         let saved = before.tokens.saturating_sub(head.context.tokens);
         head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
-        head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
+        head.summaries += int::to_u64(records.len());
+        for (record, _) in &records {
+            self.summary_counts.count_summary(record.depth, record.tokens);
+        }
+        changes.write_record(&SummaryCounts::key(keys), &self.summary_counts)?;
         if let Some(input) = &splice.pack_compaction {
             let compacted = input.compact_packs(keys, head, changes.list_puts())?;
             changes.add_puts(compacted);

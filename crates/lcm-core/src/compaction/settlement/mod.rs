@@ -6,6 +6,7 @@
 mod commit;
 mod sources;
 
+use crate::storage::records::summary_counts::SummaryCounts;
 use alloc::{string::String, vec::Vec};
 
 use crate::{
@@ -47,6 +48,7 @@ pub(crate) struct TaskSettlement<'a> {
     /// The stored attempts; `None`: none are stored.
     attempts: Option<TaskAttempts>,
     breaker: GuardedRecord<ModelBreaker>,
+    summary_counts: SummaryCounts,
     /// Id and record of the summary that an earlier call made of this answer; `None`: none is
     /// stored, or no id was given.
     committed_summary: Option<([u8; 8], Summary)>,
@@ -79,11 +81,13 @@ impl<'a> TaskSettlement<'a> {
         let breaker = reads.add_record(ModelBreaker::key(&task.breaker_scope));
         let committed = expected.map(|id| (id, reads.add_record(Summary::key(keys, id))));
         let manifest = reads.add_record(IndexManifest::key(keys));
+        let summary_counts = reads.add_record(SummaryCounts::key(keys));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         let index_maintenance = IndexMaintenance::from_manifest(keys, values.decode(&manifest)?);
         let loaded = loaded.require_existing()?;
         session_rules::ensure_not_archived(session, &loaded.head)?;
         let attempts = values.decode(&attempts)?;
+        let summary_counts = values.decode(&summary_counts)?.unwrap_or_default();
         let breaker = values.decode_guarded(breaker)?;
         let committed_summary = match committed {
             Some((id, slot)) => values.decode(&slot)?.map(|record| (id, record)),
@@ -97,6 +101,7 @@ impl<'a> TaskSettlement<'a> {
             task,
             attempts,
             breaker,
+            summary_counts,
             committed_summary,
             rejected_attempts: None,
             warnings,

@@ -4,7 +4,7 @@
 
 use alloc::string::String;
 
-use crate::compaction::build_model_option;
+use crate::compaction::{build_decision_option, build_model_option};
 use lcm_text::{base::json::JsonWriter, types::api::Timestamp};
 
 use super::super::{
@@ -52,7 +52,14 @@ impl CompactionProgress {
     fn build_options(&self, task: &CompactionTask) -> JsonWriter {
         let is_end = self.phase == CompactionPhase::Evaluate;
         let mut options = JsonWriter::new_object();
-        if let Some(extra) = task.build_extra_options() {
+        let extra = match (&task.model, &task.extra_json) {
+            // The append before the decision may have skipped a new conversation.
+            (model, None) | (model @ Some(_), _) if self.phase == CompactionPhase::Decide => {
+                Some(build_decision_option(model.as_deref()))
+            }
+            _ => task.build_extra_options(),
+        };
+        if let Some(extra) = extra {
             options.add_text("extra_json", &extra);
         }
         options.add_flag("force", task.force && !is_end);

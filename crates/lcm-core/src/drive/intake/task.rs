@@ -17,7 +17,6 @@ use super::super::{
 /// Most ranges of set-aside messages that a plan brings back.
 const RESTORED_MAX: usize = 32;
 
-
 /// The members of an intake task.
 pub(in crate::drive) struct IntakeTask {
     pub(super) conversation: String,

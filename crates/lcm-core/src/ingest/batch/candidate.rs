@@ -26,7 +26,7 @@ use lcm_text::{
         hash, limits,
     },
     message::{self, ParsedMessage, Role, large_payload},
-    types::api::{Dialect, Timestamp},
+    types::api::{Dialect, ReadDialect, Timestamp},
 };
 
 use super::super::transcript::TranscriptEntry;
@@ -63,7 +63,7 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
 /// A parser of texts into candidates.
 pub(in crate::ingest) struct CandidateParser<'a> {
     pub(in crate::ingest) call: Call<'a>,
-    pub(in crate::ingest) dialect: Dialect,
+    pub(in crate::ingest) dialect: ReadDialect,
     /// Returns the least tokens of a large payload of the message at an index; `None`: no payload
     /// is large.
     pub(in crate::ingest) payload_tokens_min: &'a dyn Fn(usize) -> Option<u32>,
@@ -79,10 +79,10 @@ impl CandidateParser<'_> {
         let add_index = |error: Error| {
             Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         };
-        let message = message::parse(self.dialect, raw).map_err(add_index)?;
+        let message = message::parse_given(self.dialect, raw).map_err(add_index)?;
         let placeholder = (self.payload_tokens_min)(index).and_then(|tokens_min| {
             large_payload::build_placeholder(
-                self.dialect,
+                message.dialect,
                 raw,
                 &message,
                 tokens_min,
@@ -234,6 +234,7 @@ fn parse_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidat
 
 fn build_blank_message() -> ParsedMessage {
     ParsedMessage {
+        dialect: Dialect::Lcm,
         role: Role::System,
         parts: Vec::new(),
         tokens: 0,
@@ -244,6 +245,7 @@ fn build_blank_message() -> ParsedMessage {
         unique_call_id: None,
         is_discriminating: false,
         is_failed_and_empty: false,
+        has_unread_content: false,
         dialect_mismatch: None,
         has_invalid_timestamp: false,
     }

@@ -169,8 +169,9 @@ impl CalibratedModel {
         Ok(Self { model, key })
     }
 
-    /// Reads the option `model` of `extra-json`, which has no other option. `None`: `extra_json` is
-    /// absent or empty, or lacks the option.
+    /// Reads the options `model` and `may_be_new` of `extra-json`, which has no others. `None`:
+    /// `extra_json` is absent or empty, or lacks the model. Also returns whether the conversation
+    /// need not exist.
     ///
     /// # Errors
     ///
@@ -178,13 +179,16 @@ impl CalibratedModel {
     pub(crate) fn from_options(
         keys: &ConversationKeys,
         extra_json: Option<&str>,
-    ) -> Result<Option<Self>> {
+    ) -> Result<(Option<Self>, bool)> {
         const NAME: &str = "extra-json";
-        let Some(json) = extra_json.filter(|json| !json.is_empty()) else { return Ok(None) };
+        let Some(json) = extra_json.filter(|json| !json.is_empty()) else {
+            return Ok((None, false));
+        };
         let mut fields = JsonFields::parse_argument(NAME, json)?;
         let model = fields.take_optional_text("model");
+        let may_be_new = fields.take_flag("may_be_new");
         fields.finish(NAME)?;
-        model.map(|model| Self::new(keys, model)).transpose()
+        Ok((model.map(|model| Self::new(keys, model)).transpose()?, may_be_new))
     }
 
     /// Adds the record of this model to a read.

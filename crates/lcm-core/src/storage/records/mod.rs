@@ -13,6 +13,7 @@ pub(crate) mod link;
 pub(crate) mod model_breaker;
 pub(crate) mod question;
 pub(crate) mod session;
+pub(crate) mod summary_counts;
 pub(crate) mod tombstone;
 pub(crate) mod upload;
 pub(crate) mod usage;

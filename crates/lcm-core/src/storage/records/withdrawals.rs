@@ -234,7 +234,8 @@ mod tests {
         for _ in 0..2_000 {
             let first = 1 + random(60);
             let last = first + random(61 - first);
-            let live = |flags: &[Option<Option<u64>>], seq: u64| flags[int::to_usize(seq)].is_none();
+            let live =
+                |flags: &[Option<Option<u64>>], seq: u64| flags[int::to_usize(seq)].is_none();
             match random(4) {
                 0 | 1 => {
                     let aside = |seq: &u64| matches!(flags[int::to_usize(*seq)], Some(Some(_)));
@@ -277,7 +278,11 @@ mod tests {
             }
             for range in &record.ranges {
                 if let WithdrawalReason::SetAside { after } = range.reason {
-                    assert_eq!(flags[int::to_usize(range.seq_first)], Some(Some(after)), "{range:?}");
+                    assert_eq!(
+                        flags[int::to_usize(range.seq_first)],
+                        Some(Some(after)),
+                        "{range:?}"
+                    );
                 }
             }
         }

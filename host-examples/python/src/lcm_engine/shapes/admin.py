@@ -89,8 +89,6 @@ class ConversationStatus(TypedDict):
     """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
-    bytes: ByteUsage
-    """Bytes of the conversation by content."""
 
 
 class DepthCount(TypedDict):
@@ -247,6 +245,8 @@ class CheckOutcome(TypedDict):
 class CheckMetrics(TypedDict):
     """Counts of what was checked."""
 
+    bytes: ByteUsage
+    """Bytes of the conversation by content."""
     context_items: int
     """Number of items of the stored context."""
     context_tokens: int

@@ -54,9 +54,14 @@ CompletionErrorCode = Literal[
 ]
 """The reason for which a model gave no completion."""
 
+ReadDialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini", "auto"]
+"""The dialect in which messages are read; `auto`: for each message the dialect that
+reads most of it.
+"""
+
 ArchiveCause = Literal[
     "manual-reset",
-    "deleted",
+    "discarded",
     "session-end",
     "rollover",
     "cron-rotation",

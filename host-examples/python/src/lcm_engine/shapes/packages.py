@@ -8,7 +8,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from .admin import CheckMetrics, CheckOutcome
 from .assembly import ContextItem, EvictionPolicy, PrefixReport
-from .common import CompletionFailure, Dialect, JsonObject, ModelFailure
+from .common import CompletionFailure, Dialect, JsonObject, ModelFailure, ReadDialect
 from .compaction import (
     CompactionMode,
     CompactionPass,
@@ -38,7 +38,7 @@ class IngestOptions(TypedDict):
 
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
@@ -59,7 +59,7 @@ class AppendOptions(TypedDict):
 
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
@@ -168,7 +168,7 @@ class TurnOptions(TypedDict):
     """Time for which the requests are reserved for this caller, in milliseconds; absent:
     no reservation.
     """
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.

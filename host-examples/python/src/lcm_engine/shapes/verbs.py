@@ -44,6 +44,17 @@ class FamilyAnswer(TypedDict):
     """Key of the family."""
 
 
+class LiveAnswer(TypedDict):
+    """Answer of `live`."""
+
+    conversation: str | None
+    """Id of the conversation that is not archived, of several the latest to join; None:
+    all are archived.
+    """
+    family: str
+    """Key of the family."""
+
+
 class ArchiveAnswer(TypedDict):
     """Answer of `archive`."""
 

@@ -14,9 +14,9 @@ from ..results import (
     CompactionMode,
     CompactReport,
     Decision,
-    Dialect,
     MaintainReport,
     Message,
+    ReadDialect,
     SummaryPrompt,
     TokenPrices,
     TurnReport,
@@ -37,7 +37,7 @@ class Compacting(Opened):
         messages: Iterable[Message],
         budget: int,
         *,
-        dialect: Dialect = "lcm",
+        dialect: ReadDialect | None = None,
         append_mode: AppendMode = "transcript",
         repeat: bool = False,
         refuse_replay: bool = False,
@@ -69,7 +69,7 @@ class Compacting(Opened):
         if not isinstance(defer, bool | None):
             raise LcmError("invalid-input", "`defer` must be True or False")
         intake = {
-            "dialect": dialect,
+            "dialect": dialect or self._dialect,
             "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .. import flows, intake
 from ..flows import Flow
-from ..results import AppendMode, Dialect, Message, Receipt
+from ..results import AppendMode, Dialect, Message, ReadDialect, Receipt
 from ..texts import to_texts
 from ..verb import Opened, Verb
 
@@ -20,7 +20,7 @@ class Intake(Opened):
         conversation: str,
         messages: Iterable[Message],
         *,
-        dialect: Dialect = "lcm",
+        dialect: ReadDialect | None = None,
         append_mode: AppendMode = "transcript",
         repeat: bool = False,
         refuse_replay: bool = False,
@@ -45,7 +45,7 @@ class Intake(Opened):
         task = {
             "task": "append",
             "conversation": conversation,
-            "dialect": dialect,
+            "dialect": dialect or self._dialect,
             "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
@@ -60,7 +60,7 @@ class Intake(Opened):
         conversation: str,
         messages: Iterable[Message],
         *,
-        dialect: Dialect = "lcm",
+        dialect: ReadDialect | None = None,
         refuse_replay: bool = False,
         family: str | None = None,
         seq_seen: int | None = None,
@@ -77,7 +77,7 @@ class Intake(Opened):
         task = {
             "task": "ingest",
             "conversation": conversation,
-            "dialect": dialect,
+            "dialect": dialect or self._dialect,
             "refuse_replay": refuse_replay,
             "family": family,
             "seq_seen": seq_seen,
@@ -85,7 +85,7 @@ class Intake(Opened):
         return intake.intake(task, to_texts(messages), self._now(now))
 
     @Verb
-    def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> Flow[int]:
+    def estimate(self, messages: Iterable[Message], *, dialect: ReadDialect | None = None) -> Flow[int]:
         """Estimates the tokens of messages that are sent beside the context; stores nothing.
 
         ```python
@@ -93,10 +93,12 @@ class Intake(Opened):
         assert 0 < tokens < 20
         ```
         """
-        return flows.estimate(dialect, to_texts(messages))
+        return flows.estimate(dialect or self._dialect, to_texts(messages))
 
     @Verb
-    def validate(self, messages: Iterable[Message], dialect: Dialect) -> Flow[list[str]]:
+    def validate(
+        self, messages: Iterable[Message], dialect: Dialect | None = None
+    ) -> Flow[list[str]]:
         """Returns the reasons why the provider of `dialect` would refuse messages, a line each.
 
         ```python
@@ -104,4 +106,4 @@ class Intake(Opened):
         assert refusals == ["messages[0]: blank content"]
         ```
         """
-        return flows.validate(dialect, to_texts(messages))
+        return flows.validate(dialect or self._dialect, to_texts(messages))

@@ -18,6 +18,7 @@ from ..results import (
     ImportReport,
     ListedItem,
     ListingKind,
+    LiveAnswer,
     NewSessionAnswer,
     ResetAnswer,
     StatusReport,
@@ -80,6 +81,20 @@ class Keeping(Opened):
         """
         arguments = {"family": family, "dry_run": dry_run}
         return paging.life(conversation, "family", arguments, self._now(now))
+
+    @Verb
+    def live(self, family: str) -> Flow[LiveAnswer]:
+        """Finds the conversation of a family that is not archived, of several the latest to join.
+
+        `conversation` of the answer is None when all are archived.
+
+        ```python
+        lcm.family("chat", "orchard")
+        fresh = lcm.reset("chat")["conversation"]
+        assert lcm.live("orchard")["conversation"] == fresh
+        ```
+        """
+        return paging.life("", "live", {"family": family}, self._now(None))
 
     @Verb
     def reset(

@@ -418,6 +418,7 @@ pub(crate) fn revoke_grant(
 ) -> Result<()> {
     let found = LoadedGrants::find_grant(session, call.conversation, grant, call.now)?;
     let Some((record, index)) = found else {
+        LoadedHead::open_existing(session, call)?;
         return Err(Error::not_found(format_args!(
             "this conversation neither issued the grant `{grant}` nor is covered by it; an expired \
              grant needs no revocation"
