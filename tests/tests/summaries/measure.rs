@@ -157,8 +157,11 @@ fn blocks(lines: &[String]) -> Vec<Block> {
         let mut text = String::new();
         let time = message.timestamp.unwrap_or(0);
         let (role, parts) = (message.role, &*message.parts);
-        let options =
-            transcript::TranscriptOptions { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] };
+        let options = transcript::TranscriptOptions {
+            part_tokens_max: PART_TOKENS_MAX,
+            injected_tags: &[],
+            offsets: &TimeOffsets::default(),
+        };
         let message = transcript::TranscriptMessage { raw, role, parts, time };
         if transcript::render_message(&mut text, &message, options) {
             out.push(Block { tokens: estimate(&text), text });
