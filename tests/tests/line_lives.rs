@@ -2,6 +2,7 @@
     clippy::as_conversions,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]

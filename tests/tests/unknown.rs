@@ -1,4 +1,8 @@
-#![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure"
+)]
 //! An unknown conversation is the same answer in every verb: `not-found` with the same text, and
 //! nothing is written. A verb that begins a conversation is no such verb.
 

@@ -34,10 +34,10 @@ impl TurnOptions {
     /// Returns the task that decides after the append.
     pub(crate) fn build_task(&self, conversation: &str) -> Value {
         let mut task = self.compact.build_task("turn", conversation);
-        if let Some(members) = task.as_object_mut() {
-            if let Some(defer) = self.defer {
-                members.insert("defer".to_owned(), defer.into());
-            }
+        if let Some(members) = task.as_object_mut()
+            && let Some(defer) = self.defer
+        {
+            members.insert("defer".to_owned(), defer.into());
         }
         task
     }

@@ -3,7 +3,10 @@
 use std::{fmt, fs, path::Path};
 
 use lcm_text::{
-    base::tokens::{estimate, truncate_to_tokens},
+    base::{
+        time_offsets::TimeOffsets,
+        tokens::{estimate, truncate_to_tokens},
+    },
     message,
     summary::{offline_summary::summarize_extractively, transcript},
     types::api::Dialect,

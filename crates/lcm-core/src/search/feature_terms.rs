@@ -17,8 +17,10 @@ use lcm_text::{base::json, message::trust::BACKGROUND_LINE, types::api::Timestam
 pub(super) const SPEAKER: u8 = b'p';
 /// Terms of four properties, in this order:
 ///
-/// 1. The message begins a session. 2. Its text has a question mark. 3. Its text ends with a
-/// question mark. 4. The message calls a tool of this engine, or has an answer of such a tool.
+/// 1. The message begins a session.
+/// 2. Its text has a question mark.
+/// 3. Its text ends with a question mark.
+/// 4. The message calls a tool of this engine, or has an answer of such a tool.
 pub(super) const FEATURES: [&[u8]; 4] = [b"f/", b"f?", b"f.", b"f!"];
 /// The message has a large payload. Only a search in files uses this term.
 pub(super) const PAYLOAD: &[u8] = b"f@";

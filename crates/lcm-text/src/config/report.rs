@@ -52,7 +52,7 @@ impl ConfigReport {
     }
 
     /// Sorts the lists, and renders them as JSON.
-    pub(super) fn to_json(mut self) -> JsonWriter {
+    pub(super) fn into_json(mut self) -> JsonWriter {
         for names in [&mut self.accepted, &mut self.reserved, &mut self.defaulted, &mut self.host] {
             sort::sort_and_dedup(names);
         }

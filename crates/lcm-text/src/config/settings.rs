@@ -101,7 +101,7 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     let mut given = GivenConfig::default();
     given.add_object(config_json)?;
     let (config, report, _) = given.settle_values()?;
-    Ok((config, report.to_json().end_object()))
+    Ok((config, report.into_json().end_object()))
 }
 
 /// Makes one configuration of a JSON object and environment variables, a JSON object from their
@@ -144,7 +144,7 @@ pub fn resolve_config(config_json: &str, variables_json: &str) -> Result<String>
     let mut resolved = JsonWriter::new_object();
     resolved.add_object("config", settings_json);
     resolved.add_object("host", config.host.to_json(&config));
-    resolved.add_object("report", report.to_json());
+    resolved.add_object("report", report.into_json());
     Ok(resolved.end_object())
 }
 
