@@ -114,7 +114,8 @@ fn live(seed: u64, kinds: &mut BTreeSet<char>) -> (u32, u32) {
     let traces = Traces::of(&world.host.store);
     let before = world.host.store.entries().clone();
     kinds.extend(before.iter().filter_map(|(key, value)| traces.kind(key, value)));
-    let counted = world.call(DELETED, "admin.status", "{}").unwrap();
+    let counted = world.call(DELETED, "admin.check", "{}").unwrap();
+    let counted = counted.field("metrics").unwrap().clone();
     let (mut calls, mut crashes, mut has_begun) = (0, 0, false);
     world.host.cold = random.chance(300);
     let receipt = loop {

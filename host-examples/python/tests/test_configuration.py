@@ -109,13 +109,11 @@ class Configuration(unittest.TestCase):
     def test_a_store_without_a_name_is_the_configured_one(self):
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "configured.lcm.db")
-            for options in (
-                {"config": {"databasePath": path}},
-                {"environment": {"LCM_DATABASE_PATH": path}},
-            ):
+            ways = ({"config": {"databasePath": path}}, {"environment": {"LCM_DATABASE_PATH": path}})
+            for count, options in enumerate(ways, 1):
                 with opened(store=None, **options) as lcm:
-                    lcm.append("c", [message(1)])
-                    self.assertEqual(lcm.status("c")["messages"], 1)
+                    lcm.append("c", [message(count)])
+                    self.assertEqual(lcm.status("c")["messages"], count)
 
     def test_fallback_models_are_asked_in_order_within_the_configured_time(self):
         asked = []

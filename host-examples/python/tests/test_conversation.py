@@ -116,7 +116,8 @@ class Handles(unittest.TestCase):
                 chat = lcm.conversation("c", budget=9_000)
                 self.assertEqual((await chat.turn(AGENT))["receipt"]["ingested"], 3)
                 self.assertEqual((await chat.assemble())["messages"][2]["content"], [RESULT])
-                self.assertEqual([text async for text in chat.iter_messages()], await chat.messages())
+                texts = [text async for text in chat.iter_messages()]
+                self.assertEqual(texts, await chat.messages())
                 self.assertEqual((await chat.describe())["messages"], 3)
                 self.assertEqual(len(await chat.listing("messages")), 3)
 

@@ -309,7 +309,8 @@ fn the_file_goes_before_the_environment() {
 fn resolved_in(vector: &str) -> Value {
     let place = format!("../../tests/vectors/setup/{vector}.json");
     let text = std::fs::read_to_string(place).unwrap();
-    serde_json::from_str::<Value>(&text).unwrap()["steps"][0].clone()
+    let vector: Value = serde_json::from_str(&text).unwrap();
+    vector.pointer("/steps/0").expect("a first step").clone()
 }
 
 /// Each name of the reference system's configuration that neither acts, nor is another name of a
@@ -342,7 +343,7 @@ fn the_reference_configuration_loads_and_each_key_without_effect_is_told() {
     let sample = resolved_in("reference-sample-configuration-loads");
     let given = &sample["args"]["config_json"];
     assert_eq!(given.as_object().unwrap().len(), 57);
-    let config = place.write("sample.json", &given.to_string());
+    let config = place.write("sample.json", given.to_string());
     let shown = place.json(&["config", "--config", &config]);
     assert_eq!(silent_names(given, &shown["report"]), [""; 0]);
     assert_report(&shown["report"], &sample["expect"]["report"]);

@@ -276,10 +276,10 @@ fn compaction_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn nothing_is_due_before_the_first_message() {
-    let report = compact(&open(Memory::new()), 4_000).unwrap();
-    assert_eq!(report.status, CompactStatus::NothingToDo);
-    assert_eq!((report.reason.as_str(), report.tokens_after), ("below-threshold", 0));
+fn an_unknown_conversation_is_not_compacted() {
+    let error = compact(&open(Memory::new()), 4_000).unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+    assert_eq!(error.message, "conversation `c` does not exist");
 }
 
 /// What `maintain` does so many minutes after the beginning of the tests.

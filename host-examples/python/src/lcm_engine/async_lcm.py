@@ -276,8 +276,8 @@ class AsyncLcm(Verbs, Awaited):
     async def close(self) -> None:
         """Waits for all calls that were made before and closes the store; later ones are refused.
 
-        In a forked process nothing is closed. Who cannot wait for a model cancels its task. `conflict`: it was called by a model or a
-        store, for which one of those calls waits.
+        In a forked process nothing is closed. Who cannot wait for a model cancels its task.
+        `conflict`: it was called by a model or a store, for which one of those calls waits.
         """
         if not self._owner.is_here:
             return

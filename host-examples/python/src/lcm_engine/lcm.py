@@ -91,8 +91,8 @@ def open(
     - `clock`: the time of every call that names none.
     - `retries`: how often a failing model is asked again.
     - `memory_bytes_max`: bound of an instance.
-    - `timeout_ms`: how long one answer may take; None: as configured, else a minute. A `complete` with a parameter `timeout` is given
-      it in seconds, to hand it to its HTTP client.
+    - `timeout_ms`: how long one answer may take; None: as configured, else a minute. A `complete`
+      with a parameter `timeout` is given it in seconds, to hand it to its HTTP client.
     - `scope`: what the tools of an agent may read: the conversation of the call with its family,
       or the `store`. `tools` and `call_tool` take another one for one call.
     - `dialect`: of messages that come in and go out, unless a call or a handle names another;

@@ -16,9 +16,9 @@ from typing import TypeVar, cast, get_args
 from .component import Program
 from .errors import LcmError
 from .instance import Instance
+from .models import Asking
 from .ports import NoStore
 from .results import Configuration, ReadDialect, ToolScope
-from .models import Asking
 from .settings import NAMED, Settings, resolve
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 from .stores.contract import check_store

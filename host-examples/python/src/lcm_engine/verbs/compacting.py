@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+
 from .. import compaction, flows, paging
 from ..errors import LcmError
 from ..flows import Fields, Flow

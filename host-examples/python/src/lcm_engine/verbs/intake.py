@@ -85,7 +85,9 @@ class Intake(Opened):
         return intake.intake(task, to_texts(messages), self._now(now))
 
     @Verb
-    def estimate(self, messages: Iterable[Message], *, dialect: ReadDialect | None = None) -> Flow[int]:
+    def estimate(
+        self, messages: Iterable[Message], *, dialect: ReadDialect | None = None
+    ) -> Flow[int]:
         """Estimates the tokens of messages that are sent beside the context; stores nothing.
 
         ```python
