@@ -289,12 +289,16 @@ impl Life {
         form
     }
 
+    fn is_long(&self, number: usize) -> bool {
+        matches!(&self.said[number], Said::Text { token, .. } if !token.is_empty())
+    }
+
     /// Whether the newest question is handed over for the first time; a reminder that is added to
     /// an old one is an edit.
     fn may_remind(&self) -> bool {
         let [host] = &*self.hosts else { return false };
         // A beginning with a form of its own needs two long texts before, to be known again.
-        let is_long = |number: &&usize| matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty());
+        let is_long = |number: &&usize| self.is_long(**number);
         let before = host.list.len().saturating_sub(2);
         if host.list[..before].iter().filter(is_long).count() < 2 {
             return false;
@@ -323,7 +327,7 @@ impl Life {
             }
             list = list[from..].to_vec();
             // Without a long text, an overlap may be said again.
-            let is_long = |number: &&usize| matches!(&self.said[**number], Said::Text { token, .. } if !token.is_empty());
+            let is_long = |number: &&usize| self.is_long(**number);
             let again = list.iter().filter(|number| self.handed.contains(number));
             self.in_doubt |= again.filter(is_long).count() == 0;
         }
@@ -501,7 +505,6 @@ impl Life {
         let is_ordered = self.hosts.len() == 1 && !self.in_doubt;
         let mut polls = 0;
         let mut shorts: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut pending = 0;
         for number in list {
             match (&self.said[*number], self.token(*number)) {
                 // A stub of a result that was stored before, in a list that shares nothing.
@@ -520,8 +523,7 @@ impl Life {
                 }
                 (Said::Text { text, .. }, None) => *shorts.entry(text).or_default() += 1,
                 (Said::Call { .. }, None) => polls += 1,
-                (Said::Result { .. }, None) => pending += 1,
-                (Said::System, None) => {}
+                (Said::Result { .. } | Said::System, None) => {}
             }
         }
         for (text, wanted) in shorts {
@@ -535,7 +537,13 @@ impl Life {
         if count("tool_calls") < polls.min(1) || count("\"status\"") < polls {
             return Err(format!("{} of {polls} calls are in the context", count("\"status\"")));
         }
-        let _ = pending;
+        self.check_foreign(which, &context)?;
+        self.check_stored()?;
+        self.check_left(which, list, &context)
+    }
+
+    /// What another host has, and this host never had, is in the context.
+    fn check_foreign(&self, which: usize, context: &str) -> Result<(), String> {
         if let Some(other) = self.hosts.get(1 - which.min(1)).filter(|_| self.hosts.len() > 1) {
             let is_foreign = |number: &&usize| {
                 self.handed.contains(number) && !self.hosts[which].had.contains(number)
@@ -548,6 +556,11 @@ impl Life {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Every message is stored, once for each of its forms.
+    fn check_stored(&mut self) -> Result<(), String> {
         let stored = self.stored().join("\n");
         for number in &self.handed {
             let Some(token) = self.token(*number) else { continue };
@@ -560,6 +573,11 @@ impl Life {
                 return Err(format!("{token} is stored {found} times, in {forms} forms"));
             }
         }
+        Ok(())
+    }
+
+    /// What the host left is not in the context.
+    fn check_left(&self, which: usize, list: &[usize], context: &str) -> Result<(), String> {
         let host = &self.hosts[which];
         if self.hosts.len() == 1 && host.passes_seen && !self.in_doubt && host.window.is_none() {
             for number in self.handed.iter().filter(|number| !list.contains(number)) {

@@ -310,7 +310,7 @@ fn resolved_in(vector: &str) -> Value {
     let place = format!("../../tests/vectors/setup/{vector}.json");
     let text = std::fs::read_to_string(place).unwrap();
     let vector: Value = serde_json::from_str(&text).unwrap();
-    vector.pointer("/steps/0").expect("a first step").clone()
+    vector.pointer("/steps/0").unwrap().clone()
 }
 
 /// Each name of the reference system's configuration that neither acts, nor is another name of a

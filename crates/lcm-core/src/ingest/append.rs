@@ -77,15 +77,13 @@ pub(crate) fn append(
     let consumed = int::to_u32(candidates.len());
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
     let repeated = key.count_repeated(&loaded.head, consumed, &extra);
-    let is_repeated = consumed > 0 && repeated == consumed;
     // The first attempt of a repeated call moved the revision, so the check is left out.
-    let revision = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
-    ensure_revision(&loaded.head, revision)?;
-    if is_repeated {
+    if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
         let unchanged = UnchangedAppend { skipped: consumed, seen, warnings: Vec::new() };
         return unchanged.finish(session, call, loaded, changes);
     }
+    ensure_revision(&loaded.head, extra.revision)?;
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
     let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
@@ -94,10 +92,7 @@ pub(crate) fn append(
         AppendMode::Transcript => {
             batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
         }
-        AppendMode::New => {
-            let messages = loaded.head.messages;
-            extra.build_plan(repeated, candidates.len(), messages, withdrawals)
-        }
+        AppendMode::New => extra.build_plan(repeated, candidates.len(), &loaded.head, withdrawals),
     };
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     decision.warnings = notices;
@@ -108,13 +103,14 @@ pub(crate) fn append(
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_no_replay(extra.refuse_replay, &decision)?;
+    let batch_record = Some(key.to_batch_record(consumed));
     AppendCommit {
         dialect,
         candidates: &candidates,
         times: &[],
         decision,
         stored,
-        batch_record: Some(key.to_batch_record(consumed)),
+        batch_record,
         line,
         index_maintenance,
         changes,

@@ -403,9 +403,9 @@ impl LineComparison<'_, '_> {
         Ok(runs)
     }
 
-    /// Finds the longest run with an anchor that ends with the newest message of the line, after the
-    /// leads. Of equally long runs, the run right after the lead of the list is preferred, then the
-    /// last run.
+    /// Finds the longest run with an anchor that ends with the newest message of the line, after
+    /// the leads. Of equally long runs, the run right after the lead of the list is preferred, then
+    /// the last run.
     fn find_suffix_run(
         &self,
         session: &mut StoreSession<'_>,

@@ -113,14 +113,15 @@ impl ListBatch<'_> {
 
 impl AppendExtra {
     /// Returns the plan of a call in append mode `new` of `count` messages, of which an earlier
-    /// attempt stored the first `repeated`. `messages`: number of stored messages.
+    /// attempt stored the first `repeated`.
     pub(super) fn build_plan(
         &self,
         repeated: u32,
         count: usize,
-        messages: u64,
+        head: &ConversationHead,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
+        let messages = head.messages;
         let PlannedLine { change, is_revision, is_start, list_hash, count: wanted, seen } =
             &self.planned;
         let is_revision = *is_revision;

@@ -32,6 +32,10 @@ use super::{
 /// Most revisions among which an entry is looked for.
 const REVISIONS_MAX: usize = 256;
 
+/// Notice about a list of which the common beginning proves nothing.
+const SHORT_BEGINNING: &str = "branch-in-doubt: the list begins like the stored messages, but the \
+                               common beginning is short; all of the list is stored after them";
+
 /// What becomes of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum EntryOutcome {
@@ -101,6 +105,16 @@ struct LastStored {
     /// Number of entries up to and with it; 0: no entry is stored.
     count: usize,
     position: u64,
+}
+
+/// Where a list leaves the line.
+struct Placement {
+    last: LastStored,
+    /// Whether the list shares messages with the line, or goes on with a branch.
+    is_placed: bool,
+    /// Seq of the last message that a summary in the context covers; 0: none.
+    summarised: u64,
+    restored: RestoredMessages,
 }
 
 /// Set-aside messages that come back.
@@ -281,8 +295,8 @@ impl LineRequest<'_, '_> {
         Ok(forms)
     }
 
-    /// Returns whether the stored entries from index `start` on, up to the first that is not next to
-    /// the entry before, have an anchor that is said once.
+    /// Returns whether the stored entries from index `start` on, up to the first that is not next
+    /// to the entry before, have an anchor that is said once.
     fn has_anchor_after(&self, start: usize) -> bool {
         let mut next = None;
         for (entry, position) in self.entries.iter().zip(&self.diff.positions).skip(start) {
@@ -332,36 +346,20 @@ impl LineRequest<'_, '_> {
         session: &mut StoreSession<'_>,
         decision: &mut ListDecision,
     ) -> Result<()> {
-        let history = self.line.message_history();
-        let messages = history.head.messages;
+        let messages = self.line.message_history().head.messages;
         let last = self.find_last_stored();
         let left = self.line.count_messages().saturating_sub(last.position);
         if left == 0 && self.withdrawals.ranges.is_empty() {
             return Ok(());
         }
-        let mut last = last;
-        let mut is_placed = last.count > 0 || self.line.count_messages() == 0;
-        if !is_placed {
-            let lead = self.diff.lead;
-            last = LastStored { count: lead.entries, position: int::to_u64(lead.messages) };
-        }
+        let Placement { last, is_placed, summarised, mut restored } =
+            self.place_list(session, last)?;
         let fork = self.line.seq_at(last.position);
-        let items = history.head.context.load_items(session, history.keys)?;
-        let is_summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
-        let summarised = items.iter().rfind(is_summary).map_or(0, ContextItem::seq_last);
-        let mut restored = self.walk_branches(session, last.count, fork, summarised)?;
-        if !is_placed {
-            let returned = self.entries.iter().skip(last.count).take(restored.count);
-            let anchors = returned.filter(|entry| entry.is_anchor()).count();
-            is_placed = anchors >= INSIDE_ANCHORS_MIN;
-            restored = if is_placed { restored } else { RestoredMessages::default() };
-        }
         let rest = decision.outcomes.iter_mut().skip(last.count);
         rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
         // The forms of messages that come back are only looked for among the revisions.
         let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
         self.apply_forms(session, &forms, decision)?;
-        let has_returned = restored.count > 0;
         let hidden = self.restore_known(&mut restored, summarised);
         if hidden > 0 {
             decision.notices.push(format!(
@@ -369,37 +367,19 @@ impl LineRequest<'_, '_> {
                  covers their place"
             ));
         }
-        let mut change = LineChange { fork: messages, is_grown: false, restored: restored.ranges };
         let new = decision.outcomes.iter().skip(last.count + restored.count);
         let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
+        let mut change = LineChange { fork: messages, is_grown: false, restored: restored.ranges };
         if self.diff.grown.is_some() && left == 1 && fork >= summarised {
             (change.fork, change.is_grown) = (fork, true);
             decision.notices.push(format!(
                 "revision: a longer form replaces message {} in the context",
                 self.line.seq_at(last.position + 1)
             ));
-        } else if is_placed && left > 0 && (has_new || has_returned) {
-            let newest = self.line.seq_at(self.line.count_messages());
-            match self.find_doubt(last, (fork, newest), summarised) {
-                Some(doubt) => decision.notices.push(format!(
-                    "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; \
-                     the stored messages stay, and new messages are stored after them"
-                )),
-                None => {
-                    change.fork = fork;
-                    decision.notices.push(format!(
-                        "set-aside: the list goes another way after message {fork}; {left} \
-                         messages from {} to {newest} are set aside",
-                        self.line.seq_at(last.position + 1)
-                    ));
-                }
-            }
+        } else if is_placed && left > 0 && (has_new || restored.count > 0) {
+            change.fork = self.choose_fork(last, summarised, &mut decision.notices);
         } else if self.diff.has_short_beginning && !is_placed && has_new {
-            decision.notices.push(
-                "branch-in-doubt: the list begins like the stored messages, but the common \
-                 beginning is short; all of the list is stored after them"
-                    .into(),
-            );
+            decision.notices.push(SHORT_BEGINNING.into());
         }
         if let Some((first, _)) = change.restored.first() {
             let count: u64 = change.restored.iter().map(|(first, last)| last + 1 - first).sum();
@@ -412,8 +392,56 @@ impl LineRequest<'_, '_> {
         Ok(())
     }
 
-    /// Returns why nothing may be set aside after a message; `None`: the branch is certain. `range`:
-    /// seqs of the message at the fork and of the newest message of the line.
+    /// Finds where the list leaves the line, and the set-aside messages with which it goes on. A
+    /// list that shares nothing with the line may still go on with a branch from the beginning.
+    fn place_list(&self, session: &mut StoreSession<'_>, last: LastStored) -> Result<Placement> {
+        let history = self.line.message_history();
+        let items = history.head.context.load_items(session, history.keys)?;
+        let is_summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
+        let summarised = items.iter().rfind(is_summary).map_or(0, ContextItem::seq_last);
+        let mut placement =
+            Placement { last, is_placed: true, summarised, restored: RestoredMessages::default() };
+        if last.count == 0 && self.line.count_messages() > 0 {
+            let lead = self.diff.lead;
+            placement.is_placed = false;
+            placement.last =
+                LastStored { count: lead.entries, position: int::to_u64(lead.messages) };
+        }
+        let LastStored { count, position } = placement.last;
+        let fork = self.line.seq_at(position);
+        let restored = self.walk_branches(session, count, fork, summarised)?;
+        let returned = self.entries.iter().skip(count).take(restored.count);
+        let anchors = returned.filter(|entry| entry.is_anchor()).count();
+        placement.is_placed |= anchors >= INSIDE_ANCHORS_MIN;
+        if placement.is_placed {
+            placement.restored = restored;
+        }
+        Ok(placement)
+    }
+
+    /// Returns the seq of the last message that stays, where messages of the line follow the last
+    /// stored entry and the list does not have them; adds a notice.
+    fn choose_fork(&self, last: LastStored, summarised: u64, notices: &mut Vec<String>) -> u64 {
+        let fork = self.line.seq_at(last.position);
+        let newest = self.line.seq_at(self.line.count_messages());
+        if let Some(doubt) = self.find_doubt(last, (fork, newest), summarised) {
+            notices.push(format!(
+                "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; the \
+                 stored messages stay, and new messages are stored after them"
+            ));
+            return self.line.message_history().head.messages;
+        }
+        notices.push(format!(
+            "set-aside: the list goes another way after message {fork}; {} messages from {} to \
+             {newest} are set aside",
+            self.line.count_messages().saturating_sub(last.position),
+            self.line.seq_at(last.position + 1)
+        ));
+        fork
+    }
+
+    /// Returns why nothing may be set aside after a message; `None`: the branch is certain. The
+    /// pair has the seqs of the message at the fork and of the newest message of the line.
     fn find_doubt(
         &self,
         last: LastStored,
