@@ -474,3 +474,39 @@ fn a_receipt_says_what_the_caller_saw() {
     assert_eq!(host.context().len(), 5);
     host.ensure_sound();
 }
+
+/// A list that ended before the newest message is not remembered at a wrong place.
+#[test]
+fn a_list_that_goes_back_twice_is_known_again() {
+    let mut host = Host::new();
+    let of = |names: &[usize]| {
+        let mut list = vec![long("user", 0), long("assistant", 1)];
+        list.extend(names.iter().map(|number| long(["user", "assistant"][number % 2], *number)));
+        list
+    };
+    for names in [&[10, 11, 12][..], &[20], &[10], &[10, 11, 12], &[10, 11, 14]] {
+        host.append(Dialect::OpenaiChat, &of(names));
+    }
+    let wanted: Vec<String> = of(&[10, 11, 14]).iter().map(text_of).collect();
+    assert_eq!(host.context(), wanted, "{:?}", host.warnings);
+    assert_eq!(host.stored().len(), 7);
+    host.ensure_sound();
+}
+
+/// A result that is filled in later, under the id of its call, replaces the first one.
+#[test]
+fn a_result_that_was_pending_is_filled_in() {
+    let mut host = Host::new();
+    let [call, result] = poll(1);
+    let result = |text: &str| {
+        let mut result = result.clone();
+        result["content"] = json!(text);
+        result
+    };
+    host.append(Dialect::OpenaiChat, &[long("user", 1), call.clone(), result("pending")]);
+    let rows = result("finished: twelve rows of the table");
+    host.append(Dialect::OpenaiChat, &[long("user", 1), call, rows, long("assistant", 2)]);
+    assert!(host.context().contains(&"finished: twelve rows of the table".to_owned()));
+    assert!(!host.context().contains(&"pending".to_owned()), "{:?}", host.context());
+    host.ensure_sound();
+}

@@ -10,8 +10,9 @@ use lcm_testing::{Host, host::StoreMode};
 use serde_json::{Value, json};
 
 /// Exports without a conversation, or which begin one; each other export is in [`calls`].
-const OTHERS: [&str; 23] = [
+const OTHERS: [&str; 24] = [
     "setup.configure",
+    "setup.resolve",
     "setup.version",
     "ingest.append",
     "ingest.stage",

@@ -131,7 +131,9 @@ impl LineUpdate {
             let after = items.get(kept..).unwrap_or(&[]);
             replacement = change_items(session, &history, after, change)?;
         }
-        let newest_user = find_newest_user(session, &history, &withdrawals)?;
+        let restored = self.change.as_ref().and_then(|change| change.restored.last());
+        let newest_restored = restored.map_or(0, |(_, last)| *last);
+        let newest_user = find_newest_user(session, &history, &withdrawals, newest_restored)?;
         let fork = self.change.map(|change| change.fork);
         Ok(Some(PreparedUpdate { items, kept, replacement, withdrawals, newest_user, fork }))
     }
@@ -341,14 +343,17 @@ fn read_run(
     })
 }
 
-/// Finds the newest user message of the line.
+/// Finds the newest user message of the line. `newest_restored`: seq of the newest message that
+/// came back; 0: none.
 fn find_newest_user(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     withdrawals: &Withdrawals,
+    newest_restored: u64,
 ) -> Result<Option<UserMessageRef>> {
     let head = history.head;
-    if let Some(user) = head.newest_user
+    // What came back may have a newer one.
+    if let Some(user) = head.newest_user.filter(|user| user.seq >= newest_restored)
         && withdrawals.position_of(user.seq).is_some()
     {
         return Ok(Some(user));

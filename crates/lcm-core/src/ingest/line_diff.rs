@@ -157,7 +157,19 @@ impl LineComparison<'_, '_> {
                     !is_copy && !message.mark.says_the_same(&entry.mark)
                 }),
             };
-            if is_form && !diff.other_forms.contains(&index) {
+            if !is_form || diff.other_forms.contains(&index) {
+                continue;
+            }
+            // A result that was filled in later replaces the first one.
+            let newest = self.line.read_page(session, position)?;
+            let stored = newest.first().and_then(|message| message.said.as_deref());
+            let is_longer = entry.text.zip(stored).is_some_and(|((bytes, _), stored)| {
+                position == self.line.count_messages() && bytes > stored.len()
+            });
+            if is_longer && index >= diff.accepted {
+                diff.grown = Some(index);
+                diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
+            } else {
                 diff.other_forms.push(index);
             }
         }

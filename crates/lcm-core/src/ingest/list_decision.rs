@@ -160,7 +160,7 @@ impl LineRequest<'_, '_> {
             outcomes: outcomes.collect(),
             change: None,
             start: ListStart::Earlier,
-            list_hash: self.entries.last().map(|entry| entry.list_hash).filter(|_| self.is_whole()),
+            list_hash: None,
             seen: SeenMessages::default(),
             notices: Vec::new(),
         };
@@ -169,6 +169,10 @@ impl LineRequest<'_, '_> {
         let is_new = decision.outcomes.contains(&EntryOutcome::New);
         if decision.found_by == "none" && self.entries.len() > 1 && is_new {
             decision.start = ListStart::Unplaced;
+        }
+        // Without a new message the list may end before the newest message of the line.
+        if self.is_whole() && decision.outcomes.contains(&EntryOutcome::New) {
+            decision.list_hash = self.entries.last().map(|entry| entry.list_hash);
         }
         decision.seen = self.find_seen(decision.change.as_ref());
         Ok(decision)
