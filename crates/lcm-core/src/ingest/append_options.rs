@@ -3,22 +3,19 @@
 //! In: a JSON object. Out: [`AppendExtra`] for `append`, or unread fields for `stage`. `reconcile`
 //! uses [`parse_list_part`] to find the key of a list.
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use lcm_text::{
     base::{
         error::{Error, Result},
         hash, int,
-        json::{self, JsonFields},
+        json::JsonFields,
         limits,
     },
     types::api::{AppendMode, AppendOptions},
 };
 
-use super::{
-    line_change::{LineChange, RESTORED_MAX},
-    list_decision::SeenMessages,
-};
+use super::planned_line::PlannedLine;
 
 /// Name of the argument that holds further options.
 pub(super) const EXTRA_ARGUMENT: &str = "extra-json";
@@ -29,14 +26,15 @@ pub(super) const ENTRIES_MAX: usize = 2_000_000;
 pub(super) struct AppendExtra {
     /// Whether the call repeats a call of unknown outcome.
     pub(super) is_repeat: bool,
-    /// The revision that the conversation must have, from `reconcile`; `None`: any revision.
+    /// The revision that the conversation must have, from `reconcile`, else `conflict`; `None`: any
+    /// revision. Not checked if an earlier attempt of a repeated call took all its messages.
     pub(super) revision: Option<u64>,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
     /// Seq up to which the caller has seen every message; `None`: unknown.
     pub(super) seq_seen: Option<u64>,
-    /// What the plan of `reconcile` says of the line.
-    pub(super) planned: PlannedLine,
+    /// What the plan of `reconcile` does to the line; `None`: the call carries out no such plan.
+    pub(super) planned: Option<PlannedLine>,
     /// Key of the family that the conversation belongs to or joins; `None`: no family is named.
     pub(super) family: Option<String>,
     /// The place of the call in a list; `None`: the call is not part of a list.
@@ -49,62 +47,6 @@ impl AppendExtra {
     /// new; `refuse_replay` still needs the count.
     pub(super) fn counts_replays(&self) -> bool {
         self.revision.is_none() || self.refuse_replay
-    }
-}
-
-/// What a plan of `reconcile` says of the line, for the calls that carry the plan out.
-#[derive(Debug, Default)]
-pub(super) struct PlannedLine {
-    pub(super) change: Option<LineChange>,
-    /// Whether the messages of the call are other forms of stored messages.
-    pub(super) is_revision: bool,
-    /// Whether a list begins with the messages of the call.
-    pub(super) is_start: bool,
-    /// Running hash of the whole list, if the call can be the last of the plan.
-    pub(super) list_hash: Option<[u8; 16]>,
-    /// Number of messages that the call must take so that the whole list is stored.
-    pub(super) count: u64,
-    /// What the caller has seen once the list is stored; `None`: nothing is planned.
-    pub(super) seen: Option<SeenMessages>,
-}
-
-impl PlannedLine {
-    /// Parses the option `line`; absent: nothing is planned.
-    fn parse(fields: &mut JsonFields<'_>) -> Result<Self> {
-        let Some((text, _)) = fields.take_any("line") else { return Ok(Self::default()) };
-        let mut line = JsonFields::parse_argument("line", &text)?;
-        let (fork, is_grown) = (line.take_optional_u64("fork"), line.take_flag("grown"));
-        let mut restored = Vec::new();
-        for range in line.take_optional_list("restored") {
-            let text = json::slice_span(&text, range.span);
-            let mut range = JsonFields::parse_argument("line.restored", text)?;
-            restored.push((range.take_u64("seq_first"), range.take_u64("seq_last")));
-            range.finish("line.restored")?;
-        }
-        if restored.len() > RESTORED_MAX {
-            return Err(Error::invalid_input(format_args!(
-                "`line.restored` must have at most {RESTORED_MAX} items, got {}",
-                restored.len()
-            )));
-        }
-        let hash = line.take_optional_text("list_hash");
-        let seq_before = line.take_optional_u64("seq_seen");
-        let planned = Self {
-            change: fork.map(|fork| LineChange { fork, is_grown, restored }),
-            is_revision: line.take_flag("revision"),
-            is_start: line.take_flag("start"),
-            list_hash: hash
-                .and_then(|hash| hash::decode_hex(&hash))
-                .filter(|hash| hash.len() == 16)
-                .map(|hash| hash::hash_prefix(&hash)),
-            count: line.take_optional_u64("count").unwrap_or(0),
-            seen: Some(SeenMessages {
-                is_all: seq_before.is_none(),
-                seq_before: seq_before.unwrap_or(0),
-            }),
-        };
-        line.finish("line")?;
-        Ok(planned)
     }
 }
 
@@ -134,12 +76,13 @@ pub(super) fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
 /// `limit-exceeded`: `list_offset` is over [`ENTRIES_MAX`].
 pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra> {
     let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
+    let planned = fields.take_any("line");
     let extra = AppendExtra {
         is_repeat: fields.take_flag("repeat"),
         revision: fields.take_optional_u64("revision"),
         refuse_replay: fields.take_flag("refuse_replay"),
         seq_seen: fields.take_optional_u64("seq_seen"),
-        planned: PlannedLine::parse(&mut fields)?,
+        planned: planned.map(|(text, _)| PlannedLine::parse(&text)).transpose()?,
         family: fields.take_optional_text("family"),
         list_part: parse_list_part(
             fields.take_optional_text("list"),

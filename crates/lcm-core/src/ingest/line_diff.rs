@@ -150,23 +150,25 @@ impl LineComparison<'_, '_> {
     fn find_forms(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
         for (index, entry) in self.entries.iter().enumerate().filter(|it| it.1.may_be_form.get()) {
             let Some(position) = diff.positions.get(index).copied().flatten() else { continue };
-            let is_form = match self.line.mark_at(position) {
-                Some(mark) if entry.redacted_copy.is_none() => !mark.says_the_same(&entry.mark),
-                _ => self.line.read_page(session, position)?.first().is_some_and(|message| {
+            let is_newest = position == self.line.count_messages();
+            let mark = self.line.mark_at(position).filter(|_| entry.redacted_copy.is_none());
+            let (is_form, is_longer) = match mark {
+                Some(mark) if !is_newest => (!mark.says_the_same(&entry.mark), false),
+                _ => {
+                    let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+                    let Some(message) = stored.first() else { continue };
                     let is_copy = entry.may_be_copy_of(&message.text);
-                    !is_copy && !message.mark.says_the_same(&entry.mark)
-                }),
+                    let said = message.said.as_deref();
+                    let is_longer =
+                        entry.text.zip(said).is_some_and(|((bytes, _), said)| bytes > said.len());
+                    (!is_copy && !message.mark.says_the_same(&entry.mark), is_longer)
+                }
             };
             if !is_form || diff.other_forms.contains(&index) {
                 continue;
             }
             // A result that was filled in later replaces the first one.
-            let newest = self.line.read_page(session, position)?;
-            let stored = newest.first().and_then(|message| message.said.as_deref());
-            let is_longer = entry.text.zip(stored).is_some_and(|((bytes, _), stored)| {
-                position == self.line.count_messages() && bytes > stored.len()
-            });
-            if is_longer && index >= diff.accepted {
+            if is_newest && is_longer && index >= diff.accepted {
                 diff.grown = Some(index);
                 diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
             } else {
@@ -205,21 +207,21 @@ impl LineComparison<'_, '_> {
         diff.lead = lead;
         let stored = int::to_usize(self.line.count_messages());
         let prefix = self.match_from(session, lead.entries, int::to_u64(lead.messages) + 1)?;
-        let mut restarted = AlignedRun::default();
+        let mut begun_anew = AlignedRun::default();
         for position in self.line.list_starts() {
             let run = self.match_from(session, 0, position)?;
-            if run.length > restarted.length {
-                restarted = run;
+            if run.length > begun_anew.length {
+                begun_anew = run;
             }
         }
         let is_proven = |run: &AlignedRun| {
             let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
-        if is_proven(&restarted) && restarted.length >= prefix.length + lead.entries {
+        if is_proven(&begun_anew) && begun_anew.length >= prefix.length + lead.entries {
             diff.found_by = "prefix";
             diff.positions.fill(None);
-            diff.add_run(&restarted);
+            diff.add_run(&begun_anew);
             return Ok(());
         }
         let has_equal_leads = lead.entries > 0 && diff.is_stored(lead.entries - 1);
@@ -334,7 +336,7 @@ impl LineComparison<'_, '_> {
             if self.line.has_branch(session, position - 1, entry)? {
                 break;
             }
-            let stored = self.line.read_page(session, position)?;
+            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
             let Some(message) = stored.first() else { break };
             let text = (self.text_of)(start);
             let is_newest = position == self.line.count_messages();

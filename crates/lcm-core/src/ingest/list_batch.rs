@@ -15,13 +15,14 @@ use lcm_text::{
 };
 
 use super::{
-    append_options::{AppendExtra, PlannedLine},
+    append_options::AppendExtra,
     batch::AppendCandidate,
     identity::{self, IdentityMatch, KnownIdentities},
     line_change::{LineUpdate, ListStart},
     list_alignment::{AlignmentRequest, align_list},
     list_decision::{EntryOutcome, SeenMessages},
     new_messages::CandidatePlace,
+    planned_line::PlannedLine,
     transcript::TranscriptEntry,
 };
 
@@ -121,22 +122,21 @@ impl AppendExtra {
         head: &ConversationHead,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
-        let messages = head.messages;
-        let PlannedLine { change, is_revision, is_start, list_hash, count: wanted, seen } =
-            &self.planned;
-        let is_revision = *is_revision;
+        let planned = self.planned.as_ref();
+        let is_revision = planned.is_some_and(|line| line.is_revision);
         let repeated = int::to_usize(u64::from(repeated));
         let places = (repeated..count).map(|index| CandidatePlace { index, is_revision });
         let places = places.collect();
-        let is_last = *wanted == int::to_u64(count);
+        let seen = planned.map(PlannedLine::seen_messages);
+        let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
         let line = LineUpdate {
-            change: change.clone(),
-            list_hash: list_hash.filter(|_| is_last),
-            seen: seen.unwrap_or_else(|| SeenMessages::from_caller(self.seq_seen, messages)),
+            change: planned.and_then(|line| line.change.clone()),
+            list_hash: planned.filter(is_last).and_then(|line| line.list_hash),
+            seen: seen.unwrap_or_else(|| SeenMessages::from_caller(self.seq_seen, head.messages)),
             // A call with `revision` carries out a plan of `reconcile`, which compared the list.
             start: match self.revision {
                 None => ListStart::Told,
-                Some(_) if *is_start => ListStart::Unplaced,
+                Some(_) if planned.is_some_and(|line| line.is_start) => ListStart::Unplaced,
                 Some(_) => ListStart::Earlier,
             },
             withdrawals,

@@ -25,6 +25,7 @@ mod list_batch;
 mod list_decision;
 mod message_form;
 mod new_messages;
+mod planned_line;
 mod range_alignment;
 mod reconcile;
 mod reconcile_plan;
@@ -38,6 +39,7 @@ mod warnings;
 
 pub(crate) use append::append;
 pub(crate) use import::{ImportedMessages, import_messages};
+pub(crate) use planned_line::PlannedLine;
 pub(crate) use reconcile::reconcile;
 pub(crate) use transcript::identify;
 pub(crate) use upload::stage;

@@ -24,7 +24,7 @@ use super::{
     idempotency,
     list_alignment::{AlignmentRequest, align_list},
     list_decision::EntryOutcome,
-    reconcile_plan::{PlanInput, PlannedUpdate},
+    reconcile_plan::PlanInput,
     transcript::{TranscriptEntry, parse_transcript},
 };
 
@@ -79,8 +79,7 @@ pub(crate) fn reconcile(
         Ok(number) => decision.outcomes.get(number).copied().unwrap_or(EntryOutcome::New),
         Err(_) => EntryOutcome::Stored,
     };
-    let line = PlannedUpdate::from_decision(&decision);
-    input.build_plan(decision.found_by, Some(&line), &outcome)
+    input.build_plan(decision.found_by, Some(&decision), &outcome)
 }
 
 /// Kind of an id, the id, and the hash of the entry if the id counts only together with equal

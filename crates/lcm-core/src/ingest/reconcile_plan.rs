@@ -19,8 +19,8 @@ use lcm_text::{
 
 use super::{
     backlog::{LastEntry, OverlapSummary},
-    line_change::{LineChange, ListStart},
     list_decision::{EntryOutcome, ListDecision},
+    planned_line::PlannedLine,
     replay::ReplayThresholds,
     transcript::{ReconcileRequest, TranscriptEntry},
 };
@@ -43,52 +43,9 @@ struct MissingRange {
     is_revision: bool,
 }
 
-/// What the appends of the plan do to the line.
-pub(super) struct PlannedUpdate<'a> {
-    decision: &'a ListDecision,
-}
-
-impl<'a> PlannedUpdate<'a> {
-    /// What a decision plans.
-    pub(super) fn from_decision(decision: &'a ListDecision) -> Self {
-        Self { decision }
-    }
-
-    /// Returns the member `line`: options of the appends that carry the plan out.
-    fn to_object(&self, is_complete: bool) -> JsonWriter {
-        let ListDecision { change, list_hash, seen, start, .. } = self.decision;
-        let mut line = JsonWriter::new_object();
-        if let Some(LineChange { fork, is_grown, restored }) = change {
-            line.add_number("fork", *fork);
-            if *is_grown {
-                line.add_flag("grown", true);
-            }
-            if !restored.is_empty() {
-                let mut ranges = JsonWriter::new_array();
-                for (seq_first, seq_last) in restored {
-                    let mut range = JsonWriter::new_object();
-                    range.add_number("seq_first", *seq_first);
-                    range.add_number("seq_last", *seq_last);
-                    ranges.push_object(range);
-                }
-                line.add_array("restored", ranges);
-            }
-        }
-        if *start == ListStart::Unplaced {
-            line.add_flag("start", true);
-        }
-        let list_hash = list_hash.filter(|_| is_complete).map(|hash| hash::hex(&hash));
-        line.add_optional_text("list_hash", list_hash.as_deref());
-        if !(is_complete && seen.is_all) {
-            line.add_number("seq_seen", seen.seq_before);
-        }
-        line
-    }
-}
-
 impl PlanInput<'_> {
-    /// Builds the JSON plan. `found_by` names how the stored entries were found, `line` says what
-    /// happens to the line, and `outcome` returns what becomes of an entry.
+    /// Builds the JSON plan. `found_by` names how the stored entries were found, and `outcome`
+    /// returns what becomes of an entry. `decision`: of the alignment; `None`: only ids count.
     ///
     /// # Errors
     ///
@@ -96,7 +53,7 @@ impl PlanInput<'_> {
     pub(super) fn build_plan(
         &self,
         found_by: &'static str,
-        line: Option<&PlannedUpdate<'_>>,
+        decision: Option<&ListDecision>,
         outcome: &dyn Fn(usize) -> EntryOutcome,
     ) -> Result<String> {
         let is_recognised = |index: usize| outcome(index) == EntryOutcome::Stored;
@@ -119,7 +76,7 @@ impl PlanInput<'_> {
         let bounded = backlog.limit_missing(config, &mut indexes, &tokens, &overlap);
         let missing = collect_ranges(&indexes, outcome);
         let mut warnings = self.build_warnings(by, &missing);
-        let notices = line.map_or(&[][..], |line| &line.decision.notices);
+        let notices = decision.map_or(&[][..], |decision| &decision.notices);
         notices.iter().for_each(|notice| warnings.push_text(notice));
         if let Some(warning) = backlog.build_warning(&bounded) {
             warnings.push_text(&warning);
@@ -134,9 +91,11 @@ impl PlanInput<'_> {
         });
         let mut plan = JsonWriter::new_object();
         plan.add_array("missing_ranges", write_ranges(&missing));
-        if let Some(line) = line {
+        if let Some(decision) = decision {
             let is_all = !bounded.has_more && bounded.blocked_reason.is_none();
-            plan.add_object("line", line.to_object(is_all && bounded.fork_entries.is_none()));
+            let is_complete = is_all && bounded.fork_entries.is_none();
+            let line = PlannedLine::from_decision(decision, is_complete);
+            plan.add_object("line", line.to_object());
         }
         plan.add_number("stored", stored);
         plan.add_text("by", by);

@@ -64,7 +64,7 @@ impl IntakeProgress {
         let (from, count) =
             range.map_or((0, 0), |range| (range.from, range.end.saturating_sub(range.from)));
         // A list without new messages may still bring messages back.
-        let has_work = count > 0 || self.line.fork > 0;
+        let has_work = count > 0 || self.has_change();
         let is_planned =
             matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && has_work;
         let is_whole = self.route == IntakeRoute::Whole;
@@ -94,9 +94,11 @@ impl IntakeProgress {
         if is_planned {
             extra.add_number("revision", self.revision);
         }
-        if self.route == IntakeRoute::Aligned && self.line.is_planned {
+        if let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) {
             let is_revision = range.is_some_and(|range| range.is_revision);
-            extra.add_object("line", self.build_line(is_revision, count));
+            let is_last = self.ranges.len() <= 1 && !self.has_more;
+            let line = line.for_append(is_revision, is_last.then_some(count));
+            extra.add_object("line", line.to_object());
         }
         let mut options = JsonWriter::new_object();
         if !extra.is_empty() {
@@ -114,43 +116,6 @@ impl IntakeProgress {
             .with_messages(from, count)
             .with_wait(self.wait_ms);
         if is_planned { call.with_flag("once") } else { call }
-    }
-}
-
-impl IntakeProgress {
-    /// Builds the option `line` of an append of `count` messages.
-    fn build_line(&self, is_revision: bool, count: u64) -> JsonWriter {
-        let mut line = JsonWriter::new_object();
-        if let Some(fork) = self.line.fork.checked_sub(1) {
-            line.add_number("fork", fork);
-        }
-        if self.line.is_grown {
-            line.add_flag("grown", true);
-        }
-        if !self.line.restored.is_empty() {
-            let mut ranges = JsonWriter::new_array();
-            for (seq_first, seq_last) in &self.line.restored {
-                let mut range = JsonWriter::new_object();
-                range.add_number("seq_first", *seq_first);
-                range.add_number("seq_last", *seq_last);
-                ranges.push_object(range);
-            }
-            line.add_array("restored", ranges);
-        }
-        if self.line.is_start {
-            line.add_flag("start", true);
-        }
-        if let Some(seq_seen) = self.line.seen.checked_sub(1) {
-            line.add_number("seq_seen", seq_seen);
-        }
-        if is_revision {
-            line.add_flag("revision", true);
-        }
-        if self.ranges.len() <= 1 && !self.has_more && !self.line.list_hash.is_empty() {
-            line.add_number("count", count);
-            line.add_text("list_hash", &self.line.list_hash);
-        }
-        line
     }
 }
 

@@ -22,13 +22,15 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
+use crate::ingest::PlannedLine;
+
 use super::{
     event::{CallFailure, DriveEvent, EVENT, unanswered_error},
     instruction::DriveReply,
     state::DriveState,
 };
+use task::IndexRange;
 pub(super) use task::IntakeTask;
-use task::{IndexRange, PlannedChange};
 
 /// Most new plans after conflicts or uploads that do not lower the fewest missing messages so far.
 pub(super) const CONFLICTS_MAX: u64 = 256;
@@ -84,7 +86,8 @@ pub(super) struct IntakeProgress {
     name: String,
     /// The messages to append.
     ranges: Vec<IndexRange>,
-    line: PlannedChange,
+    /// What the plan does to the line; `None`: there is no such plan.
+    line: Option<PlannedLine>,
     /// Whether the plan has further missing messages after the ranges.
     has_more: bool,
     /// Whether a message of the ranges was uploaded.
@@ -128,7 +131,7 @@ impl IntakeProgress {
             place: 0,
             name: String::new(),
             ranges: task.list_all_ranges(),
-            line: PlannedChange::default(),
+            line: None,
             has_more: false,
             has_staged: false,
             revision: 0,
@@ -197,7 +200,10 @@ impl IntakeProgress {
             state.visit_number(&mut range.end);
             state.visit_flag(&mut range.is_revision);
         }
-        self.line.visit(state);
+        let mut line =
+            self.line.as_ref().map_or_else(String::new, |it| it.to_object().end_object());
+        state.text(&mut line);
+        self.line = PlannedLine::parse(&line).ok().filter(|_| !line.is_empty());
         state.text(&mut self.name);
         self.failure.visit(state);
         state.visit_flag(&mut self.has_more);
@@ -250,7 +256,7 @@ impl IntakeProgress {
     }
 
     fn handle_failure(&mut self, task: &IntakeTask, failed: CallFailure) {
-        let has_work = !self.ranges.is_empty() || self.line.fork > 0;
+        let has_work = !self.ranges.is_empty() || self.has_change();
         let is_append = self.phase == IntakePhase::Append && has_work;
         match failed.code.as_str() {
             // The caller repeats an append that is the whole task: only the caller knows whether
@@ -297,6 +303,11 @@ impl IntakeProgress {
         CallFailure { message, number: Some(index), ..failed }
     }
 
+    /// Returns whether the next append changes the line.
+    fn has_change(&self) -> bool {
+        self.line.as_ref().is_some_and(PlannedLine::has_change)
+    }
+
     fn plan_again(&mut self) {
         self.plans = self.plans.saturating_add(1);
         self.repeats = 0;
@@ -327,7 +338,13 @@ impl IntakeProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
-        self.line = PlannedChange::read(fields);
+        self.line = match fields.take_any("line").map(|(text, _)| PlannedLine::parse(&text)) {
+            Some(Err(_)) => {
+                fields.reject_field("line", "what `reconcile` planned");
+                None
+            }
+            line => line.and_then(core::result::Result::ok),
+        };
         let missing = fields.take_list("missing_ranges");
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
@@ -406,7 +423,7 @@ impl IntakeProgress {
         totals.context_tokens = fields.take_u64("context_tokens");
         self.repeats = 0;
         totals.seq_seen = fields.take_optional_u64("seq_seen").unwrap_or(totals.seq_seen);
-        self.line.finish_change();
+        self.line.iter_mut().for_each(PlannedLine::finish_change);
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);
             self.confirmed = range.from;

@@ -4,18 +4,9 @@
 
 use alloc::{string::String, vec::Vec};
 
-use lcm_text::base::{
-    int,
-    json::{self, JsonFields},
-};
+use lcm_text::base::json::JsonFields;
 
-use super::super::{
-    instruction::{BYTES_MAX, MESSAGES_MAX},
-    state::DriveState,
-};
-
-/// Most ranges of set-aside messages that a plan brings back.
-const RESTORED_MAX: usize = 32;
+use super::super::instruction::{BYTES_MAX, MESSAGES_MAX};
 
 /// The members of an intake task.
 pub(in crate::drive) struct IntakeTask {
@@ -91,74 +82,4 @@ pub(super) struct IndexRange {
     pub(super) end: u64,
     /// Whether the messages are other forms of stored messages.
     pub(super) is_revision: bool,
-}
-
-/// What the plan of `reconcile` says of the line; the next append carries the change out.
-#[derive(Default)]
-pub(super) struct PlannedChange {
-    /// Whether there is a plan that says something of the line.
-    pub(super) is_planned: bool,
-    /// 1 + seq of the last message that stays; 0: the line does not change.
-    pub(super) fork: u64,
-    /// Whether the messages after it leave the line as shorter forms of a new message.
-    pub(super) is_grown: bool,
-    /// First and last seqs of the set-aside messages that come back.
-    pub(super) restored: Vec<(u64, u64)>,
-    /// Whether a list begins with the messages of the plan.
-    pub(super) is_start: bool,
-    /// Running hash of the whole list; empty: the list is not remembered.
-    pub(super) list_hash: String,
-    /// 1 + seq up to which the caller has seen every message; 0: it has seen all.
-    pub(super) seen: u64,
-}
-
-impl PlannedChange {
-    /// Reads or writes every value.
-    pub(super) fn visit(&mut self, state: &mut DriveState) {
-        let mut count = int::to_u64(self.restored.len());
-        state.visit_number(&mut count);
-        self.restored.resize(int::to_usize(count).min(RESTORED_MAX), (0, 0));
-        for (seq_first, seq_last) in &mut self.restored {
-            state.visit_number(seq_first);
-            state.visit_number(seq_last);
-        }
-        state.visit_flag(&mut self.is_planned);
-        state.visit_number(&mut self.fork);
-        state.visit_flag(&mut self.is_grown);
-        state.visit_flag(&mut self.is_start);
-        state.text(&mut self.list_hash);
-        state.visit_number(&mut self.seen);
-    }
-
-    /// Reads what a plan says of the line.
-    pub(super) fn read(fields: &mut JsonFields<'_>) -> Self {
-        let Some((text, _)) = fields.take_any("line") else { return Self::default() };
-        let Ok(mut line) = JsonFields::parse_argument("line", &text) else {
-            fields.reject_field("line", "an object");
-            return Self::default();
-        };
-        let add_one = |value: Option<u64>| value.map_or(0, |value| value.saturating_add(1));
-        let mut restored = Vec::new();
-        for range in line.take_optional_list("restored").into_iter().take(RESTORED_MAX) {
-            let range = JsonFields::parse_argument("line", json::slice_span(&text, range.span));
-            restored.extend(
-                range.map(|mut range| (range.take_u64("seq_first"), range.take_u64("seq_last"))),
-            );
-        }
-        Self {
-            is_planned: true,
-            fork: add_one(line.take_optional_u64("fork")),
-            is_grown: line.take_flag("grown"),
-            restored,
-            is_start: line.take_flag("start"),
-            list_hash: line.take_optional_text("list_hash").unwrap_or_default(),
-            seen: add_one(line.take_optional_u64("seq_seen")),
-        }
-    }
-
-    /// Notes that an append carried the change out.
-    pub(super) fn finish_change(&mut self) {
-        (self.fork, self.is_grown, self.is_start) = (0, false, false);
-        self.restored.clear();
-    }
 }
