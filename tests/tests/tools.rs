@@ -397,7 +397,8 @@ fn an_expansion_goes_on_behind_what_is_below_it() {
     for after in ["msg_0123456789abcdef", "sum_0123456789abcdef", "x"] {
         let more = r#""includeMessages":true"#;
         let told = refused(format!(r#"{{"summaryIds":["{id}"],{more},"after":"{after}"}}"#));
-        assert!(told.contains(&format!("`{after}` is not an entry below")), "{told}");
+        assert!(told.contains("`after` must be an entry that this call lists below"), "{told}");
+        assert!(told.contains(&format!("got `{after}`")), "{told}");
     }
     let told = refused(r#"{"query":"word","after":"x"}"#.to_owned());
     assert!(told.contains("`after` requires `summaryIds`"), "{told}");

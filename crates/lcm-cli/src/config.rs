@@ -11,7 +11,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::input::read_text;
 
 /// Resolves the file and the environment.
-pub(crate) fn resolve(component: &Component, file: Option<&Path>) -> Result<Settings> {
+pub(crate) fn resolve_settings(component: &Component, file: Option<&Path>) -> Result<Settings> {
     let given = file.map(read).transpose()?.unwrap_or_default();
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -25,7 +25,7 @@ pub(crate) fn resolve(component: &Component, file: Option<&Path>) -> Result<Sett
 }
 
 /// Prints warnings, and in one line that there are keys under other names.
-pub(crate) fn report(settings: &Settings, warnings: &[String]) {
+pub(crate) fn print_notes(settings: &Settings, warnings: &[String]) {
     for warning in warnings {
         eprintln!("lcm: warning: {warning}");
     }

@@ -18,13 +18,13 @@ use crate::arguments::Models;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the chain that makes every text without a model.
-pub(crate) fn offline(component: &Component) -> Chain {
+pub(crate) fn build_offline_chain(component: &Component) -> Chain {
     Chain::new(vec![Arc::new(Offline::new(component))])
 }
 
 /// Builds the chain of all `--llm`, in order. Without a general one the models of the configuration
 /// stand in, or else the offline model. A model that is not asked adds a warning.
-pub(crate) fn chain(
+pub(crate) fn build_chain(
     component: &Component,
     models: &Models,
     host: &HostSettings,

@@ -64,14 +64,14 @@ impl<'a> Session<'a> {
     /// name it. Without `models` no command asks a model.
     fn over(global: &'a Global, models: Option<&Models>, place: Option<&str>) -> Result<Self> {
         let component = component(global.component.as_deref())?;
-        let settings = config::resolve(&component, global.config.as_deref())?;
+        let settings = config::resolve_settings(&component, global.config.as_deref())?;
         let mut warnings = settings.lines();
         warnings.extend(component.cache_warning().map(str::to_owned));
         let chain = match models {
-            Some(models) => model::chain(&component, models, &settings.host, &mut warnings)?,
-            None => model::offline(&component),
+            Some(models) => model::build_chain(&component, models, &settings.host, &mut warnings)?,
+            None => model::build_offline_chain(&component),
         };
-        config::report(&settings, &warnings);
+        config::print_notes(&settings, &warnings);
         let recorder = global.record.as_deref().map(Recorder::create).transpose()?;
         let configured = settings.host.database_path.as_deref();
         let place = place.or(global.store.as_deref()).or(configured).unwrap_or(DEFAULT_STORE);

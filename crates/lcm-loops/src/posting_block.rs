@@ -425,8 +425,9 @@ impl<'a> BlockReader<'a> {
         Some((key, documents, positions))
     }
 
-    /// Decodes the next group into `into`, with positions only if lengths are given. Returns
-    /// `false` if no group is left.
+    /// Decodes the next group, which has the lists of up to 64 keys, and replaces the content of
+    /// `into`; positions are decoded only if lengths are given. Returns `false`, and leaves `into`
+    /// as it is, if no group is left.
     ///
     /// # Errors
     ///

@@ -255,8 +255,8 @@ impl<'e> TermTokenizer<'e> {
         self.emit_word(bytes, start, to);
     }
 
-    /// Emits a run with non-ASCII characters, split at those that are neither letter, digit nor
-    /// mark.
+    /// Emits a run with non-ASCII characters, split at each non-ASCII character that is neither
+    /// letter, digit nor mark. ASCII joiners stay in the pieces.
     fn emit_mixed(&mut self, text: &str, from: usize, to: usize) {
         let run = text.get(from..to).unwrap_or_default();
         let mut start = None;

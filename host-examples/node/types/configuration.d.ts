@@ -49,7 +49,10 @@ export interface Configuration {
   leaf_tokens_target?: number;
   /** Target tokens of a condensed summary; absent: a sixth of the threshold, from 512 to 2,000. */
   condensed_tokens_target?: number;
-  /** Least number of leaves that are condensed together. Default: 8. */
+  /**
+   * Least number of neighbouring leaves from which leaves are condensed without pressure; one
+   * condensation takes fewer, at least two, if they are large. Default: 8.
+   */
   condense_leaves_min?: number;
   /** Least number of condensed summaries that are condensed together. Default: 4. */
   condense_summaries_min?: number;

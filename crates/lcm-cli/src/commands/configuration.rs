@@ -10,7 +10,7 @@ use crate::{End, arguments::Global, config, output, session};
 
 pub(crate) fn run(global: &Global) -> Result<End> {
     let component = session::component(global.component.as_deref())?;
-    let settings = config::resolve(&component, global.config.as_deref())?;
+    let settings = config::resolve_settings(&component, global.config.as_deref())?;
     let engine: Map<String, Value> = serde_json::from_str(&settings.config).unwrap_or_default();
     if global.json {
         let Settings { host, report, .. } = &settings;

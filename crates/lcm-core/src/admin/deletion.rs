@@ -288,7 +288,8 @@ impl<'a> DeletionPiece<'a> {
         }
     }
 
-    /// Deletes the question of a conversation that quotes this one.
+    /// Deletes the question of another conversation, open or ended, if its evidence or its outcome
+    /// names this conversation; also if the record is damaged.
     fn forget_question(
         &mut self,
         values: &RecordValues,

@@ -118,7 +118,7 @@ impl CommandContext<'_, '_> {
         }
         let can_attempt =
             deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, &clock));
-        // A context over the budget does not wait for the end of a pause.
+        // A context over the budget does not wait for `next_attempt_at`.
         let is_pressing = decision.must
             && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));
         answer.add_flag("drain", end_reason.is_none() && (can_attempt || is_pressing));

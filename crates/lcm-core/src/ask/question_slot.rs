@@ -55,7 +55,8 @@ impl GrantCharge {
     }
 }
 
-/// The record of a conversation's question as read, with its guard.
+/// The record of a conversation's newest question, open or ended, as read, with its guard; a
+/// conversation may have none.
 pub(super) struct QuestionSlot(GuardedRecord<QuestionRecord>);
 
 impl QuestionSlot {

@@ -349,8 +349,8 @@ pub(crate) struct PreviousContext<'a> {
 
 impl PreviousContext<'_> {
     /// Reads the two nearest summaries before the sources: summaries of any depth for a leaf,
-    /// leaves for a summary of depth 1. If no summary precedes a leaf, reads the end of the raw
-    /// text. `None`: there is no such text, or the depth is over 1.
+    /// leaves for a summary of depth 1. If no summary precedes a leaf, reads the end of the
+    /// messages before it. `None`: there is no such text, or the depth is over 1.
     ///
     /// # Errors
     ///

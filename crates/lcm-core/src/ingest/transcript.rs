@@ -211,7 +211,8 @@ fn parse_said(digits: &str) -> Option<Vec<SaidPart>> {
 fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEntry> {
     let said = parse_said(&fields.take_text("said")).ok_or_else(|| {
         Error::invalid_input(format_args!(
-            "`entries[{index}].said` must be {} hex digits for each part",
+            "`entries[{index}].said` must be the `said` that `identify` returned: {} hex digits \
+             for each part",
             2 * SAID_BYTES
         ))
     })?;

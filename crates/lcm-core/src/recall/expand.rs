@@ -135,7 +135,8 @@ fn expand_in_conversation(
             walk.walk_sources(session, &history, record)?;
             if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
-                    "`{behind}` is not an entry below `{name}`"
+                    "`after` must be an entry that this call lists below `{name}`, got `{behind}`; \
+                     repeat the arguments of the call before"
                 )));
             }
             name

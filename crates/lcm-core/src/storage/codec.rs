@@ -281,9 +281,9 @@ fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {
 fn payload_of_codec<'a>(key: &str, value: &'a [u8], codec: u8) -> Result<&'a [u8]> {
     match value {
         [FORMAT, found, payload @ ..] if *found == codec => Ok(payload),
-        [FORMAT, found, ..] => {
-            Err(Error::corrupt_store(format_args!("`{key}` has codec {found}, expected {codec}")))
-        }
+        [FORMAT, found, ..] => Err(Error::corrupt_store(format_args!(
+            "`{key}` holds another kind of value: its codec byte is {found}, expected {codec}"
+        ))),
         [format, ..] if *format > FORMAT => Err(Error::not_supported(format_args!(
             "`{key}` has store format {format}; this engine reads at most format {FORMAT}"
         ))),

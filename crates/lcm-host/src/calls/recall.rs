@@ -10,8 +10,8 @@ use crate::{error::Result, lcm::Lcm, types::CompletionResult};
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Searches a conversation and its family, or what `query_json` names; query and answer are
-    /// JSON.
+    /// Searches a conversation with its family; with `only` in `query_json` the conversation alone,
+    /// with `all_conversations` the whole store. Query and answer are JSON.
     pub fn grep(
         &self,
         conversation: &str,

@@ -130,7 +130,8 @@ pub struct DecisionInputs {
     /// threshold.
     #[serde(deserialize_with = "Option::deserialize")]
     pub target: Option<u32>,
-    /// Tokens above which compaction is due.
+    /// Threshold of the configuration for this budget. The limit that was compared is `threshold`
+    /// of the decision.
     pub threshold: u32,
 }
 

@@ -56,7 +56,8 @@ pub struct Configuration {
     /// Target tokens of a condensed summary; absent: a sixth of the threshold, from 512 to 2,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condensed_tokens_target: Option<u32>,
-    /// Least number of leaves that are condensed together. Default: 8.
+    /// Least number of neighbouring leaves from which leaves are condensed without pressure; one
+    /// condensation takes fewer, at least two, if they are large. Default: 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condense_leaves_min: Option<u32>,
     /// Least number of condensed summaries that are condensed together. Default: 4.

@@ -71,8 +71,8 @@ pub struct MessageIdentity {
     /// Event key that the host gave the message; null: no event key.
     #[serde(deserialize_with = "Option::deserialize")]
     pub event_key: Option<String>,
-    /// Unique id of the tool call that the message makes or answers; null: no such id, or the
-    /// message has `entry_id` or `event_key`.
+    /// Unique id of the tool call that the message answers, if its only part is that result; null:
+    /// no such id, or the message has `entry_id` or `event_key`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub call_id: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
@@ -103,8 +103,8 @@ pub struct TranscriptEntry {
     /// Event key that the host gave the message; null: no event key. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_key: Option<String>,
-    /// Unique id of the tool call that the message makes or answers; null: no such id. Default:
-    /// `null`.
+    /// Unique id of the tool call that the message answers, if its only part is that result; null:
+    /// no such id. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
@@ -149,8 +149,10 @@ pub struct TranscriptDocument {
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse_replay: Option<bool>,
-    /// Whether the plan has at most a fifth as many missing entries as there are stored messages,
-    /// at least 50, oldest first. Default: `false`.
+    /// Whether a plan for a conversation with messages has at most a fifth as many missing entries
+    /// as there are stored messages, at least 50, oldest first; a first plan is not limited. If the
+    /// limit is exceeded and no stored message is in the transcript, the plan has no missing
+    /// entries and `blocked` is set. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounded: Option<bool>,
     /// Whether the first import of the transcript takes only its newest entries, up to
@@ -233,8 +235,8 @@ pub struct ReconcilePlan {
     /// Reason for which nothing may be imported now; null: no reason.
     #[serde(deserialize_with = "Option::deserialize")]
     pub blocked: Option<ImportBlock>,
-    /// Checkpoint for the next plan; while entries are missing, the checkpoint of the request, or
-    /// null.
+    /// Checkpoint for the next plan. While entries are missing it is that of the request, or null:
+    /// reconcile again after the appends to get the new one.
     #[serde(deserialize_with = "Option::deserialize")]
     pub checkpoint: Option<TranscriptCheckpoint>,
     /// Comparison of the `epoch` of the request with that of its checkpoint; null: the request has
@@ -246,8 +248,10 @@ pub struct ReconcilePlan {
     pub fork_entries: Option<u64>,
     /// Whether entries are missing beyond `missing_ranges`, because of `bounded`.
     pub more: bool,
-    /// What the appends of the plan do to the line: `fork`, `grown` and `restored` go with the
-    /// first of them, `list_hash` with the last, `seq_seen` with each; absent in append mode `new`.
+    /// What the appends of the plan do to the line: `fork`, `grown`, `restored` and `start` go with
+    /// the first, `seq_seen` with each, `list_hash` with those of the last range, together with
+    /// `count`, the messages left of it. The host adds `revision` for a range with `revision`.
+    /// Absent in append mode `new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<PlannedLine>,
 }

@@ -9,7 +9,8 @@ use alloc::{
 
 use crate::base::{json::JsonWriter, sort};
 
-/// How each given key was treated; every list is sorted.
+/// How each given key was treated, and which settings were not given. [`Self::into_json`] sorts the
+/// lists.
 #[derive(Default)]
 pub(super) struct ConfigReport {
     /// Own names of the settings of the engine that were given by any name.

@@ -198,7 +198,8 @@ impl CompactionProgress {
         self.is_late = now >= self.deadline_at;
     }
 
-    /// Advances the progress by one event.
+    /// Advances the progress by one event. `reply` gets the pass, the note and the warnings of the
+    /// event; the next instruction is made from the progress.
     pub(super) fn advance(
         &mut self,
         task: &CompactionTask,

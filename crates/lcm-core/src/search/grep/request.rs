@@ -149,7 +149,8 @@ fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
     Ok(components.map(|components| QueryVector { components, model }))
 }
 
-/// Checks `limit`, and that the options fit together, and builds the bounds.
+/// Checks `limit`, that `since` is before `before`, and that `only` excludes `all_conversations`,
+/// and builds the bounds.
 ///
 /// # Errors
 ///

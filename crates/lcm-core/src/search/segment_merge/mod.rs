@@ -61,8 +61,9 @@ impl InputBlock {
     }
 }
 
-/// Lower bound of the size of a step, in output bytes. For summaries also the upper bound, because
-/// a caller waits for each commit.
+/// Least output bytes at which a step stops; a step ends earlier if the merge ends, or if an input
+/// needs a block that was not read. For summaries also the greatest, because a caller waits for
+/// each commit.
 const STEP_BYTES_MIN: u32 = 16 << 10;
 /// Upper bound of the size of a step for messages. One append may bring many messages, so its steps
 /// may be large.

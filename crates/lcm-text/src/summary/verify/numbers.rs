@@ -235,7 +235,8 @@ pub(super) fn is_unit_or_suffix(word: &str) -> bool {
 pub(super) struct SourceNumbers {
     /// All values in millionths, ascending.
     values: Vec<u128>,
-    /// For each minute of the day, whether the source may mean this time.
+    /// For each minute of the day, whether the source has this time. A time before `pm`, or
+    /// directly before a non-ASCII character, also sets the minute 12 hours later.
     times: Vec<bool>,
     /// Whether the source has words such as `half past` or `quarter to`.
     has_spelled_times: bool,

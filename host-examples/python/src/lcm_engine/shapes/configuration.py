@@ -57,7 +57,10 @@ class Configuration(TypedDict):
     to 2,000.
     """
     condense_leaves_min: NotRequired[int]
-    """Least number of leaves that are condensed together. Default: 8."""
+    """Least number of neighbouring leaves from which leaves are condensed without
+    pressure; one condensation takes fewer, at least two, if they are large. Default:
+    8.
+    """
     condense_summaries_min: NotRequired[int]
     """Least number of condensed summaries that are condensed together. Default: 4."""
     condense_min_hard: NotRequired[int]
